@@ -25,7 +25,8 @@ func TestTimeLimitNamesItsCause(t *testing.T) {
 		want string
 	}{
 		"only the time":      {ctx.Err(), "the time limit (--timeout) has passed"},
-		"JetStream is away":  {team.Errorf(team.Unavailable, "read x: no responders\nat all"), "the time limit (--timeout) has passed: read x: no responders at all"},
+		"what was under way": {team.Errorf(team.Unavailable, "read x: %w", ctx.Err()), "the time limit (--timeout) has passed"},
+		"JetStream is away":  {team.Errorf(team.Unavailable, "read x: no responders\nat all").WithHint("wait"), "the time limit (--timeout) has passed: read x: no responders at all"},
 		"one that was ended": {errInterrupted, "interrupted"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -37,5 +38,9 @@ func TestTimeLimitNamesItsCause(t *testing.T) {
 				t.Errorf("its exit status is %d, and its failure %+v", code, failureOf(err))
 			}
 		})
+	}
+	err := (&pursuit{}).left(a.ended(ctx, team.Errorf(team.Unavailable, "NATS is away").WithHint("start it")))
+	if want := "the time limit (--timeout) has passed before the goal was set; nothing was begun: NATS is away"; err.Error() != want {
+		t.Errorf("it says %q, want %q", err, want)
 	}
 }

@@ -219,9 +219,15 @@ type over struct {
 	text  string
 	hint  string // for programs; people read --timeout in the text
 	cause error  // context's, which decides the exit status
+	why   string // what was not answered, if that is known
 }
 
-func (e *over) Error() string { return e.text }
+func (e *over) Error() string {
+	if e.why != "" {
+		return e.text + ": " + e.why
+	}
+	return e.text
+}
 func (e *over) Unwrap() error { return e.cause }
 
 // What such a command tells programs.
@@ -231,20 +237,20 @@ const (
 )
 
 var (
-	errTimeout     = &over{"the time limit (--timeout) has passed", "allow more time with --timeout", context.DeadlineExceeded}
-	errInterrupted = &over{"interrupted", "", context.Canceled}
+	errTimeout     = &over{"the time limit (--timeout) has passed", "allow more time with --timeout", context.DeadlineExceeded, ""}
+	errInterrupted = &over{"interrupted", "", context.Canceled, ""}
 )
 
-// ended is err or, if that is only what was under way when ctx ended, why it did; with what NATS did
-// not answer.
+// ended is err or, if that is only what was under way when ctx ended, why it did. An error with a hint is more than
+// that: a time limit names it.
 func (a *app) ended(ctx context.Context, err error) error {
 	switch told := (*over)(nil); {
 	case err == nil, errors.As(err, &told):
 		return err
 	case a.cmd.Context().Err() != nil:
 		return errInterrupted
-	case errors.Is(context.Cause(ctx), errTimeout) && team.CodeOf(err) == team.Unavailable:
-		return &over{errTimeout.text + ": " + team.OneLine(err.Error()), errTimeout.hint, errTimeout}
+	case errors.Is(context.Cause(ctx), errTimeout) && team.CodeOf(err) == team.Unavailable && team.HintOf(err) != "":
+		return &over{errTimeout.text, team.HintOf(err), errTimeout, team.OneLine(err.Error())}
 	case errors.Is(context.Cause(ctx), errTimeout):
 		return errTimeout
 	}

@@ -136,7 +136,7 @@ func (p *pursuit) takeGoal(args []string) error {
 func (p *pursuit) left(err error) error {
 	ended := (*over)(nil)
 	if !p.set && errors.As(err, &ended) {
-		return &over{ended.text + " before the goal was set; nothing was begun", ended.hint, ended.cause}
+		return &over{ended.text + " before the goal was set; nothing was begun", ended.hint, ended.cause, ended.why}
 	}
 	return err
 }
@@ -425,5 +425,5 @@ func (a *app) stays(ctx context.Context, c *client.Client, cfg config.Config, p 
 	case c.Ready(ctx) != nil:
 		what = "NATS is away, and the goal is kept; once it is back " + hint
 	}
-	return &over{told.text + "; " + what, hint, told}
+	return &over{told.text + "; " + what, hint, told, ""}
 }

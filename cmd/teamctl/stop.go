@@ -145,7 +145,7 @@ func drainsOn(err error, name team.AgentID) error {
 	if !errors.As(err, &o) {
 		return err
 	}
-	return &over{fmt.Sprintf("%s: %s has not left yet; it takes no other task, and leaves once it has none", o.text, name), o.hint, o.cause}
+	return &over{fmt.Sprintf("%s: %s has not left yet; it takes no other task, and leaves once it has none", o.text, name), o.hint, o.cause, o.why}
 }
 
 // sayStopping is how long a stop may take before it says what it waits for.

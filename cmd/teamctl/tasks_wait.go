@@ -76,7 +76,7 @@ func (a *app) waitFor(ctx context.Context, ids []team.TaskID, status team.TaskSt
 	case errors.Is(err, errReached):
 		return nil
 	case errors.Is(err, errTimeout):
-		return &over{errTimeout.text + w.open(), errTimeout.hint, errTimeout.cause}
+		return &over{errTimeout.text + w.open(), errTimeout.hint, errTimeout.cause, ""}
 	}
 	return err
 }

@@ -67,7 +67,8 @@ func (t *core) drain(ctx context.Context, r spawn.Request) error {
 }
 
 // StopTeam ends the team's goal as stopped and sees every member leave; those who
-// have not after wait are stopped by force. Seats are ended; what they hold goes back.
+// have not after wait are stopped by force. Seats are ended; what they hold goes back. Errors: Conflict if another
+// goal is set meanwhile, whose leader frees what those who were stopped have held.
 func (t *Team) StopTeam(ctx context.Context, wait time.Duration) error {
 	// Every member watches the record and leaves by itself.
 	if _, err := t.client.registry.End(ctx, t.team, team.Ending{Status: team.TeamStopped, Summary: "stopped by a person"}); err != nil {
@@ -88,7 +89,11 @@ func (t *Team) StopTeam(ctx context.Context, wait time.Duration) error {
 			}
 		}
 		// A leader may have joined meanwhile that had begun its term just before the end.
-		if now, err := t.record(ctx); err != nil || now.Status == team.Active { // for another goal
+		now, err := t.record(ctx)
+		if err == nil && now.Status == team.Active {
+			err = team.Errorf(team.Conflict, "another goal of %s was set while the members left", t.id()).WithHint("to stop that one too, stop the team again")
+		}
+		if err != nil {
 			return err
 		}
 	}

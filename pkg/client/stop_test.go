@@ -36,3 +36,19 @@ func TestStopOfALeaderThatJoins(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Who stops a team for which another goal is set meanwhile gets to know that.
+func TestStopMeetsAnotherGoal(t *testing.T) {
+	r := newRig(t)
+	r.active(t)
+	a := r.join(t).AgentID
+	r.end(t, "done")
+	conn := brokertest.Connect(t, r.client.Server())
+	brokertest.Intercept(t, conn, "t", subject.KeyMember(a), func(_ int, w brokertest.Write) ([]byte, bool) {
+		if _, err := r.Goals().Start(t.Context(), "the next", ""); err != nil {
+			t.Error(err)
+		}
+		return w.Store(t, conn), false
+	})
+	wantCode(t, "a stop", r.StopTeam(t.Context(), 0), team.Conflict)
+}

@@ -90,7 +90,9 @@ func (p *Process) open(ctx context.Context, kind string) error {
 		}
 		release()
 	}
-	go func() { _, _ = p.Workspaces.Sandbox(ctx, team.Team{}, "") }() // tried while NATS is connected; it is waited for below
+	trial, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() { _, _ = p.Workspaces.Sandbox(trial, team.Team{}, "") }() // while NATS is connected; what it finds is asked for below
 	var conn atomic.Pointer[broker.Conn]
 	var err error
 	p.http, err = telemetry.Listen(telemetry.Options{Addr: p.Config.HTTP, Metrics: p.Metrics, Logger: p.Log,

@@ -372,29 +372,6 @@ func TestGlance(t *testing.T) {
 	}
 }
 
-// A command that still runs when its tree is looked at may change more: if its process is killed then, the
-// tree is kept.
-func TestGlanceAtWhatRuns(t *testing.T) {
-	r := setUp(t)
-	m := r.mate("coder-1", 1)
-	r.sh(r.dir, "mkfifo begun end")
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		m.bash("echo begun > " + r.dir + "/begun; read < " + r.dir + "/end; echo late > late.txt")
-	}()
-	end := func() { r.sh(r.dir, "echo > end") }
-	defer func() {
-		end()
-		brokertest.Receive(t, "the command ends", ended)
-	}()
-	r.sh(r.dir, "timeout 60 cat begun")
-	m.line.Glance(t.Context())
-	if notes, err := filepath.Glob(filepath.Join(r.dir, "*", "trees", "at.coder-1.0.ran")); err != nil || len(notes) != 1 {
-		t.Errorf("there are the notes %q, %v", notes, err)
-	}
-}
-
 // ending is a source whose workspaces run nothing once they are released.
 type ending struct {
 	ran func(ws *atomic.Bool) // before each command; the argument is another one for each workspace
