@@ -204,7 +204,7 @@ func (h *Hand) set(t team.Task, began time.Time) {
 
 // Adopt takes over the task that an earlier incarnation of the agent left in progress;
 // ok is false if there is none. atWork is the task that one was at when it was lost, if
-// any: adopting that is an attempt, and the last attempt fails it. What others end stays. Until Adopt has
+// any: adopting that is an attempt, and the last attempt fails it. A task that others end is not adopted. Until Adopt has
 // returned, an incarnation with predecessors can claim nothing.
 func (h *Hand) Adopt(ctx context.Context, atWork team.TaskID) (t team.Task, ok bool, err error) {
 	h.claiming <- struct{}{}
@@ -242,7 +242,7 @@ func (h *Hand) Adopt(ctx context.Context, atWork team.TaskID) (t team.Task, ok b
 }
 
 // PutBack puts back what an earlier incarnation of the agent left in progress, which this
-// one cannot continue with; that is no attempt. What others end stays.
+// one cannot continue with; that is no attempt. A task that others end stays as it is.
 func (h *Hand) PutBack(ctx context.Context, reason string) error {
 	h.claiming <- struct{}{}
 	defer func() { <-h.claiming }()

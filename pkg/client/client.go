@@ -87,7 +87,7 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 	if o.Workspaces == nil {
 		o.Workspaces = hands.New(hands.Options{})
 	}
-	unshare, err := control.ShareStorage(conn, conn.NATS().NewInbox()) // which no process is called
+	unshare, err := control.ShareStorage(conn, conn.NATS().NewInbox()) // the name of no process
 	if err != nil {
 		conn.Close()
 		return nil, err

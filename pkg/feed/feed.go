@@ -37,12 +37,12 @@ type Options struct {
 	Follow bool             // go on with what comes, until ctx ends
 	Agents []team.AgentID   // only events of these; none means of all
 	Types  []team.EventType // only events of these types; none means all
-	Memory *Memory          // of a reader that reads in pieces; nil: none
+	Memory *Memory          // of a reader that goes on where its last read has ended; nil: none
 }
 
-// Memory is what a reader that reads in pieces has learnt of records and runs. A piece that begins where
-// the one before has ended need not look them up again. The zero value is for the first piece. It is of
-// one reader, and of no use after an error that is not f's.
+// Memory is what a reader has learnt of records and runs. A read that begins where the one before has
+// ended does not look them up again. The zero value is for the first read. A Memory is for one reader,
+// and is not to be used again after an error that f has not returned.
 type Memory struct {
 	view *view
 	at   Place

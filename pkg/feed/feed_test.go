@@ -120,8 +120,8 @@ func TestResumeAnywhere(t *testing.T) {
 	}
 }
 
-// A reader that reads in pieces, which may end in the middle of a message, has the same as one that reads
-// on, and looks up nothing that it has read.
+// A reader that begins where its last read has ended, be it in the middle of a message, has the same as one
+// that reads on, and looks up nothing that it has read.
 func TestPieces(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -24,7 +24,7 @@ type view struct {
 	// read is the revision up to which the bucket was read. A view that did not begin at
 	// its beginning looks up what it needs in the history of the key.
 	read   uint64
-	whole  bool   // it did, or has read what lies before
+	whole  bool   // all records below read are known
 	looked uint64 // how often it has looked up one key
 
 	told toldOf // the last message: who reads in pieces may end in the middle of it

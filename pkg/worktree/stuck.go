@@ -135,7 +135,7 @@ func (l *Line) over(ctx context.Context, id team.TaskID, epoch uint64) error {
 }
 
 // Settle waits until nothing that an earlier incarnation of the member has submitted waits to be
-// merged: it is not done with that, and the team not quiet. A leader waits no longer than for its own call, and
+// merged: until then the member still has work, so the team is not quiet. A leader waits no longer than for its own call, and
 // is notified: it reads no mail meanwhile, not even of what is wrong.
 func (l *Line) Settle(ctx context.Context) error {
 	if !l.o.Record().OnLine() {
