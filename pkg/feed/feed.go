@@ -37,7 +37,7 @@ type Options struct {
 	Follow bool             // go on with what comes, until ctx ends
 	Agents []team.AgentID   // only events of these; none means of all
 	Types  []team.EventType // only events of these types; none means all
-	Memory *Memory          // of a reader that goes on where its last read has ended; nil: none
+	Memory *Memory          // of a reader that begins where its last read has ended; nil: none
 }
 
 // Memory is what a reader has learnt of records and runs. A read that begins where the one before has
