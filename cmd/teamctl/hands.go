@@ -150,12 +150,28 @@ func sandboxes(procs []control.Process) string {
 	return cmp.Or(strings.Join(found, "; "), "not known")
 }
 
-// tellMade names what has come into a folder since it had only these files that other programs obey: members can make
-// them, see [hands.Obeyed].
-func (a *app) tellMade(dir string, had []string) {
-	made := slices.DeleteFunc(hands.Obeyed(dir), func(name string) bool { return slices.Contains(had, name) })
+// tellMade prints which files that other programs obey are new or changed in dir. had is what was there, of
+// [hands.Obeyed].
+func (a *app) tellMade(dir string, had map[string]string) {
+	has := hands.Obeyed(dir)
+	var made, changed []string
+	for _, name := range slices.Sorted(maps.Keys(has)) {
+		switch before, was := had[name]; {
+		case !was:
+			made = append(made, name)
+		case before != has[name]:
+			changed = append(changed, name)
+		}
+	}
+	var all []string
 	if len(made) > 0 {
-		a.tell(fmt.Sprintf("new in %s: %s; other programs run what these name, so look at them before you open the folder", dir, strings.Join(made, ", ")))
+		all = append(all, fmt.Sprintf("new in %s: %s", dir, strings.Join(made, ", ")))
+	}
+	if len(changed) > 0 {
+		all = append(all, fmt.Sprintf("changed in %s: %s", dir, strings.Join(changed, ", ")))
+	}
+	if len(all) > 0 {
+		a.tell(strings.Join(all, "; ") + "; other programs run what these name, so look at them before you open the folder")
 	}
 }
 

@@ -171,7 +171,9 @@ func (p *pursuit) chooseWorkspace(cfg config.Config) (err error) {
 
 // pursue sets the goal and follows it to its end.
 func (a *app) pursue(ctx context.Context, cfg config.Config, p *pursuit) error {
-	defer a.tellMade(p.workspace, hands.Obeyed(p.workspace)) // what is there before the goal
+	if p.land || onThisMachine(cfg, p) {
+		defer a.tellMade(p.workspace, hands.Obeyed(p.workspace)) // what is there before the goal
+	}
 	return a.linked(ctx, cfg, func(ctx context.Context, c *client.Client) error {
 		t, g, err := a.begin(ctx, c, cfg, p)
 		if err != nil || p.detach {

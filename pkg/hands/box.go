@@ -171,9 +171,9 @@ func (s *Source) hidden(dir string) []string {
 // a sandbox execute or obey. Some of it may not be there.
 func (s *Source) kept(dir string) (paths []string) {
 	r := repositoryOf(dir)
-	files, folders := r.obeyed(userSettings())
+	files, folders := r.named(userSettings())
 	outside := slices.DeleteFunc(slices.Clone(r.dirs), func(git string) bool { return below(git, realOf(dir)) })
-	paths = append(outside, in(dir, slices.Concat(r.dirs, r.places(), files, folders, ours(dir), others(dir), []string{s.o.Settings})...)...)
+	paths = append(outside, in(dir, slices.Concat(r.dirs, r.places(), files, folders, ours(dir), obeyedThere(dir), []string{s.o.Settings})...)...)
 	slices.Sort(paths)
 	return slices.Compact(paths)
 }
@@ -187,7 +187,7 @@ func (s *Source) kept(dir string) (paths []string) {
 // Error: InvalidState if git runs what lies in dir itself: then all of it would have to be left alone.
 func (s *Source) keep(dir string, level team.Sandbox) ([]string, error) {
 	r := repositoryOf(dir)
-	files, folders := r.obeyed(userSettings())
+	files, folders := r.named(userSettings())
 	if place := r.holds(dir, folders); place != "" {
 		return nil, team.Errorf(team.InvalidState, "the workspace %s lies in %s, from which git runs hooks: no command may write there", dir, place).
 			WithHint("work in another folder, or have `core.hooksPath` name a folder below the workspace")
@@ -203,29 +203,29 @@ func (s *Source) keep(dir string, level team.Sandbox) ([]string, error) {
 	}
 	kept := s.kept(dir)
 	if level == team.Confined && r.top == "" {
-		free := in(dir, append(others(dir), s.o.Settings)...)
+		free := in(dir, append(obeyedThere(dir), s.o.Settings)...)
 		kept = slices.DeleteFunc(kept, func(path string) bool { return slices.Contains(free, path) })
 	}
 	return kept, nil
 }
 
-// ofOthers are the settings by which other programs run commands once a person opens the folder with them. Claude Code
+// obeyed are the settings by which other programs run commands once a person opens the folder with them. Claude Code
 // runs hooks and servers of MCP. Visual Studio Code runs servers, and tasks with runOn: folderOpen; its extensions run
 // what the settings name, such as compilers. What launch.json names it runs only when it is told to.
-var ofOthers = []string{".claude/settings.json", ".claude/settings.local.json", ".mcp.json", ".vscode/mcp.json", ".vscode/settings.json", ".vscode/tasks.json"}
+var obeyed = []string{".claude/settings.json", ".claude/settings.local.json", ".mcp.json", ".vscode/mcp.json", ".vscode/settings.json", ".vscode/tasks.json"}
 
-// othersOf are the paths of [ofOthers] in a folder, whether they are there or not.
-func othersOf(dir string) (paths []string) {
-	for _, name := range ofOthers {
+// obeyedIn are the paths of [obeyed] in a folder, whether they are there or not.
+func obeyedIn(dir string) (paths []string) {
+	for _, name := range obeyed {
 		paths = append(paths, filepath.Join(realOf(dir), name))
 	}
 	return paths
 }
 
-// others are those that are there. One behind a link is not among them: nothing could keep it, and the workspace
+// obeyedThere are those that are there. One behind a link is not among them: nothing could keep it, and the workspace
 // is not refused for it.
-func others(dir string) []string {
-	return slices.DeleteFunc(othersOf(dir), func(path string) bool {
+func obeyedThere(dir string) []string {
+	return slices.DeleteFunc(obeyedIn(dir), func(path string) bool {
 		_, err := os.Lstat(path)
 		return err != nil || len(way(path)) > 1
 	})
@@ -233,14 +233,22 @@ func others(dir string) []string {
 
 // Obeyed lists what is in a folder by which programs run commands once a person opens the folder with them, as it is
 // named from there: settings, also behind links, and a repository of git. No sandbox keeps a command from making
-// one that is not there.
-func Obeyed(dir string) (names []string) {
-	for _, name := range append([]string{".git"}, ofOthers...) {
-		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
-			names = append(names, name)
+// one that is not there. With each name comes what stands there, to see whether it has changed: of a repository its
+// settings.
+func Obeyed(dir string) map[string]string {
+	found := map[string]string{}
+	for _, name := range append([]string{".git"}, obeyed...) {
+		file := filepath.Join(dir, name)
+		info, err := os.Stat(file)
+		if err != nil {
+			continue
 		}
+		if info.IsDir() {
+			file = filepath.Join(file, "config")
+		}
+		found[name] = readFile(file)
 	}
-	return names
+	return found
 }
 
 // ours are the programs of agentteam, or their folder.

@@ -71,10 +71,10 @@ func linkedFrom(file string) []string {
 	return []string{repository}
 }
 
-// obeyed returns files and folders that settings have git run without being asked for, or read as
+// named returns files and folders that settings have git run without being asked for, or read as
 // settings. user are the files of the user's own settings, which count in each repository, and may be links to where
 // the user keeps them. A command names files, or mere words: a word is a file if that is there.
-func (r repository) obeyed(user []string) (files, folders []string) {
+func (r repository) named(user []string) (files, folders []string) {
 	files = slices.Clone(user)
 	seen := map[string]bool{}
 	for todo := slices.Concat(r.settings, user); len(todo) > 0; todo = todo[1:] {
@@ -92,7 +92,7 @@ func (r repository) obeyed(user []string) (files, folders []string) {
 			case s.key == "include.path" || s.key == "includeif.path":
 				more := resolve(filepath.Dir(file), s.value)
 				files, todo = append(files, more), append(todo, more)
-			case r.top == "" && !filepath.IsAbs(s.value) && !strings.HasPrefix(s.value, "~/"): // in a repository, and there is none
+			case s.key == "core.hookspath" && r.top == "" && isRelative(s.value): // to a repository, and there is none
 			case s.key == "core.hookspath":
 				hooks := resolve(r.top, s.value)
 				if filepath.Base(hooks) == "_" { // husky's, which runs what lies beside it
@@ -131,9 +131,12 @@ func (r repository) holds(dir string, hooks []string) string {
 	return ""
 }
 
-// filesIn returns the files that a command line names.
+// filesIn returns the files that a command line names; without a repository it names none by a relative path.
 func (r repository) filesIn(line string) (files []string) {
 	for _, word := range strings.FieldsFunc(line, func(c rune) bool { return strings.ContainsRune(" \t\n\"'`;|&()<>=!", c) }) {
+		if r.top == "" && isRelative(word) {
+			continue
+		}
 		path := resolve(r.top, word)
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
 			files = append(files, path)

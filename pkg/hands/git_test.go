@@ -2,6 +2,7 @@ package hands_test
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -140,7 +141,7 @@ func TestSettingsOfOthersAreKept(t *testing.T) {
 // What a command makes all the same is named.
 func TestObeyed(t *testing.T) {
 	dir := t.TempDir()
-	if got := hands.Obeyed(dir); got != nil {
+	if got := hands.Obeyed(dir); len(got) > 0 {
 		t.Errorf("in an empty folder: %q", got)
 	}
 	for _, name := range []string{".git/config", ".vscode/launch.json", "elsewhere/tasks.json"} {
@@ -149,8 +150,15 @@ func TestObeyed(t *testing.T) {
 	if err := os.Symlink("../elsewhere/tasks.json", filepath.Join(dir, ".vscode", "tasks.json")); err != nil {
 		t.Fatal(err)
 	}
-	if got := hands.Obeyed(dir); !slices.Equal(got, []string{".git", ".vscode/tasks.json"}) {
+	had := hands.Obeyed(dir)
+	if got := slices.Sorted(maps.Keys(had)); !slices.Equal(got, []string{".git", ".vscode/tasks.json"}) {
 		t.Errorf("there are %q", got)
+	}
+	for name, file := range map[string]string{".git": ".git/config", ".vscode/tasks.json": "elsewhere/tasks.json"} {
+		put(t, filepath.Join(dir, file), "[]")
+		if hands.Obeyed(dir)[name] == had[name] {
+			t.Errorf("%s is as before", name)
+		}
 	}
 }
 
@@ -160,6 +168,9 @@ func TestUserSettingsInWorkspaceAreKept(t *testing.T) {
 	for name, at := range map[string]struct{ make, kept string }{
 		"in a repository":         {"git init -q; mkdir dots; echo > dots/gitconfig; ln -s ../work/dots/gitconfig ../user/.gitconfig", "dots/gitconfig"},
 		"in none":                 {"mkdir dots hooks; git config -f dots/gitconfig core.hooksPath $PWD/hooks; ln -s ../work/dots/gitconfig ../user/.gitconfig", "dots/gitconfig hooks"},
+		"a helper, in none":       {"mkdir dots; echo x > dots/cred; git config -f ../user/.gitconfig credential.helper \"!$PWD/dots/cred\"", "dots/cred"},
+		"a script, in none":       {"mkdir dots; echo x > dots/p; git config -f ../user/.gitconfig core.pager \"sh $PWD/dots/p\"", "dots/p"},
+		"a quoted path, in none":  {"mkdir dots; echo x > dots/p; git config -f ../user/.gitconfig core.editor \"'$PWD/dots/p'\"", "dots/p"},
 		"not there":               {"mkdir dots; ln -s ../work/dots/gitconfig ../user/.gitconfig", "dots/gitconfig"},
 		"a folder of git's":       {"mkdir dots ../user/.config; echo > dots/config; ln -s ../../work/dots ../user/.config/git", "dots/config"},
 		"included":                {"mkdir dots; echo > dots/more; git config -f ../user/.gitconfig include.path $PWD/dots/more", "dots/more"},

@@ -135,7 +135,7 @@ func (s *Source) Open(ctx context.Context, w workspace.Work, o workspace.Options
 		if err != nil {
 			return nil, nil, team.Errorf(team.Unavailable, "the current folder: %w", err)
 		}
-		o.Kept, o.Shared = append(s.kept(dir), in(dir, othersOf(dir)...)...), w.Member.AgentID != ""
+		o.Kept, o.Shared = append(s.kept(dir), in(dir, obeyedIn(dir)...)...), w.Member.AgentID != ""
 	}
 	o.Runs = func(ctx context.Context, t team.Team) (command.Runner, func(), error) {
 		as := w

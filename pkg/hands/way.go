@@ -61,6 +61,9 @@ func resolve(dir, name string) string {
 	return dir + "/" + name
 }
 
+// isRelative reports whether [resolve] needs a folder.
+func isRelative(name string) bool { return !filepath.IsAbs(name) && !strings.HasPrefix(name, "~/") }
+
 // parent is a path without its last part, otherwise as it is written.
 func parent(path string) string {
 	path = strings.TrimRight(path, "/")

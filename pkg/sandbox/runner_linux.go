@@ -141,7 +141,7 @@ func supervise(w *command.Watch, dir string, spec supervisor.Spec) (report super
 	// The running program, also if its file has been replaced or removed since.
 	cmd := exec.CommandContext(w.Context, "/proc/self/exe")
 	cmd.Args = []string{supervisor.Name}
-	cmd.Dir, cmd.Env = dir, []string{} // nil would be ours, secrets and all
+	cmd.Dir, cmd.Env = dir, []string{supervisor.Environ} // not ours, secrets and all
 	cmd.Stdout, cmd.Stderr = w.Output, w.Output
 	cmd.ExtraFiles = []*os.File{in, reports} // from descriptor 3 on
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

@@ -15,6 +15,7 @@ import (
 
 	"agentteam/pkg/command"
 	"agentteam/pkg/sandbox"
+	"agentteam/pkg/sandbox/supervisor"
 	"agentteam/pkg/team"
 )
 
@@ -308,6 +309,19 @@ func TestOwnerIsGone(t *testing.T) {
 				return all
 			}
 			r.await("the end of the processes of a member that is "+name, func() bool { return len(inside()) == 0 })
+		}
+	})
+}
+
+// How many threads a supervisor needs does not follow from the machine, and its command sees nothing of that.
+func TestSupervisorIsBounded(t *testing.T) {
+	t.Parallel()
+	if exit, output := rigOf(t, team.Unconfined).bash(`tr '\0' '\n' < /proc/$PPID/environ; echo ${GOMAXPROCS-none}`); exit.Code != 0 || output != supervisor.Environ+"\nnone\n" {
+		t.Errorf("%+v: %s", exit, output)
+	}
+	each(t, func(r rig) {
+		if exit, output := r.bash("echo ${GOMAXPROCS-none}"); exit.Code != 0 || output != "none\n" {
+			r.Errorf("%+v: %s", exit, output)
 		}
 	})
 }

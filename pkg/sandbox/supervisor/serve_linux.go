@@ -32,9 +32,10 @@ func init() {
 	}
 }
 
-// spare is how many threads a supervisor has beside those that it starts with. It needs fewer at the same time: for
-// its goroutines that wait in system calls, and for the garbage collector.
-const spare = 8
+// spare is how many threads a supervisor has beside those that it starts with. Go, the garbage collector's part too, runs
+// on no more than [Environ] allows, 2, however many processors there are. Beside these one each has started the command,
+// waits for orders, for the end of a process and for the program inside, looks at the processes, and makes threads.
+const spare = 2 + 6
 
 // spareThreads makes threads, which then wait for work. Later there may be none to be had: a fork bomb fills a container
 // whose number of processes is limited, and a Go program that gets no thread ends.
@@ -284,7 +285,8 @@ func (c *child) reap() {
 		case err != nil:
 			return
 		}
-		if unix.Waitid(unix.P_PID, c.pid, &first, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil) == nil && first.Signo != 0 {
+		// Once the command is collected, its number may be another's.
+		if !c.collected && unix.Waitid(unix.P_PID, c.pid, &first, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil) == nil && first.Signo != 0 {
 			c.killGroup()
 			c.collect()
 			continue
@@ -302,8 +304,8 @@ func (c *child) collect() {
 	close(c.ended)
 }
 
-// killGroup kills the process group of the command by one call of the kernel: processes that start others all the
-// time leave this one too little time to find them one by one, and the command too little to end.
+// killGroup kills the process group of the command by one call of the kernel. Finding processes one by one is too slow
+// for a fork bomb.
 func (c *child) killGroup() {
 	c.collecting.Lock()
 	defer c.collecting.Unlock()

@@ -10,6 +10,10 @@ package supervisor
 // Name is the first argument of a process that is a supervisor.
 const Name = "agentteam-sandbox"
 
+// Environ is the one variable that a supervisor is started with: so it is known how many threads it needs. Its command
+// does not get it.
+const Environ = "GOMAXPROCS=2"
+
 // The file descriptors of a supervisor. On the first it reads a [Spec] and then, again and
 // again, for how many milliseconds the command may still run, all as JSON; at the end of the
 // file it kills everything. It writes a [Report] to the second.
