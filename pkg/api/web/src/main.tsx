@@ -124,7 +124,7 @@ addEventListener("keydown", (e) => press(e, () => {
 document.getElementById("page")!.replaceChildren()
 drawing(draw)
 addEventListener("hashchange", arrive)
-for (const seen of ["resize", "scroll"]) addEventListener(seen, () => redraw())
+addEventListener("resize", () => redraw())
 setInterval(() => { if (!document.hidden) redraw(100) }, 10_000) // for what is since when
 askSession()
 arrive()
