@@ -84,7 +84,7 @@ func TestContrast(t *testing.T) {
 				}
 			}
 		}
-		holds(4.5, "bg panel inset tint", "text", "dim", "accent", "ok", "warn", "bad", "cyan", "yellow", "magenta", "green", "blue")
+		holds(4.5, "bg panel inset tint", "text", "dim", "accent", "ok", "warn", "bad", "cyan", "magenta")
 		holds(4.5, "accent", "on")             // the main button, and what is chosen
 		holds(4.5, "warn", "bg")               // how much waits
 		holds(4.5, "more less", "text", "dim") // lines of a difference, and their numbers

@@ -39,7 +39,8 @@ function part(tag: (p: Props) => any, props: Props): any {
   }
 }
 
-// kept is a part that is drawn again only when it gets something else: what it was drawn as stays.
+// kept is a part that is drawn again only when it gets something else: what it was drawn as stays. It must
+// depend on its props only.
 export function kept(tag: (p: Props) => any): (p: Props) => any {
   let was: Props = {}
   let made: any
@@ -171,7 +172,7 @@ function set(el: any, name: string, was: any, now: any) {
 }
 
 let draw: () => void = () => {}
-let planned = 0
+let due = 0 // when the page is drawn; 0 = that is not planned
 let timer: any
 let frame = 0
 
@@ -183,21 +184,22 @@ export function drawing(f: () => void) {
 // redraw has the page drawn in the next frame. With later it is soon enough in so many milliseconds:
 // what comes in by the stream is more than a person can follow.
 export function redraw(later = 0) {
-  if (planned === 2 || (planned && later)) return
+  const at = Date.now() + later
+  if (due && due <= at) return
   unplan()
+  due = at
   const run = () => {
     unplan()
     draw()
   }
   const next = () => { frame = requestAnimationFrame(run) }
-  planned = later ? 1 : 2
   if (document.hidden) timer = setTimeout(run, 500) // no frames come, but the title is seen
   else if (later) timer = setTimeout(next, later)
   else next()
 }
 
 function unplan() {
-  planned = 0
+  due = 0
   clearTimeout(timer)
   cancelAnimationFrame(frame)
 }

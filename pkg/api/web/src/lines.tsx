@@ -26,9 +26,9 @@ export function what(e: Entry): Child {
   const kind = b.type.split("_")[0]
   const verb = words(b.type.slice(kind.length + 1).toLowerCase())
   switch (kind) {
-    case "TASK": return [<TaskLink of={v.id || ""} />, " " + verb + ": ", line(v.title, 300), v.reason ? [" (", line(v.reason, 200), ")"] : null]
-    case "MEMBER": return [verb, v.last_error ? [": ", line(v.last_error, 300)] : null]
-    case "APPROVAL": return [v.call ? ["leave for ", <b class="tool">{line(v.call.tool, 60)}</b>] : "plan", " " + verb, v.task ? [" for ", <TaskLink of={v.task} />] : null, v.feedback ? [": ", line(v.feedback, 300)] : null]
+    case "TASK": return [<TaskLink of={v.id || ""} />, " " + verb + ": ", line(v.title, 300), v.reason && [" (", line(v.reason, 200), ")"]]
+    case "MEMBER": return [verb, v.last_error && [": ", line(v.last_error, 300)]]
+    case "APPROVAL": return [v.call ? ["leave for ", <b class="tool">{line(v.call.tool, 60)}</b>] : "plan", " " + verb, v.task && [" for ", <TaskLink of={v.task} />], v.feedback && [": ", line(v.feedback, 300)]]
   }
   return words(b.type) // of a kind that this page does not know
 }

@@ -85,8 +85,8 @@ export function List(p: ListProps) {
     l.y = el.scrollTop
     if (changed) redraw(p.follow && l.stuck ? 100 : 0) // at the end new rows come, and are measured, on and on
   }
-  const onscroll = (e: any) => {
-    const el = e.currentTarget || l.el
+  const onscroll = () => {
+    const { el } = l
     if (Math.abs(el.scrollTop - l.y) < 1) return
     l.y = el.scrollTop
     l.stuck = el.scrollTop + el.clientHeight >= el.scrollHeight - 30

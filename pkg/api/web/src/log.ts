@@ -16,12 +16,9 @@ export function kindOf(e: Entry): Kind | "" {
   switch (b.type) {
     case "TEXT_MESSAGE_CHUNK": return "says"
     case "TOOL_CALL_CHUNK": return "tool"
-    case "TOOL_CALL_RESULT": return ""
     case "MAIL_SENT": return "mail"
-    case "RETRY": case "RUN_ERROR": return "trouble"
-    case "RUN_STARTED": case "RUN_FINISHED": return ""
-    case "COMPACTION_FINISHED": case "MEMBER_UPDATED": return "member"
-    case "MEMBER_LOST": case "MEMBER_PARKED": return "trouble"
+    case "RETRY": case "RUN_ERROR": case "MEMBER_LOST": case "MEMBER_PARKED": return "trouble"
+    case "TOOL_CALL_RESULT": case "RUN_STARTED": case "RUN_FINISHED": return ""
     case "CUSTOM": return b.name === "task" ? "" : "member"
   }
   if (b.type.startsWith("TASK_")) return "task"
@@ -70,10 +67,11 @@ export class Log {
     const kind = kindOf(e)
     this.#kind[this.count] = kind ? kinds.indexOf(kind) + 1 : 0
     this.#who[this.count] = this.#agent(e.agent_id)
-    this.#pages.add(this.count++, slim(e))
+    const s = slim(e)
+    this.#pages.add(this.count++, s)
     if (this.count % page === 0) this.#marks.push(e.cursor)
-    if (e.event?.type === "MAIL_SENT" && (e.event.value as any)?.id) {
-      this.mail.push((slim(e).event.value as any))
+    if (s.event?.type === "MAIL_SENT" && s.event.value?.id) {
+      this.mail.push(s.event.value)
       if (this.mail.length > mostMail) {
         this.mail = this.mail.slice(mostMail / 5)
         this.cut = true

@@ -64,13 +64,14 @@ function Bar() {
     if (left > 0) setTimeout(() => redraw(100), 1000)
     says = [<b>{conn.state === "expired" ? "Logged out." : "Not connected."}</b>, " ", conn.why && say(conn.why), " ", <span aria-hidden="true">{left > 0 && "Next try in " + left + " s."}</span>]
   }
-  return <div class={"bar" + (says ? " on" : "")} role="status" aria-live="polite" key="bar">{says}</div>
+  return <div class={"bar" + (says ? " on" : "")} role="status" aria-live="polite">{says}</div>
 }
 
 function Top(p: { r: Route; n: number }) {
   const r = p.r
-  return <header class="top" key="top">
-    <a class="skip" href="#main" onclick={(e: Event) => { e.preventDefault(); document.getElementById("main")?.focus() }}>To the content</a>
+  const worn = "Theme: " + (theme() || "as the system")
+  return <header class="top">
+    <a class="skip" href="#main" onclick={(e: Event) => { e.preventDefault(); focus("main") }}>To the content</a>
     <a class="brand" href="#/" title="All teams">agentteam</a>
     {r.team && <nav aria-label="Views of the team" class="views">
       {views.filter((v) => !v.top && v.label).map((v) => <a href={to(r.team, v.name)} aria-current={v.name === r.view ? "page" : undefined}>
@@ -80,7 +81,7 @@ function Top(p: { r: Route; n: number }) {
     <span class="gap"></span>
     {session.readOnly && <span class="dim" title="The token of this login is for reading only">read-only</span>}
     <span class={"dot " + conn.state} role="img" aria-label={"connection: " + conn.state} title={"connection: " + conn.state}></span>
-    <button class="icon" onclick={() => choose({ "": "dark", dark: "light" }[theme()])} title={"Theme: " + (theme() || "as the system")} aria-label={"Theme: " + (theme() || "as the system") + ". Change"}>
+    <button class="icon" onclick={() => choose({ "": "dark", dark: "light" }[theme()])} title={worn} aria-label={worn + ". Change"}>
       {{ "": "◐", dark: "●", light: "○" }[theme()]}
     </button>
     <button class="icon" onclick={toggleHelp} title="Keys (?)" aria-label="Keys">?</button>
@@ -123,7 +124,7 @@ addEventListener("keydown", (e) => press(e, () => {
 document.getElementById("page")!.replaceChildren()
 drawing(draw)
 addEventListener("hashchange", arrive)
-for (const seen of ["resize", "scroll"]) addEventListener(seen, () => redraw())
+addEventListener("resize", () => redraw())
 setInterval(() => { if (!document.hidden) redraw(100) }, 10_000) // for what is since when
 askSession()
 arrive()

@@ -129,7 +129,7 @@ export class OpenTeam {
       console.error(e)
       this.strange++
     }
-    redraw(this.caughtUp ? 100 : 1000) // what was before is read without looking up
+    redraw(this.caughtUp ? 100 : 1000) // while the past is read, one drawing a second is enough
   }
 
   #fold(name: string, d: any) {

@@ -45,15 +45,14 @@ export function follow(s: Source): () => void {
     stop = new AbortController()
     const mine = stop
     let connected = Infinity
-    let timer = setTimeout(() => mine.abort(), quiet)
+    let timer: any
     const heard = () => {
       clearTimeout(timer)
       timer = setTimeout(() => mine.abort(), quiet)
     }
+    heard()
     try {
-      const headers: Record<string, string> = { Accept: "text/event-stream" }
-      if (last) headers["Last-Event-ID"] = last
-      const r = await fetch(s.url(), { headers, signal: mine.signal })
+      const r = await fetch(s.url(), { headers: { Accept: "text/event-stream", ...(last && { "Last-Event-ID": last }) }, signal: mine.signal })
       if (!r.ok) throw await failed(r)
       s.state("live")
       connected = performance.now()

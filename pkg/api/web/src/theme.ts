@@ -7,14 +7,9 @@ const worn = document.documentElement.dataset
 // theme is light, dark, or "" for that of the system.
 export const theme = () => worn.theme || ""
 
-function wear(to: string | null) {
-  if (to) worn.theme = to
-  else delete worn.theme
-}
-
 // choose wears a theme from now on.
 export function choose(to = "") {
-  wear(to)
+  worn.theme = to
   try {
     localStorage.setItem("theme", to)
   } catch {
@@ -24,7 +19,7 @@ export function choose(to = "") {
 }
 
 try {
-  wear(localStorage.getItem("theme"))
+  worn.theme = localStorage.getItem("theme") || ""
 } catch {
   // the system's
 }

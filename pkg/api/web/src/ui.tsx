@@ -8,9 +8,10 @@ import { act, isBusy, once, session, team, type, typed } from "./store"
 import { line } from "./text"
 
 // focus has a person type in a field that is about to be drawn; look shows what a selector finds then.
+// soon calls f once that has happened.
 export const focus = (id: string) => soon(() => document.getElementById(id)?.focus())
 export const look = (at: string) => soon(() => document.querySelector(at)?.scrollIntoView({ block: "nearest", inline: "nearest" }))
-const soon = (f: () => void) => requestAnimationFrame(() => requestAnimationFrame(f))
+export const soon = (f: () => void) => requestAnimationFrame(() => requestAnimationFrame(f))
 
 // mayWrite reports whether what changes something is to be offered.
 export const mayWrite = () => session.mayWrite

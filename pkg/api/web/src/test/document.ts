@@ -41,8 +41,12 @@ class El {
 
 const d: any = { createTextNode: (t: string) => new El("#", t), createElement: (t: string) => new El(t), createElementNS: (_: string, t: string) => new El(t), hidden: true, activeElement: null, changed() {}, addEventListener(n: string, f: any) { if (n === "visibilitychange") this.changed = f }, removeEventListener() {}, getElementById: () => null, documentElement: { dataset: {} } }
 ;(globalThis as any).document = d
-;(globalThis as any).addEventListener = (globalThis as any).removeEventListener = () => {}
+export const heard: Record<string, () => void> = {} // what the window's events call
+;(globalThis as any).addEventListener = (n: string, f: any) => { heard[n] = f }
+;(globalThis as any).removeEventListener = () => {}
 ;(globalThis as any).location = { hash: "" }
+;(globalThis as any).history = { replaceState(_: any, __: any, to: string) { location.hash = to } }
+;(globalThis as any).dispatchEvent = () => true
 ;(globalThis as any).requestAnimationFrame = (globalThis as any).cancelAnimationFrame = () => 0
 
 // A test is over when it is: nothing waits for a timer of the page.

@@ -1,7 +1,7 @@
 import { mock, test } from "node:test"
 import assert from "node:assert/strict"
 import * as doc from "./document"
-import { h, render } from "../dom"
+import { drawing, h, redraw, render } from "../dom"
 
 const root = () => (document as any).createElement("root")
 const rows = (...keys: (string | number)[]) => keys.map((k) => h("li", { key: k }, String(k)))
@@ -98,4 +98,34 @@ test("what a person has typed gives way to what the page wants there", () => {
   el.childNodes[0].value = "typed"
   render(el, h("textarea", { value: "" }))
   assert.equal(el.childNodes[0].value, "")
+})
+
+test("what is wanted sooner is drawn sooner, and what comes later moves nothing", (t) => {
+  const d = document as any
+  let drawn = 0
+  drawing(() => drawn++)
+  t.mock.timers.enable({ apis: ["Date"] })
+  const timers: number[] = []
+  mock.method(globalThis as any, "setTimeout", (_: any, ms: number) => timers.push(ms))
+  const frames: (() => void)[] = []
+  mock.method(globalThis as any, "requestAnimationFrame", (f: () => void) => frames.push(f))
+  t.after(() => {
+    mock.restoreAll()
+    d.hidden = true
+    drawing(() => {})
+  })
+  d.hidden = false
+  redraw(1000)
+  redraw(100)
+  redraw(1000)
+  redraw(100)
+  assert.deepEqual([timers, frames.length], [[1000, 100], 0])
+  t.mock.timers.tick(50)
+  redraw(100)
+  redraw()
+  redraw()
+  assert.deepEqual([timers, frames.length], [[1000, 100], 1])
+  frames[0]()
+  redraw(100)
+  assert.deepEqual([timers, drawn], [[1000, 100, 100], 1])
 })

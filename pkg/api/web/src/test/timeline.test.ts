@@ -1,8 +1,8 @@
 import { mock, test } from "node:test"
 import assert from "node:assert/strict"
-import "./document"
-import { answers, until } from "./answers"
-import { openTeam } from "../store"
+import { heard } from "./document"
+import { answers, asked, until } from "./answers"
+import { openTeam, team } from "../store"
 import { route } from "../route"
 import { timeline } from "../views/timeline"
 
@@ -24,11 +24,76 @@ test("a table that cannot be made is said to be so each time that it is drawn", 
   assert.deepEqual([faults(), faults()], [2, 2])
 })
 
+const looks = (document as any).changed // of the renderer, when the tab is seen again
+const from = "2026-03-14T12:00:00Z"
+const to = "2026-03-14T12:10:00Z"
+const at = (r: { path: string }, name: string) => Date.parse(new URLSearchParams(r.path.split("?")[1]).get(name)!)
+const press = (does: string) => timeline.keys!(route()).find((k) => k.does === does)!.run("")
+const reads = () => asked.filter((a) => a.path.startsWith("/teams/red/timeline"))
+
+test("a held key asks once at a time, each press counts, and what is shown is what was wanted last", async (t) => {
+  asked.length = 0
+  ;(globalThis as any).location.hash = "#/red/timeline"
+  const answer: ((d: any) => void)[] = []
+  answers["/teams/red/timeline"] = () => new Promise((go) => answer.push(go))
+  const says = (sentence: string, from: number, to: number) => ({ from: new Date(from).toISOString(), to: new Date(to).toISOString(), sentence, goal: 1, counts: [], critical: [], edges: [], lanes: [], tasks: [] })
+  openTeam("red")
+  let end: any = timeline.open!(route())
+  t.after(() => {
+    end()
+    openTeam("")
+    mock.restoreAll()
+  })
+  const drawn = () => JSON.stringify(timeline.draw(route()))
+  answer[0](says("All of it.", Date.parse(from), Date.parse(to)))
+  await until("the timeline", () => drawn().includes("All of it."))
+  for (let i = 0; i < 5; i++) press("closer")
+  assert.equal(reads().length, 2)
+  answer[1](says("Of the first press.", at(reads()[1], "from"), at(reads()[1], "to")))
+  await until("the last is asked for", () => reads().length > 2)
+  const length = at(reads()[2], "to") - at(reads()[2], "from")
+  assert.ok(Math.abs(length - 600_000 / 1.3 ** 5) < 10, "it shows " + length + " ms")
+  answer[2](says("Of the last press.", at(reads()[2], "from"), at(reads()[2], "to")))
+  await until("the last is shown", () => drawn().includes("Of the last press."))
+  for (let i = 0; i < 100; i++) press("closer")
+  answer[3](says("Closest.", at(reads()[3], "from"), at(reads()[3], "to")))
+  await until("the closest is asked for", () => reads().length > 4)
+  assert.ok(at(reads()[4], "to") - at(reads()[4], "from") >= 100)
+
+  end() // while that request is under way
+  end = timeline.open!(route())
+  assert.equal(reads().length, 6)
+  answer[5](says("Of this visit.", Date.parse(from), Date.parse(to)))
+  await until("this visit's answer", () => drawn().includes("Of this visit."))
+  answer[4](says("Of the visit before.", Date.parse(from), Date.parse(to)))
+  let turns = 0
+  await until("what comes late has come", () => {
+    assert.match(drawn(), /Of this visit/)
+    return ++turns > 100
+  })
+  assert.equal(reads().length, 6)
+})
+
+test("a member that gets another colour is drawn in it", async (t) => {
+  ;(globalThis as any).location.hash = "#/red/timeline"
+  ;(globalThis as any).innerHeight = 800
+  answers["/teams/red/timeline"] = () => ({ from, to, sentence: "", goal: 1, counts: [], critical: [], edges: [], tasks: [], lanes: [{ agent_id: "coder-1", seconds: {}, spans: [] }] })
+  openTeam("red")
+  const end: any = timeline.open!(route())
+  t.after(() => {
+    end()
+    openTeam("")
+  })
+  const drawn = () => JSON.stringify(timeline.draw(route()))
+  for (const color of ["cyan", "magenta"]) {
+    team!.state.knowMembers([{ agent_id: "coder-1", color } as any])
+    await until(color, () => drawn().split("c-" + color).length === 3) // the lane, and its row of the table
+  }
+})
+
 test("what points at the lanes leaves them as they are drawn, and only those that are seen are", async (t) => {
   ;(globalThis as any).location.hash = "#/red/timeline"
   ;(globalThis as any).innerHeight = 800
-  const from = "2026-03-14T12:00:00Z"
-  const to = "2026-03-14T12:10:00Z"
   const many = <T>(n: number, of: (i: number) => T) => Array.from({ length: n }, (_, i) => of(i))
   answers["/teams/red/timeline"] = () => ({
     from, to, sentence: "", goal: 1, counts: [], critical: [], edges: [],
@@ -51,9 +116,39 @@ test("what points at the lanes leaves them as they are drawn, and only those tha
   assert.equal(all(after, "svg")[0], before)
   assert.equal(all(after, "div").filter((v) => v.props.class === "cursor").length, 1)
 
+  const d = document as any
+  const frames: (() => void)[] = []
+  mock.method(globalThis as any, "requestAnimationFrame", (f: () => void) => frames.push(f))
+  const lanes = { clientWidth: 900, top: 0, getBoundingClientRect() { return this } }
+  d.querySelector = () => lanes
+  d.hidden = false
+  looks() // which plans a drawing
+  const scrolled = (top: number) => {
+    frames.splice(0).forEach((f) => f())
+    lanes.top = top
+    heard.scroll()
+    return frames.length
+  }
+  assert.deepEqual([0, -100, -800, -810, 0].map(scrolled), [0, 0, 1, 0, 1])
+  lanes.clientWidth = 0 // as of a window that is hardly there
+  scrolled(0)
+  press("closer")
+  assert.match(reads().at(-1)!.path, /points=100&/)
+  lanes.clientWidth = 900
+  scrolled(0)
+  d.querySelector = () => null
+  d.hidden = true
+  frames.length = 0
+
   const rows = () => all(drawn(), "tr").length
   const few = rows()
   assert.equal(few, 2 + 100 + 100)
-  all(drawn(), "button").filter((b) => b.props.class === "more").at(-1).props.onclick()
+  const trs: any[] = []
+  all(drawn(), "button").filter((b) => b.props.class === "more").at(-1).props.onclick({ target: { previousSibling: { firstChild: { rows: trs } } } })
   assert.equal(rows(), few + 300)
+  let focused = -1 // which is not the button, that may have gone
+  for (let i = 0; i <= 400; i++) trs.push({ focus() { focused = this.tabIndex === -1 ? i : NaN } })
+  while (frames.length) frames.shift()!()
+  mock.restoreAll()
+  assert.equal(focused, 101)
 })

@@ -3,7 +3,7 @@
 import { h, redraw, type Child } from "../dom"
 import { atEnd, List, toEnd, toRow } from "../list"
 import { Markdown } from "../markdown"
-import { api, path, say, type Problem } from "../request"
+import { api, get, path, say, type Problem } from "../request"
 import { picked, route, to } from "../route"
 import { act, note, team } from "../store"
 import { follow } from "../stream"
@@ -61,7 +61,7 @@ async function deliveries(id: string) {
   for (const s of sent.slice(-5)) {
     if (s.letter?.fates?.length && s.letter.fates.every((f) => f.fate !== "pending" && f.fate !== "delivered")) continue
     try {
-      s.letter = await api("GET", "/teams" + path(id, "messages", s.id))
+      s.letter = await get("/teams" + path(id, "messages", s.id))
       redraw()
     } catch {
       // it is asked again

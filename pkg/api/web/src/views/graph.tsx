@@ -183,7 +183,7 @@ export function Graph(p: { t: OpenTeam; find: string }): Child {
     <svg viewBox={left + " " + top + " " + w + " " + hgt} role="img" aria-label={nodes.length + " tasks. The arrow keys go along."} onpointerdown={pan}
       onwheel={(e: WheelEvent) => {
         e.preventDefault()
-        const r = (e.currentTarget as Element | null ?? document.querySelector(".graph svg")!).getBoundingClientRect()
+        const r = (e.currentTarget as Element).getBoundingClientRect()
         zoom(Math.exp(-e.deltaY / 400), left + ((e.clientX - r.left) / r.width) * w, top + ((e.clientY - r.top) / r.height) * hgt)
       }}>
       <path class="edges" d={lines} />

@@ -3,7 +3,7 @@
 import { h, redraw, type Child } from "../dom"
 import { List } from "../list"
 import { Markdown } from "../markdown"
-import { api, path } from "../request"
+import { get, path } from "../request"
 import { filter, picked, type Route, to } from "../route"
 import { team } from "../store"
 import { line, Time } from "../text"
@@ -61,7 +61,7 @@ function found(r: Route): Thread[] {
 function letter(id: string, m: Message): Letter | undefined {
   if (!asked.has(m.id)) {
     asked.add(m.id)
-    api("GET", "/teams" + path(id, "messages", m.id)).then((l) => {
+    get("/teams" + path(id, "messages", m.id)).then((l) => {
       letters.set(m.id, l)
       if (l.fates?.some((f: any) => f.fate === "pending" || f.fate === "delivered")) setTimeout(() => asked.delete(m.id), 5000)
       redraw()

@@ -10,10 +10,11 @@ const colourOf = (s: string) => "t-" + s.replace(/\W/g, "")
 // Progress is how far the tasks are: a bar, and the numbers.
 export function Progress(p: { tasks: Record<string, number> }) {
   const all = [...order, ...Object.keys(p.tasks).filter((s) => !order.includes(s))].filter((s) => p.tasks[s] > 0)
+  const done = p.tasks.completed || 0
   const total = all.reduce((n, s) => n + p.tasks[s], 0)
-  if (!total) return <div class="progress none dim">no tasks yet</div>
+  if (!total) return <div class="progress dim">no tasks yet</div>
   return <div class="progress">
-    <div class="barred" role="progressbar" aria-valuemin="0" aria-valuemax={total} aria-valuenow={p.tasks.completed || 0} aria-label={(p.tasks.completed || 0) + " of " + total + " tasks are completed"}>
+    <div class="barred" role="progressbar" aria-valuemin="0" aria-valuemax={total} aria-valuenow={done} aria-label={done + " of " + total + " tasks are completed"}>
       {all.map((s) => <span class={colourOf(s)} style={{ "flex-grow": String(p.tasks[s]) }} key={s}></span>)}
     </div>
     <Legend of={all.map((s) => [colourOf(s), p.tasks[s] + " " + words(s)])} />

@@ -8,7 +8,7 @@ import { act, ask, every, team } from "../store"
 import { Ago, line, plain, price, short, span, State, Time, words } from "../text"
 import { key, type Key } from "../keys"
 import { Who } from "../member"
-import { Box, Button, Chip, Empty, mayWrite, Panel, setGoal, TaskLink } from "../ui"
+import { Box, Button, Chip, Empty, focus, mayWrite, Panel, setGoal, TaskLink } from "../ui"
 import type { Deliverable as File, PastGoal, UsageRow, UsageTable } from "../api"
 import type { Route } from "../route"
 import type { View } from "../view"
@@ -64,7 +64,7 @@ export const result: View = {
   label: "Result",
   go: "r",
   open: begin,
-  keys: (): Key[] => (mayWrite() ? [key("w", "set the next goal", () => document.getElementById("next-goal")?.focus())] : []),
+  keys: (): Key[] => (mayWrite() ? [key("w", "set the next goal", () => focus("next-goal"))] : []),
   draw(r): Child {
     const t = team!
     const g = t.goal

@@ -14,7 +14,8 @@ import { Progress } from "./progress"
 
 export const wants = (t: TeamStatus) => t.waiting ?? 0
 const trouble = (t: TeamStatus) => (t.parked?.length || 0) + (t.damaged?.length || 0) + (t.silent?.length || 0) + (t.lost?.length || 0) + (t.storage ? 1 : 0)
-const rank = (t: TeamStatus) => (wants(t) ? 0 : trouble(t) ? 1 : t.status === "active" && t.goal ? 2 : t.status === "active" ? 3 : 4)
+const works = (t: TeamStatus) => t.status === "active" && !!t.goal
+const rank = (t: TeamStatus) => (wants(t) ? 0 : trouble(t) ? 1 : works(t) ? 2 : t.status === "active" ? 3 : 4)
 
 let selected = ""
 let setting = "" // the team whose goal is being set
@@ -64,10 +65,10 @@ function Row(p: { t: TeamStatus }) {
     <div class="foot dim">
       <span>{members.length ? members.map(([s, n]) => n + " " + words(s)).join(", ") : "no members"}</span>
       {price(t.usage)}
-      {mayWrite() && <Button class="quiet" do={() => { setting = setting === t.id ? "" : t.id; redraw() }}>{t.status === "active" && t.goal ? "Add to the goal" : "Set a goal"}</Button>}
+      {mayWrite() && <Button class="quiet" do={() => { setting = setting === t.id ? "" : t.id; redraw() }}>{works(t) ? "Add to the goal" : "Set a goal"}</Button>}
     </div>
-    {setting === t.id && <Box id={"goal-" + t.id} label={"Goal of " + line(t.id)} placeholder="What is the team to reach?" button={t.status === "active" && t.goal ? "Add" : "Set it"} rows={3}
-      send={async (goal) => { await setGoal(t.id, goal, t.status === "active" && !!t.goal); setting = "" }} done="The goal is set." />}
+    {setting === t.id && <Box id={"goal-" + t.id} label={"Goal of " + line(t.id)} placeholder="What is the team to reach?" button={works(t) ? "Add" : "Set it"} rows={3}
+      send={async (goal) => { await setGoal(t.id, goal, works(t)); setting = "" }} done="The goal is set." />}
   </article>
 }
 

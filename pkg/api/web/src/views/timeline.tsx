@@ -4,7 +4,7 @@ import { h, kept, redraw, type Child } from "../dom"
 import { curve, Legend, Zoom, zoomKeys } from "../drawing"
 import { drag } from "../pointer"
 import { path, type Problem } from "../request"
-import { filter, go, route, to } from "../route"
+import { filter, go, picked, route, to } from "../route"
 import { ask, every, team } from "../store"
 import { line, span, Time, words } from "../text"
 import { rowsOf, Table } from "../table"
@@ -26,52 +26,63 @@ let why: Problem | undefined
 let width = 900
 let seen = 0 // the first lane that is drawn
 let pointed: { lane: string; at: number } | null = null
-let asking = 0
+let asking: object | null = null // the request that is under way, of this visit
 let askedFor = "" // what shown is of, and how its goal stood then
 
 const partOf = (r: Route) => "" + new URLSearchParams([...r.query].filter(([k]) => /^(goal|from|to)$/.test(k)))
 const standing = () => partOf(route()) + " " + team?.goal?.goal_number + team?.goal?.status
 
-function read(r: Route) {
+// read asks for the part that is wanted, once at a time: if another is wanted by then, for that.
+function read() {
+  if (asking) return
+  const r = route()
   const part = partOf(r)
   const now = standing()
-  asking++
-  const late = () => part !== partOf(route())
-  ask("/teams" + path(r.team, "timeline") + "?points=" + Math.min(600, width >> 1) + "&" + part, (t) => {
-    if (late()) return
+  const mine = (asking = {})
+  ask("/teams" + path(r.team, "timeline") + "?points=" + Math.max(100, Math.min(600, width >> 1)) + "&" + part, (t) => {
+    if (asking !== mine) return
     shown = t
     askedFor = now
     why = undefined
-  }, (e) => { if (!late()) why = e }).finally(() => asking--)
-}
-
-function begin(r: Route) {
-  shown = pointed = null
-  why = undefined
-  begun = ended = seen = 0
-  read(r)
-  return every(5000, () => {
-    const now = route()
-    if (!asking && (standing() !== askedFor || !(now.query.get("to") || now.query.get("goal") || team?.goal?.status !== "active"))) read(now)
+    if (begun && /from|to/.test(part)) return
+    begun = ms(t.from)
+    ended = ms(t.to)
+  }, (e) => { if (asking === mine) why = e }).finally(() => {
+    if (asking !== mine) return
+    asking = null
+    if (part !== partOf(route())) read()
   })
 }
 
-// zoom shows a part of the time.
+function begin() {
+  shown = pointed = null
+  why = undefined
+  begun = ended = seen = 0
+  read()
+  const end = every(5000, () => {
+    if (standing() !== askedFor || !(picked("to") || picked("goal") || team?.goal?.status !== "active")) read()
+  })
+  return () => {
+    asking = null
+    end()
+  }
+}
+
+// zoom shows a part of the time, of a tenth of a second at least.
 function zoom(from: number, until: number) {
-  if (!shown) return
+  if (!shown || until - from < 100) return
   const whole = until - from >= ended - begun
   filter("from", whole ? "" : new Date(Math.round(from)).toISOString())
   filter("to", whole ? "" : new Date(Math.round(until)).toISOString())
-  read(route())
+  read()
 }
 
 let begun = 0 // when the whole goal began, and ended, or now; 0 = that is not known
 let ended = 0
 
 function closer(by: number) {
-  if (!shown) return
-  const a = ms(shown.from)
-  const b = ms(shown.to)
+  const a = ms(picked("from")) || begun // what is wanted, which may not be shown yet
+  const b = ms(picked("to")) || ended
   const mid = pointed?.at ?? (a + b) / 2
   zoom(Math.max(begun, mid - (mid - a) / by), Math.min(ended, mid + (b - mid) / by))
 }
@@ -94,35 +105,42 @@ function step(lane: number, by: number) {
 // taskAt is the task whose bar is pointed at.
 const taskAt = () => shown?.tasks.find((k) => k.agent_id === pointed?.lane && ms(k.from) <= pointed.at && ms(k.to) >= pointed.at)?.task || ""
 
-// The lanes that can be seen, and some beside them. What points at them leaves them as they are drawn.
+// fit has the lanes drawn again once they have another width, or others of them are seen.
+function fit(el: any) {
+  if (!el) return
+  const first = Math.max(0, Math.floor((-el.getBoundingClientRect().top / row - 5) / 10) * 10)
+  if (Math.abs(el.clientWidth - width) > 1 || first !== seen) {
+    width = el.clientWidth
+    seen = first
+    redraw()
+  }
+}
+addEventListener("scroll", () => fit(document.querySelector(".lanes")))
+
 const inner = () => Math.max(100, width - gutter - 8)
 const within = (n: number) => Math.max(0, Math.min(1, n))
 
+// coloursOf is what the drawings of a timeline depend on beside it.
+const coloursOf = (t: Timeline) => t.lanes.map((l) => colour(l.agent_id)).join()
+
+// The lanes that can be seen, and some beside them. What points at them leaves them as they are drawn.
 function Lanes(p: { t: Timeline; id: string }) {
   const t = p.t
   const a = ms(t.from)
   const b = Math.max(ms(t.to), a + 1)
   const at = (e: PointerEvent) => {
-    const box = document.querySelector(".lanes svg")!.getBoundingClientRect()
+    const box = document.querySelector(".lanes")!.getBoundingClientRect()
     return { lane: t.lanes[Math.floor((e.clientY - box.top - head) / row)]?.agent_id, at: a + within((e.clientX - box.left - gutter) / inner()) * (b - a) }
   }
   const point = (e: PointerEvent) => { const to = at(e); pointed = to.lane ? to : null; redraw() }
-  const each = (el: any) => {
-    const first = Math.max(0, Math.floor((-el.getBoundingClientRect().top / row - 5) / 10) * 10)
-    if (Math.abs(el.clientWidth - width) > 1 || first !== seen) {
-      width = el.clientWidth
-      seen = first
-      redraw()
-    }
-  }
   const leave = (e: PointerEvent) => { if (e.pointerType === "mouse") { pointed = null; redraw() } }
-  return <div class="lanes" each={each} onpointermove={point} onpointerleave={leave}
+  return <div class="lanes" each={fit} onpointermove={point} onpointerleave={leave}
     onpointerdown={(e: PointerEvent) => {
       point(e)
       const start = at(e)
       drag(e, () => {}, (u) => { const end = at(u); if (Math.abs(end.at - start.at) * inner() > 8 * (b - a)) zoom(Math.min(start.at, end.at), Math.max(start.at, end.at)) })
     }}>
-    <Drawn t={t} id={p.id} a={a} b={b} width={width} from={seen} to={seen + 20 + Math.ceil(innerHeight / row)} />
+    <Drawn t={t} id={p.id} a={a} b={b} width={width} from={seen} to={seen + 20 + Math.ceil(innerHeight / row)} colours={coloursOf(t)} />
     {pointed && <div class="cursor" style={{ transform: "translateX(" + (gutter + within((pointed.at - a) / (b - a)) * inner()) + "px)" }}></div>}
   </div>
 }
@@ -233,10 +251,6 @@ export const timeline: View = {
   draw(r): Child {
     const t = shown
     if (!t) return <Looking why={why}><a href={to(r.team)}>To the team</a></Looking>
-    if (!begun || !(r.query.get("from") || r.query.get("to"))) {
-      begun = ms(t.from)
-      ended = ms(t.to)
-    }
     return <div class="page">
       <div class="head tools"><h1>Timeline</h1><span class="dim">goal {t.goal}, {span((ms(t.to) - ms(t.from)) / 1000)}</span>
         {!t.whole && <span class="badge warn" title="Entries of this time are not stored any more">incomplete</span>}<span class="gap"></span>
@@ -245,7 +259,7 @@ export const timeline: View = {
       {t.lanes.length ? <section class="panel" aria-label="Lanes"><Lanes t={t} id={r.team} /><Pointed t={t} />
         <Legend of={[...Object.entries(kinds).map(([k, name]): [string, string] => ["k-" + k, name]), ["critical", "critical path"]]} /></section>
         : <Empty>No member has been at it yet.</Empty>}
-      <Counts t={t} a={begun} b={ended} /><Tables t={t} rows={rowsOf("lanes") + rowsOf("held")} />
+      <Counts t={t} a={begun} b={ended} /><Tables t={t} rows={rowsOf("lanes") + rowsOf("held")} colours={coloursOf(t)} />
     </div>
   },
 }
