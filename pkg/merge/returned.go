@@ -63,7 +63,7 @@ func (s *Site) Returned(ctx context.Context, id team.TaskID, y team.Try) (line.H
 	return want, nil
 }
 
-// Pinned is Returned, and pins the work for whoever takes it up on this host, which sweeps what is not pinned.
+// Pinned is Returned, and pins the work for the next holder on this host, which sweeps what is not pinned.
 func (s *Site) Pinned(ctx context.Context, id team.TaskID, y team.Try) (line.Hash, error) {
 	commit, err := s.Returned(ctx, id, y)
 	if err != nil {

@@ -90,9 +90,7 @@ func (p *Process) open(ctx context.Context, kind string) error {
 		}
 		release()
 	}
-	trial, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go func() { _, _ = p.Workspaces.Sandbox(trial, team.Team{}, "") }() // while NATS is connected; what it finds is asked for below
+	defer p.try(ctx)()
 	var conn atomic.Pointer[broker.Conn]
 	var err error
 	p.http, err = telemetry.Listen(telemetry.Options{Addr: p.Config.HTTP, Metrics: p.Metrics, Logger: p.Log,
@@ -141,6 +139,14 @@ func (p *Process) open(ctx context.Context, kind string) error {
 		p.stop = append(p.stop, p.follow(context.WithoutCancel(ctx), file))
 	}
 	return nil
+}
+
+// try begins to find out which sandbox works, while NATS is connected; confinement waits for that. The returned
+// function ends it.
+func (p *Process) try(ctx context.Context) context.CancelFunc {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() { _, _ = p.Workspaces.Sandbox(ctx, team.Team{}, "") }()
+	return cancel
 }
 
 // ofTeam reports whether an address may be that of a NATS server of this cluster.
