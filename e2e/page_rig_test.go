@@ -263,26 +263,31 @@ const find = `((name, within) => {
   return all.find((e) => nameOf(e).startsWith(name) && e.getClientRects().length && !e.disabled)
 })`
 
-// presses clicks with the pointer on the control of that name, once it is there.
+// presses clicks with the pointer on the control of that name, once it is there. What comes in meanwhile may move
+// it: it has to stand still for two frames, and is clicked on again if the click has missed it.
 func (p *tab) presses(name string, within ...string) {
 	p.t.Helper()
 	at := find + "(" + quoted(name) + ", " + quoted(strings.Join(within, "")) + ")"
 	p.until("there is "+name, at)
-	// What comes in meanwhile may move it: it has to stand still for two frames.
 	var box struct{ X, Y float64 }
-	p.untilSo(name+" stands still", func() bool {
+	p.untilSo(name+" is clicked on", func() bool {
 		was := box
 		box = eval[struct{ X, Y float64 }](p, `(async () => {
 			const e = `+at+`
 			if (!e) return {X: 0, Y: 0}
 			e.scrollIntoView({block: "center"})
 			await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))
+			window.clicked = false
+			e.addEventListener("click", () => window.clicked = true, {capture: true, once: true})
 			const r = e.getBoundingClientRect()
 			return {X: r.x + r.width / 2, Y: r.y + r.height / 2}
 		})()`)
-		return box == was && box.X != 0
+		if box != was || box.X == 0 {
+			return false
+		}
+		p.do(chromedp.MouseClickXY(box.X, box.Y))
+		return eval[bool](p, "window.clicked !== false") // or the click has made a new page
 	})
-	p.do(chromedp.MouseClickXY(box.X, box.Y))
 }
 
 // keys types keys, as a person does who uses no pointer.
