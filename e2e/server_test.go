@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
@@ -10,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/broker/embedded"
 	"agentteam/pkg/client"
 	"agentteam/pkg/team"
@@ -53,16 +53,12 @@ func (c *cluster) launch(program string, args ...string) *exec.Cmd {
 // the work: every process finds back to it, and nothing is lost or done twice.
 func TestServerRestart(t *testing.T) {
 	t.Parallel()
-	data := t.TempDir()
-	srv, err := embedded.Start(embedded.Options{Dir: data})
+	data, port := t.TempDir(), brokertest.Port()
+	srv, err := embedded.Start(embedded.Options{Dir: data, Port: port})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { srv.Shutdown() })
-	var port int
-	if _, err := fmt.Sscanf(srv.URL(), "nats://127.0.0.1:%d", &port); err != nil {
-		t.Fatal(err)
-	}
 	c := folder(t, rehearse(t, ""), "NATS_URL="+srv.URL())
 	c.start("leader")
 	for range 3 {

@@ -68,12 +68,11 @@ func TestPutRace(t *testing.T) {
 
 // A writer and a watcher both survive a restart of the server, without a gap.
 func TestRestart(t *testing.T) {
-	dir := t.TempDir()
-	srv, err := embedded.Start(embedded.Options{Dir: dir})
+	dir, port := t.TempDir(), brokertest.Port()
+	srv, err := embedded.Start(embedded.Options{Dir: dir, Port: port})
 	if err != nil {
 		t.Fatal(err)
 	}
-	port := mustPort(t, srv.URL())
 	bt, err := brokertest.Connect(t, srv.URL()).Make(t.Context(), "t")
 	if err != nil {
 		t.Fatal(err)
@@ -112,14 +111,6 @@ func TestRestart(t *testing.T) {
 	if err := brokertest.Receive(t, "the watch ends", done); err != nil {
 		t.Error(err)
 	}
-}
-
-func mustPort(t *testing.T, url string) (port int) {
-	t.Helper()
-	if _, err := fmt.Sscanf(url, "nats://127.0.0.1:%d", &port); err != nil {
-		t.Fatal(err)
-	}
-	return port
 }
 
 func TestMakeTeam(t *testing.T) {

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -183,21 +181,13 @@ func TestWatchEndsWithReader(t *testing.T) {
 // off is told too, each change once.
 func TestWatchSurvivesRestart(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	srv, err := embedded.Start(embedded.Options{Dir: dir})
+	dir, port := t.TempDir(), brokertest.Port()
+	srv, err := embedded.Start(embedded.Options{Dir: dir, Port: port})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { srv.Shutdown() }()
 	address := srv.URL()
-	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	port, err := strconv.Atoi(u.Port())
-	if err != nil {
-		t.Fatal(err)
-	}
 	tm := makeTeam(t, connect(t, address), client.NewTeam{ID: "t", Roles: roles("coder")})
 	other, err := connect(t, address).Open(t.Context(), "t")
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -140,7 +139,8 @@ func TestHundred(t *testing.T) {
 // Prometheus keeps its targets only if the answer is an error.
 func TestUnreliable(t *testing.T) {
 	t.Parallel()
-	server, err := embedded.Start(embedded.Options{Dir: t.TempDir()})
+	port := brokertest.Port()
+	server, err := embedded.Start(embedded.Options{Dir: t.TempDir(), Port: port})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,10 +163,6 @@ func TestUnreliable(t *testing.T) {
 	server.Shutdown()
 	brokertest.Receive(t, "the connection is lost", gone)
 	refused(t.Context(), "host/1/x", "NATS is away")
-	port, err := strconv.Atoi(s.url[strings.LastIndexByte(s.url, ':')+1:])
-	if err != nil {
-		t.Fatal(err)
-	}
 	back := self.NATS().StatusChanged(nats.CONNECTED)
 	if server, err = embedded.Start(embedded.Options{Dir: t.TempDir(), Port: port}); err != nil {
 		t.Fatal(err)

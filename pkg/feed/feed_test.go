@@ -242,13 +242,12 @@ func TestFollowIsPrompt(t *testing.T) {
 // repetition.
 func TestFollowThroughRestart(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	srv, err := embedded.Start(embedded.Options{Dir: dir})
+	dir, port := t.TempDir(), brokertest.Port()
+	srv, err := embedded.Start(embedded.Options{Dir: dir, Port: port})
 	if err != nil {
 		t.Fatal(err)
 	}
 	url := srv.URL()
-	port := portOf(t, url)
 	bt, err := brokertest.Connect(t, url).Make(t.Context(), "t")
 	if err != nil {
 		t.Fatal(err)

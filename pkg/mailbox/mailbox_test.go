@@ -461,13 +461,9 @@ func TestMailBeforeJoining(t *testing.T) {
 
 func TestRestartedServer(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	srv, err := embedded.Start(embedded.Options{Dir: dir})
+	dir, port := t.TempDir(), brokertest.Port()
+	srv, err := embedded.Start(embedded.Options{Dir: dir, Port: port})
 	if err != nil {
-		t.Fatal(err)
-	}
-	var port int
-	if _, err := fmt.Sscanf(srv.URL(), "nats://127.0.0.1:%d", &port); err != nil {
 		t.Fatal(err)
 	}
 	bt, err := brokertest.Connect(t, srv.URL()).Make(t.Context(), "t")

@@ -269,6 +269,10 @@ func (n *node) kill() {
 	n.cmd = nil
 }
 
+// Port returns a port for a server that is to be started again on it: nobody listens there, and the kernel gives it to
+// no outgoing connection meanwhile.
+func Port() int { return freePorts(1)[0] }
+
 // freePorts returns ports on which nobody listens. They lie below those that the
 // kernel gives to outgoing connections, so that a server that was killed finds its
 // own free again.
