@@ -90,9 +90,11 @@ func TestServerRestart(t *testing.T) {
 		if status(live) != http.StatusOK {
 			t.Error("/livez fails while NATS is away")
 		}
-		if srv, err = embedded.Start(embedded.Options{Dir: data, Port: port}); err != nil {
+		next, err := embedded.Start(embedded.Options{Dir: data, Port: port})
+		if err != nil {
 			t.Fatal(err)
 		}
+		srv = next
 	}
 	r := done.end(t)
 	if r.Status != "finished" || !strings.Contains(r.Summary, "Files: 4") {
