@@ -25,6 +25,7 @@ import (
 	"agentteam/pkg/merge"
 	"agentteam/pkg/registry"
 	"agentteam/pkg/roster"
+	"agentteam/pkg/shutdown"
 	"agentteam/pkg/spawn"
 	"agentteam/pkg/team"
 	"agentteam/pkg/watchdog"
@@ -255,10 +256,8 @@ func (t *term) stop(ctx context.Context, m team.Member, why string) error {
 // time, and the watchdog has others to look at.
 func (t *term) Respawn(ctx context.Context, m team.Member, wait time.Duration) error {
 	t.respawns.Go(func() {
-		select {
-		case <-ctx.Done():
+		if !shutdown.Sleep(ctx, wait) {
 			return
-		case <-time.After(wait):
 		}
 		if _, err := t.spawner.Respawn(ctx, m); err != nil && ctx.Err() == nil {
 			t.log.WarnContext(ctx, "member not brought back", "agent", m.AgentID, "err", err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"agentteam/pkg/agent"
 	"agentteam/pkg/journal"
@@ -37,10 +36,8 @@ func (m *member) remember(ctx context.Context, box *mailbox.Mailbox) (log *journ
 
 	err = shutdown.Together(ctx, m.heart.Run, m.watchTeam, func(ctx context.Context) (err error) {
 		for {
-			select {
-			case <-ctx.Done():
+			if !shutdown.Sleep(ctx, roster.Interval) {
 				return ctx.Err()
-			case <-time.After(roster.Interval):
 			}
 			if log, past, err = m.open(ctx); !errors.Is(err, team.ErrUnreadable) {
 				return errors.Join(err, errMended)

@@ -14,6 +14,7 @@ import (
 	"agentteam/pkg/broker"
 	"agentteam/pkg/mailbox"
 	"agentteam/pkg/roster"
+	"agentteam/pkg/shutdown"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 )
@@ -181,10 +182,8 @@ func (m *member) decided(ctx context.Context, plan string) (verdict string, err 
 // until returns once f is true, or ctx ends. It rests in between: NATS may be in trouble.
 func until(ctx context.Context, f func() bool) error {
 	for !f() {
-		select {
-		case <-ctx.Done():
+		if !shutdown.Sleep(ctx, roster.Interval) {
 			return ctx.Err()
-		case <-time.After(roster.Interval):
 		}
 	}
 	return nil

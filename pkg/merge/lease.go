@@ -111,10 +111,8 @@ func (h *hold) renew(ctx context.Context, step func(context.Context, string) err
 		h.mu.Lock()
 		next := h.good.Add(h.lease / 3)
 		h.mu.Unlock()
-		select {
-		case <-ctx.Done():
+		if !shutdown.Sleep(ctx, time.Until(next)) {
 			return nil
-		case <-time.After(time.Until(next)):
 		}
 		if h.fresh() {
 			continue // a move of the head was as good

@@ -1,4 +1,4 @@
-// Package shutdown says how a process ends: all its parts once one of them has ended,
+// Package shutdown says how a process ends: all its parts once one of them has ended, their waits cut short,
 // and the process within [Within] of the signal, also while NATS is away and a reader
 // of its pages hangs.
 //

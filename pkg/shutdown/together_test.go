@@ -47,3 +47,17 @@ func TestEvery(t *testing.T) {
 		}
 	})
 }
+
+func TestSleep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		begun := time.Now()
+		if !shutdown.Sleep(ctx, 2*time.Second) || time.Since(begun) != 2*time.Second {
+			t.Errorf("it returned early, or after %v, want 2s", time.Since(begun))
+		}
+		if shutdown.Sleep(ctx, 2*time.Second) || time.Since(begun) != 3*time.Second {
+			t.Errorf("it waited on after its context had ended, or returned after %v, want 3s", time.Since(begun))
+		}
+	})
+}
