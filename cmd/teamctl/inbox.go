@@ -34,16 +34,19 @@ func (a *app) inboxCmd() *cobra.Command {
 		if follow {
 			return a.following(cmd.Context(), a.awaitTeam, func(ctx context.Context, t *client.Team) error { return a.followInbox(ctx, t, who) })
 		}
-		return a.readTeam(func(ctx context.Context, t *client.Team) error {
-			letters, err := t.Mail().Inbox(ctx, who)
-			if err != nil {
-				return err
-			}
-			if len(letters) == 0 {
+		var id team.TeamID
+		var letters []client.Letter
+		err := a.readTeam(func(ctx context.Context, t *client.Team) (err error) {
+			id = t.ID()
+			if letters, err = t.Mail().Inbox(ctx, who); err == nil && len(letters) == 0 {
 				a.note(fmt.Sprintf("nobody has written to %s yet", who))
 			}
-			return a.printInbox(t, letters)
+			return err
 		})
+		if err != nil {
+			return err
+		}
+		return a.printInbox(id, letters)
 	}
 	return cmd
 }
@@ -70,7 +73,7 @@ func completeReaders(cmd *cobra.Command, args []string, word string) ([]cobra.Co
 	return append(names, cobra.CompletionWithDesc(string(team.UserAgent), "you")), how
 }
 
-func (a *app) printInbox(t *client.Team, letters []client.Letter) error {
+func (a *app) printInbox(id team.TeamID, letters []client.Letter) error {
 	err := printList(a, letters, func(l client.Letter) string { return l.ID }, func() table {
 		rows := table{columns: []column{{head: "ID", drop: 2}, {head: "TIME", drop: 1}, {head: "FROM", cut: true}, {head: "TYPE", drop: 3}, {head: "FATE"}, {head: "SUMMARY", cut: true}}}
 		for _, l := range letters {
@@ -83,7 +86,7 @@ func (a *app) printInbox(t *client.Team, letters []client.Letter) error {
 	}
 	for _, l := range letters {
 		if l.Open {
-			if err := a.printQuestion(t.ID(), l, letters); err != nil {
+			if err := a.printQuestion(id, l, letters); err != nil {
 				return err
 			}
 		}
