@@ -16,7 +16,7 @@ import (
 
 func (a *app) approvalsCmd() *cobra.Command {
 	cmd := group(a.approvalsLsCmd())
-	cmd.Use, cmd.Aliases, cmd.Short = "approvals", []string{"approval"}, "Show plans, calls that must be allowed and lost members that may come back, and decide; by itself it lists those that wait"
+	cmd.Use, cmd.Aliases, cmd.Short = "approvals", []string{"approval"}, "List what waits for a decision: plans, calls, lost members; and decide"
 	cmd.AddCommand(a.approvalsLsCmd(), a.approvalsShowCmd(), a.approvalsApproveCmd(), a.approvalsRejectCmd())
 	return cmd
 }

@@ -19,7 +19,7 @@ import (
 func (a *app) eventsCmd() *cobra.Command {
 	var f eventFlags
 	cmd := &cobra.Command{
-		Use: "events", Short: "Show what happened in the team, and with --follow what happens", Args: atMost(0),
+		Use: "events", Short: "Show what happened in the team, and with --follow what happens from now on", Args: atMost(0),
 		Long: "events shows what the agents said and did, their mail, and what became of tasks and members,\n" +
 			"in the order in which it happened.\n" +
 			"With -o jsonl, or json and --follow, it is one entry a line, each with the cursor that --after takes.",

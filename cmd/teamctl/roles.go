@@ -20,7 +20,7 @@ import (
 
 func (a *app) rolesCmd() *cobra.Command {
 	cmd := group(a.rolesLsCmd())
-	cmd.Use, cmd.Aliases, cmd.Short = "roles", []string{"role"}, "Show the roles of team and files; by itself it lists them"
+	cmd.Use, cmd.Aliases, cmd.Short = "roles", []string{"role"}, "Show the roles that members may have, of the team and of files; by itself it lists them"
 	cmd.AddCommand(a.rolesLsCmd(), a.rolesShowCmd(), a.rolesValidateCmd(), a.rolesNewCmd(), a.rolesApplyCmd())
 	return cmd
 }

@@ -61,7 +61,7 @@ func (a *app) root() *cobra.Command {
 	f.String("server", "", "address of the NATS server (default: AGENTTEAM_SERVER, NATS_URL, the cluster of this folder, nats://127.0.0.1:4222)")
 	f.String("team", "", `the team (default "default")`)
 	f.VarP(choice[format]{&a.output, "output", formats}, "output", "o", "table, wide, json, yaml, jsonl or name")
-	f.DurationVar(&a.timeout, "timeout", 0, "give up after this time (default 30s; none for run, attach, top, chat, demo, save, load, export, tasks wait, and what follows by -f or -w)")
+	f.DurationVar(&a.timeout, "timeout", 0, "give up after this time (default 30s; no limit for run, attach, top, chat, demo, save, load, export, tasks wait, and what follows by -f or -w)")
 	for _, g := range []struct {
 		title    string
 		commands []*cobra.Command

@@ -20,7 +20,7 @@ import (
 func (a *app) trustCmd() *cobra.Command {
 	var yes, remove bool
 	cmd := &cobra.Command{
-		Use: "trust [FILE]", Short: "Let a file of a repository grant what it says; without FILE, list the trusted files", Args: atMost(1),
+		Use: "trust [FILE]", Short: "Trust a repository's file, so that the rights it grants count; without FILE, list the trusted files", Args: atMost(1),
 		Long: "trust shows what a team.yaml or a role file would grant (network, credentials, folders, rules that allow, a weaker\n" +
 			"sandbox, a mode that asks less, ignored files for trees, more than 10 teammates, keys that go to an endpoint of its\n" +
 			"choice, a branch_hook) and lets it count, as the file stands: a change of the file ends the trust.\n" +

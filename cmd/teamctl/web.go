@@ -22,7 +22,7 @@ func (a *app) webCmd() *cobra.Command {
 	var stay bool
 	var at string
 	cmd := &cobra.Command{
-		Use: "web", Short: "Open the page in a browser, logged in", Args: atMost(0),
+		Use: "web", Short: "Open the team's page in a browser, logged in", Args: atMost(0),
 		Long: "web prints the address of the page that the cluster's HTTP API serves, and opens it in a browser if there is a display.\n" +
 			"The address holds for a minute and for one browser, which is logged in by it for twelve hours.\n" +
 			"The token is read from the file of this folder's cluster, or from AGENTTEAM_API_TOKEN_FILE.",

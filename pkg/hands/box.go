@@ -79,6 +79,7 @@ func (s *Source) box(w workspace.Work, h team.Hands, dir string, level team.Sand
 	if b.ReadOnly, err = present("paths.read", h.Paths.Read); err != nil {
 		return b, err
 	}
+	b.ReadOnly = slices.DeleteFunc(b.ReadOnly, func(path string) bool { return path == b.Dir }) // members read and write it as it is
 	if b.Write, err = present("paths.write", h.Paths.Write); err != nil {
 		return b, err
 	}

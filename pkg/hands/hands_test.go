@@ -354,6 +354,19 @@ func TestHandsChange(t *testing.T) {
 	}
 }
 
+// A workspace that is also named as a folder to read stays one in which members write.
+func TestReadsItsOwnWorkspace(t *testing.T) {
+	r := newRig(t, team.SandboxAuto)
+	r.record.Hands.Paths.Read = []string{r.dir, filepath.Dir(r.dir)}
+	ws, err := r.open("coder-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if output, _, err := ws.Check(t.Context(), "echo written > f && cat f"); err != nil || !strings.HasPrefix(output, "written") {
+		t.Errorf("a command in it: %q, %v", output, err)
+	}
+}
+
 // lending is what a subagent's commands see beside its owner's, both through their tools.
 type lending struct {
 	*rig
