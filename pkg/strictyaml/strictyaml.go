@@ -64,7 +64,8 @@ type Format struct {
 	Faulty func(key string, fault error) error
 }
 
-// Faults are the faults of which err was joined, in the order of their places where they have some.
+// Faults are the faults of which err was joined, those of a file together and in the order of their places; first
+// those without one.
 func Faults(err error) (all []error) {
 	if err == nil {
 		return nil
@@ -76,20 +77,28 @@ func Faults(err error) (all []error) {
 	for _, e := range many.Unwrap() {
 		all = append(all, Faults(e)...)
 	}
-	slices.SortStableFunc(all, func(a, b error) int { return slices.Compare(place(a), place(b)) })
+	slices.SortStableFunc(all, func(a, b error) int {
+		fileA, atA := place(a)
+		fileB, atB := place(b)
+		return cmp.Or(strings.Compare(fileA, fileB), slices.Compare(atA, atB))
+	})
 	return all
 }
 
-var placed = regexp.MustCompile(`^.*?:(\d+):(\d+): `)
+var placed = regexp.MustCompile(`^(.*?):(\d+):(\d+): `)
 
-// place is the line and the column with which a fault begins.
-func place(err error) (at []int) {
-	for _, digits := range placed.FindStringSubmatch(err.Error()) {
+// place is the file, the line and the column with which a fault begins; nothing where it names none.
+func place(err error) (file string, at []int) {
+	begin := placed.FindStringSubmatch(err.Error())
+	if begin == nil {
+		return "", nil
+	}
+	for _, digits := range begin[2:] {
 		if n, err := strconv.Atoi(digits); err == nil {
 			at = append(at, n)
 		}
 	}
-	return at
+	return begin[1], at
 }
 
 // Node is a value of a file, with its place.

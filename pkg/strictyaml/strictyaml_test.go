@@ -202,6 +202,22 @@ func ExampleFormat_Decode() {
 }
 
 // A format reports all faults when it is to, in the order of their places, and keeps what is right.
+// Faults of several files are not mixed.
+func TestFaultsOfFiles(t *testing.T) {
+	want := []string{"without a place", "a.yaml:2:1: x", "a.yaml:10:1: y", "b.yaml:1:9: x", "b.yaml:3:1: y"}
+	var all []error
+	for _, i := range []int{4, 2, 0, 3, 1} {
+		all = append(all, errors.New(want[i]))
+	}
+	var got []string
+	for _, fault := range strictyaml.Faults(errors.Join(all...)) {
+		got = append(got, fault.Error())
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestAllFaults(t *testing.T) {
 	var v struct {
 		Name  string         `yaml:"name" required:"its name"`
