@@ -250,7 +250,7 @@ func TestDoubling(t *testing.T) {
 
 // The bomb of the textbooks: each process starts two and ends, so that none is there for long. Nothing of it outlives its
 // command, which the limit of processes ends where it waits. Where a container takes no more processes the supervisor gets no
-// thread more, and ends it all the same. It has a container of its own, to spare the machine.
+// thread more, and ends it all the same. Its processes are bounded, to spare the machine.
 func TestForkBomb(t *testing.T) {
 	const bomb = ":(){ :|:& };:"
 	for _, level := range []team.Sandbox{team.Bubblewrap, team.Confined} {
@@ -264,8 +264,7 @@ func TestForkBomb(t *testing.T) {
 		} {
 			t.Run(string(level)+" "+name, func(t *testing.T) {
 				r := rigOf(t, level)
-				group, inside := r.container(tt.container)
-				owner := exec.Command("sh", "-c", `echo $$ > $0/cgroup.procs && exec "$@"`, group, r.box.ReadOnly[0], filepath.Dir(r.box.Dir), tt.script)
+				owner, inside := r.bounded(tt.container, filepath.Dir(r.box.Dir), tt.script)
 				owner.Env = append(os.Environ(), owning+"="+string(level), owning+"_PROCESSES="+tt.processes)
 				if tt.cause == command.ErrNotAllowed {
 					owner.Env = append(owner.Env, owning+"_ALLOWED=2s")
