@@ -278,21 +278,27 @@ func feed(content []byte) (*os.File, error) {
 func (c *child) reap() {
 	defer close(c.gone)
 	for {
-		var next, first unix.Siginfo
+		var next unix.Siginfo
 		switch err := unix.Waitid(unix.P_ALL, 0, &next, unix.WEXITED|unix.WNOWAIT, nil); {
 		case err == unix.EINTR:
-			continue
 		case err != nil:
 			return
+		default:
+			c.take(pidIn(&next))
 		}
-		// Once the command is collected, its number may be another's.
-		if !c.collected && unix.Waitid(unix.P_PID, c.pid, &first, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil) == nil && first.Signo != 0 {
-			c.killGroup()
-			c.collect()
-			continue
-		}
-		_, _ = syscall.Wait4(pidIn(&next), nil, 0, nil)
 	}
+}
+
+// take collects the command and ends its group if it has ended, else what has, pid.
+func (c *child) take(pid int) {
+	var first unix.Siginfo
+	// Once the command is collected, its number may be another's.
+	if !c.collected && unix.Waitid(unix.P_PID, c.pid, &first, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil) == nil && first.Signo != 0 {
+		c.killGroup()
+		c.collect()
+		return
+	}
+	_, _ = syscall.Wait4(pid, nil, 0, nil)
 }
 
 // collect collects the command, which has ended.
