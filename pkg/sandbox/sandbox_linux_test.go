@@ -2,7 +2,9 @@ package sandbox_test
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -77,6 +79,25 @@ func TestFiles(t *testing.T) {
 		}
 		if left, _ := filepath.Glob(secret + "-*"); len(left) > 0 {
 			r.Errorf("made: %q", left)
+		}
+	})
+}
+
+// A command has the system's settings as they are, and no file that it has not opened itself.
+func TestSystem(t *testing.T) {
+	t.Parallel()
+	each(t, func(r rig) {
+		if exit, output := r.bash(`set -- /proc/self/fd/*; echo $#`); exit.Code != 0 || output != "4\n" { // and the folder of them
+			r.Errorf("open: %+v: %s", exit, output)
+		}
+		for _, name := range []string{"/etc/passwd", "/etc/ld.so.cache", "/etc/os-release", "/etc/services"} {
+			want, err := os.ReadFile(name)
+			if err != nil {
+				continue
+			}
+			if exit, output := r.bash(`sha256sum < $1`, name); exit.Code != 0 || output != fmt.Sprintf("%x  -\n", sha256.Sum256(want)) {
+				r.Errorf("%s: %+v: %s", name, exit, output)
+			}
 		}
 	})
 }
