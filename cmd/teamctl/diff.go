@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentteam/pkg/client"
+	"agentteam/pkg/hands"
 	"agentteam/pkg/line"
 	"agentteam/pkg/team"
 )
@@ -65,9 +66,12 @@ func (a *app) diffCmd() *cobra.Command {
 }
 
 func (a *app) printDiff(d client.Diff) error {
-	var names []string
+	var names, obeyed []string
 	for _, f := range d.Files {
 		names = append(names, printable(f.Path))
+		if hands.Obeys(f.Path) {
+			obeyed = append(obeyed, printable(f.Path))
+		}
 	}
 	err := a.print(d, names, func() error {
 		if isTerminal(a.out) {
@@ -78,6 +82,9 @@ func (a *app) printDiff(d client.Diff) error {
 	})
 	if err == nil && d.Returned {
 		a.note("this work was not merged: the task's reason shows why, and its next holder can take it up")
+	}
+	if err == nil && len(obeyed) > 0 {
+		a.note(strings.Join(obeyed, ", ") + ": " + lookFirst)
 	}
 	switch {
 	case err == nil && d.Cut && d.Returned:

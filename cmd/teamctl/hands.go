@@ -150,6 +150,9 @@ func sandboxes(procs []control.Process) string {
 	return cmp.Or(strings.Join(found, "; "), "not known")
 }
 
+// lookFirst is what is to be done about files that other programs obey.
+const lookFirst = "other programs run what these name, so look at them before you open the folder"
+
 // tellMade prints which files that other programs obey are new or changed in dir. had is what was there, of
 // [hands.Obeyed].
 func (a *app) tellMade(dir string, had map[string]string) {
@@ -171,7 +174,7 @@ func (a *app) tellMade(dir string, had map[string]string) {
 		all = append(all, fmt.Sprintf("changed in %s: %s", dir, strings.Join(changed, ", ")))
 	}
 	if len(all) > 0 {
-		a.tell(strings.Join(all, "; ") + "; other programs run what these name, so look at them before you open the folder")
+		a.tell(strings.Join(all, "; ") + "; " + lookFirst)
 	}
 }
 

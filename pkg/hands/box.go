@@ -232,24 +232,49 @@ func obeyedThere(dir string) []string {
 	})
 }
 
+// Obeys reports whether a path in a difference is one of settings by which other programs run commands once a person
+// opens the folder that has them.
+func Obeys(path string) bool {
+	return slices.ContainsFunc(obeyed, func(name string) bool { return strings.HasSuffix("/"+path, "/"+name) })
+}
+
 // Obeyed lists what is in a folder by which programs run commands once a person opens the folder with them, as it is
-// named from there: settings, also behind links, and a repository of git. No sandbox keeps a command from making
-// one that is not there. With each name comes what stands there, to see whether it has changed: of a repository its
-// settings.
+// named from there: settings, also behind links, a repository of git, its settings and hooks, and what these name in the folder.
+// No sandbox keeps a command from making one that is not there, and without a sandbox nothing is kept. With each name comes what
+// stands there, to see whether it has changed.
 func Obeyed(dir string) map[string]string {
+	dir = realOf(dir)
+	r := repositoryOf(dir)
+	files, folders := r.named(userSettings())
+	for _, git := range r.places() {
+		folders = append(folders, git+"/hooks")
+	}
+	for _, hooks := range folders {
+		files = append(files, scriptsIn(hooks)...)
+		files = append(files, scriptsIn(hooks+"/_")...) // husky's
+	}
+	paths := obeyedIn(dir)
+	for _, file := range slices.Concat(r.dirs, r.settings, files) {
+		paths = append(paths, in(dir, realOf(file))...)
+	}
 	found := map[string]string{}
-	for _, name := range append([]string{".git"}, obeyed...) {
-		file := filepath.Join(dir, name)
-		info, err := os.Stat(file)
-		if err != nil {
-			continue
+	for _, path := range paths {
+		if info, err := os.Stat(path); err == nil {
+			found[strings.TrimPrefix(path, dir+"/")] = info.Mode().String() + readFile(path)
 		}
-		if info.IsDir() {
-			file = filepath.Join(file, "config")
-		}
-		found[name] = readFile(file)
 	}
 	return found
+}
+
+// scriptsIn returns the files of a folder of hooks, without git's samples.
+func scriptsIn(hooks string) (files []string) {
+	all, _ := os.ReadDir(hooks) // none in what is no folder
+	for _, e := range all {
+		if !e.IsDir() && !strings.HasSuffix(e.Name(), ".sample") {
+			files = append(files, hooks+"/"+e.Name())
+		}
+	}
+	return files
 }
 
 // ours are the programs of agentteam, or their folder.

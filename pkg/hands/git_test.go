@@ -138,26 +138,46 @@ func TestSettingsOfOthersAreKept(t *testing.T) {
 	})
 }
 
-// What a command makes all the same is named.
+// What a command makes or changes all the same is named.
 func TestObeyed(t *testing.T) {
+	t.Setenv("GIT_CONFIG_GLOBAL", "/dev/null")
 	dir := t.TempDir()
 	if got := hands.Obeyed(dir); len(got) > 0 {
 		t.Errorf("in an empty folder: %q", got)
 	}
-	for _, name := range []string{".git/config", ".vscode/launch.json", "elsewhere/tasks.json"} {
+	for _, name := range []string{".git/hooks/pre-push", ".git/hooks/pre-commit.sample", ".husky/_/pre-commit", ".husky/pre-commit", "scripts/page", ".vscode/launch.json", "elsewhere/tasks.json"} {
 		put(t, filepath.Join(dir, name), "{}")
 	}
+	put(t, filepath.Join(dir, ".git/config"), "[core]\n\thooksPath = .husky/_\n\tpager = scripts/page")
 	if err := os.Symlink("../elsewhere/tasks.json", filepath.Join(dir, ".vscode", "tasks.json")); err != nil {
 		t.Fatal(err)
 	}
 	had := hands.Obeyed(dir)
-	if got := slices.Sorted(maps.Keys(had)); !slices.Equal(got, []string{".git", ".vscode/tasks.json"}) {
+	want := []string{".git", ".git/config", ".git/hooks/pre-push", ".husky/_/pre-commit", ".husky/pre-commit", ".vscode/tasks.json", "scripts/page"}
+	if got := slices.Sorted(maps.Keys(had)); !slices.Equal(got, want) {
 		t.Errorf("there are %q", got)
 	}
-	for name, file := range map[string]string{".git": ".git/config", ".vscode/tasks.json": "elsewhere/tasks.json"} {
-		put(t, filepath.Join(dir, file), "[]")
-		if hands.Obeyed(dir)[name] == had[name] {
-			t.Errorf("%s is as before", name)
+	for _, name := range want[1:] {
+		was := had[name]
+		f, err := os.OpenFile(filepath.Join(dir, name), os.O_APPEND|os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.WriteString("\n"); err != nil || f.Close() != nil || hands.Obeyed(dir)[name] == was {
+			t.Errorf("%s is as before, %v", name, err)
+		}
+	}
+	before := had["scripts/page"] + "\n"
+	if err := os.Chmod(filepath.Join(dir, "scripts/page"), 0o755); err != nil || hands.Obeyed(dir)["scripts/page"] == before {
+		t.Errorf("it may be run as before, %v", err)
+	}
+}
+
+// Such settings are known in a difference wherever they lie.
+func TestObeys(t *testing.T) {
+	for path, want := range map[string]bool{".mcp.json": true, "web/.vscode/tasks.json": true, ".vscode/launch.json": false, "x.mcp.json": false, "": false} {
+		if got := hands.Obeys(path); got != want {
+			t.Errorf("%q: %v", path, got)
 		}
 	}
 }

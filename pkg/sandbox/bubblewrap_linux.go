@@ -26,20 +26,21 @@ type mount struct {
 	options []string
 }
 
-// options returns the options of bubblewrap for a command that starts in dir. They are handed
-// over by a file: the list of processes does not show the environment.
+// options returns the options of bubblewrap for a command that starts in dir, and the files that they have it copy from
+// descriptors beginning with fd. They are handed over by a file: the list of processes does not show the environment.
 //
 // User namespaces are refused twice, here and by the filter of system calls.
-func (r runner) options(dir string, env []string) ([]string, error) {
+func (r runner) options(dir string, env []string, fd int) (options, copied []string, err error) {
 	mounts, err := r.box.mounts()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	options := []string{
+	options = []string{
 		"--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent", "--new-session",
 		"--cap-drop", "ALL", "--seccomp", "3",
 	}
-	options = append(options, tree()...)
+	system, copied := tree(fd)
+	options = append(options, system...)
 	options = append(options, "--size", shared, "--tmpfs", "/dev/shm")
 	for _, m := range mounts {
 		options = append(options, m.options...)
@@ -57,9 +58,9 @@ func (r runner) options(dir string, env []string) ([]string, error) {
 		options = append(options, "--setenv", name, value)
 	}
 	if i := slices.IndexFunc(options, func(o string) bool { return strings.ContainsRune(o, 0) }); i >= 0 {
-		return nil, team.Errorf(team.InvalidArgument, "a path or a variable of a command holds a zero byte: %q", options[i])
+		return nil, nil, team.Errorf(team.InvalidArgument, "a path or a variable of a command holds a zero byte: %q", options[i])
 	}
-	return options, nil
+	return options, copied, nil
 }
 
 // mounts returns what is the member's, parents before what is below them.

@@ -43,10 +43,24 @@ func find(ctx context.Context, level team.Sandbox) (s Sandbox, err error) {
 	if err != nil {
 		return Sandbox{}, err
 	}
+	if err := lists(descendants); err != nil {
+		return Sandbox{}, err
+	}
 	if err := s.try(ctx); err != nil {
 		return Sandbox{}, err
 	}
 	return s, nil
+}
+
+// descendants is where the kernel lists what a thread has started. From there a supervisor knows what to count and to end.
+const descendants = "/proc/thread-self/children"
+
+// lists fails if the kernel makes no such list: without it a supervisor would find nothing, and report nothing.
+func lists(file string) error {
+	if _, err := os.ReadFile(file); err != nil {
+		return fmt.Errorf("this kernel does not list what processes have started (CONFIG_PROC_CHILDREN): %w", err)
+	}
+	return nil
 }
 
 func findBubblewrap(ctx context.Context) (Sandbox, error) {

@@ -114,3 +114,13 @@ func TestBusyMachine(t *testing.T) {
 		t.Errorf("a level in no time: %v", err)
 	}
 }
+
+// On a kernel that does not show what a command has started no level counts: nothing would be counted or ended.
+func TestKernelListsProcesses(t *testing.T) {
+	if err := lists(descendants); err != nil {
+		t.Error(err)
+	}
+	if err := lists("/proc/thread-self/no-such-list"); err == nil || !strings.Contains(err.Error(), "CONFIG_PROC_CHILDREN") {
+		t.Errorf("without a list: %v", err)
+	}
+}

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 )
 
 // programs are the folders of programs and libraries. On many systems some are symbolic links.
@@ -21,6 +22,9 @@ var system = []string{"/proc", "/sys/devices/system", "/sys/kernel/mm/transparen
 // machine are the parts of /proc that set up the whole machine.
 var machine = []string{"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"}
 
+// mostCopied bounds the bytes of a file that is copied for each command.
+const mostCopied = 128 << 10
+
 // devices are the files of /dev that do no harm.
 var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
 
@@ -37,8 +41,9 @@ func etc() (all []string) {
 func readable() []string { return append(append(etc(), programs...), system...) }
 
 // tree returns options of bubblewrap that make the file system of every command, without
-// what is the member's.
-func tree() (options []string) {
+// what is the member's. Files of /etc are copied into memory, from descriptors beginning with fd, which have to be those of
+// copied: bubblewrap reads the list of all mounts for each that it makes, so that these would take longer than all else.
+func tree(fd int) (options, copied []string) {
 	for _, path := range programs {
 		if target, err := os.Readlink(path); err == nil {
 			options = append(options, "--symlink", target, path)
@@ -47,11 +52,16 @@ func tree() (options []string) {
 		}
 	}
 	for _, path := range etc() {
-		options = append(options, "--ro-bind-try", path, path)
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Size() <= mostCopied {
+			options = append(options, "--perms", "0644", "--file", strconv.Itoa(fd+len(copied)), path)
+			copied = append(copied, path)
+		} else {
+			options = append(options, "--ro-bind-try", path, path)
+		}
 	}
 	options = append(options, "--proc", "/proc", "--dev", "/dev")
 	for _, path := range machine { // root could write them, though without any capability
 		options = append(options, "--ro-bind-try", path, path)
 	}
-	return options
+	return options, copied
 }

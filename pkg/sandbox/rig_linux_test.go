@@ -3,6 +3,7 @@ package sandbox_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -126,37 +128,93 @@ func (r rig) probe(what string, args ...string) string {
 	return output
 }
 
-// container makes a group of at most so many processes, which ends with the test; inside lists those in it. Without the rights
-// for that the test is left out.
-func (r rig) container(most string) (dir string, inside func() []string) {
+// bounded returns a command that runs this program with at most so many processes, all of which end with the test; inside lists
+// them. They are in a group of their own, or, where none can be made, of a user that no other process has. Only root can do either:
+// without both the test is left out, but not in CI.
+func (r rig) bounded(most string, args ...string) (cmd *exec.Cmd, inside func() []int) {
 	r.Helper()
+	cmd, inside, err := r.group(most, args)
+	if err != nil {
+		var as error
+		cmd, inside, as = r.user(most, args)
+		err = errors.Join(err, as)
+		switch {
+		case as != nil && os.Getenv("CI") == "":
+			r.Skip("processes cannot be limited here: ", err)
+		case as != nil:
+			r.Fatal("processes cannot be limited here: ", err)
+		}
+	}
+	r.Cleanup(func() {
+		r.await("the bounded processes to end", func() bool {
+			left := inside()
+			for _, pid := range left {
+				_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
+			}
+			return len(left) == 0
+		})
+	})
+	return cmd, inside
+}
+
+// group bounds processes by a control group of the kernel.
+func (r rig) group(most string, args []string) (cmd *exec.Cmd, inside func() []int, err error) {
 	for _, root := range []string{"/sys/fs/cgroup/pids", "/sys/fs/cgroup"} { // of the versions 1 and 2
-		dir = filepath.Join(root, "agentteam-"+strconv.Itoa(os.Getpid()))
-		if os.Mkdir(dir, 0o755) != nil {
+		dir := filepath.Join(root, "agentteam-"+strconv.Itoa(os.Getpid()))
+		if err = os.Mkdir(dir, 0o755); err != nil {
 			continue
 		}
-		inside = func() []string {
+		r.Cleanup(func() { // runs once all have ended, which the kernel may notice later
+			r.await("the group to be empty", func() bool { return os.Remove(dir) == nil })
+		})
+		if err = os.WriteFile(filepath.Join(dir, "pids.max"), []byte(most), 0); err != nil {
+			continue
+		}
+		inside = func() (pids []int) {
 			all, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 			if err != nil {
 				r.Fatal(err)
 			}
-			return strings.Fields(string(all))
+			for _, p := range strings.Fields(string(all)) {
+				pid, _ := strconv.Atoi(p)
+				pids = append(pids, pid)
+			}
+			return pids
 		}
-		r.Cleanup(func() {
-			r.await("the group to be empty", func() bool {
-				for _, p := range inside() {
-					pid, _ := strconv.Atoi(p)
-					_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
-				}
-				return os.Remove(dir) == nil
-			})
-		})
-		if os.WriteFile(filepath.Join(dir, "pids.max"), []byte(most), 0) == nil {
-			return dir, inside
+		return exec.Command("sh", slices.Concat([]string{"-c", `echo $$ > $0/cgroup.procs && exec "$@"`, dir, r.box.ReadOnly[0]}, args)...), inside, nil
+	}
+	return nil, nil, err
+}
+
+// user bounds processes by the limit of a user that has no others.
+func (r rig) user(most string, args []string) (cmd *exec.Cmd, inside func() []int, err error) {
+	id := 65000 + os.Getpid()%500 // reserved by Debian
+	inside = func() []int { return ofUser(id) }
+	dir := filepath.Dir(r.box.Dir)
+	self, err := os.Open(r.box.ReadOnly[0]) // no path that the user may walk leads to it
+	if err == nil {
+		r.Cleanup(func() { self.Close() })
+		err = errors.Join(os.Chmod(filepath.Dir(dir), 0o711), os.Chown(dir, id, id), os.Chown(r.box.Dir, id, id))
+	}
+	if have := inside(); err == nil && len(have) > 0 {
+		err = fmt.Errorf("the user %d has the processes %v", id, have)
+	}
+	cmd = exec.Command("bash", slices.Concat([]string{"-c", `ulimit -u $0 && exec "$@"`, most, "/proc/self/fd/3"}, args)...)
+	cmd.Dir, cmd.ExtraFiles = dir, []*os.File{self}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(id), Gid: uint32(id)}}
+	return cmd, inside, err
+}
+
+// ofUser returns the processes of a user that have not ended.
+func ofUser(id int) (pids []int) {
+	all, _ := filepath.Glob("/proc/[0-9]*/status")
+	for _, file := range all {
+		text, _ := os.ReadFile(file) // empty for one that has ended
+		if pid, _ := strconv.Atoi(strings.Split(file, "/")[2]); strings.Contains(string(text), fmt.Sprintf("\nUid:\t%d\t", id)) && !strings.Contains(string(text), "\nState:\tZ") {
+			pids = append(pids, pid)
 		}
 	}
-	r.Skip("no group can be made that limits processes")
-	return "", nil
+	return pids
 }
 
 // await waits for something that other processes do and that gives no signal.

@@ -76,7 +76,8 @@ func (r runner) spec(c command.Command) (spec supervisor.Spec, divided bool, err
 	if err != nil {
 		return spec, false, err
 	}
-	options, err := r.options(c.Dir, spec.Env)
+	options, copied, err := r.options(c.Dir, spec.Env, 5) // beside the standard files, and Files
+	spec.Open = copied
 	spec.Files = [][]byte{filter, []byte(strings.Join(options, "\x00") + "\x00")}
 	spec.Under = []string{r.program, "--args", "4", "--"}
 	spec.Proxy = b.Proxy

@@ -2,7 +2,9 @@ package sandbox_test
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -77,6 +79,25 @@ func TestFiles(t *testing.T) {
 		}
 		if left, _ := filepath.Glob(secret + "-*"); len(left) > 0 {
 			r.Errorf("made: %q", left)
+		}
+	})
+}
+
+// A command has the system's settings as they are, and no file that it has not opened itself.
+func TestSystem(t *testing.T) {
+	t.Parallel()
+	each(t, func(r rig) {
+		if exit, output := r.bash(`set -- /proc/self/fd/*; echo $#`); exit.Code != 0 || output != "4\n" { // and the folder of them
+			r.Errorf("open: %+v: %s", exit, output)
+		}
+		for _, name := range []string{"/etc/passwd", "/etc/ld.so.cache", "/etc/os-release", "/etc/services"} {
+			want, err := os.ReadFile(name)
+			if err != nil {
+				continue
+			}
+			if exit, output := r.bash(`sha256sum < $1`, name); exit.Code != 0 || output != fmt.Sprintf("%x  -\n", sha256.Sum256(want)) {
+				r.Errorf("%s: %+v: %s", name, exit, output)
+			}
 		}
 	})
 }
@@ -250,7 +271,7 @@ func TestDoubling(t *testing.T) {
 
 // The bomb of the textbooks: each process starts two and ends, so that none is there for long. Nothing of it outlives its
 // command, which the limit of processes ends where it waits. Where a container takes no more processes the supervisor gets no
-// thread more, and ends it all the same. It has a container of its own, to spare the machine.
+// thread more, and ends it all the same. Its processes are bounded, to spare the machine.
 func TestForkBomb(t *testing.T) {
 	const bomb = ":(){ :|:& };:"
 	for _, level := range []team.Sandbox{team.Bubblewrap, team.Confined} {
@@ -264,8 +285,7 @@ func TestForkBomb(t *testing.T) {
 		} {
 			t.Run(string(level)+" "+name, func(t *testing.T) {
 				r := rigOf(t, level)
-				group, inside := r.container(tt.container)
-				owner := exec.Command("sh", "-c", `echo $$ > $0/cgroup.procs && exec "$@"`, group, r.box.ReadOnly[0], filepath.Dir(r.box.Dir), tt.script)
+				owner, inside := r.bounded(tt.container, filepath.Dir(r.box.Dir), tt.script)
 				owner.Env = append(os.Environ(), owning+"="+string(level), owning+"_PROCESSES="+tt.processes)
 				if tt.cause == command.ErrNotAllowed {
 					owner.Env = append(owner.Env, owning+"_ALLOWED=2s")
@@ -313,10 +333,12 @@ func TestOwnerIsGone(t *testing.T) {
 	})
 }
 
-// How many threads a supervisor needs does not follow from the machine, and its command sees nothing of that.
+// How many threads a supervisor needs does not follow from the machine, and its command sees nothing of that. They are there before
+// the command is: eight, and those that Go starts with, which are never fewer than four.
 func TestSupervisorIsBounded(t *testing.T) {
 	t.Parallel()
-	if exit, output := rigOf(t, team.Unconfined).bash(`tr '\0' '\n' < /proc/$PPID/environ; echo ${GOMAXPROCS-none}`); exit.Code != 0 || output != supervisor.Environ+"\nnone\n" {
+	if exit, output := rigOf(t, team.Unconfined).bash(`tr '\0' '\n' < /proc/$PPID/environ; echo ${GOMAXPROCS-none}
+		while read -r name n; do [[ $name != Threads: || $n -ge 12 ]] || echo "$n threads"; done < /proc/$PPID/status`); exit.Code != 0 || output != supervisor.Environ+"\nnone\n" {
 		t.Errorf("%+v: %s", exit, output)
 	}
 	each(t, func(r rig) {

@@ -156,6 +156,7 @@ type child struct {
 	status syscall.WaitStatus // once ended is closed
 	ended  chan struct{}      // closed when the command has ended
 	gone   chan struct{}      // closed when all processes have
+	apart  bool               // with it the kernel ends all the others, however many they are
 
 	collecting sync.Mutex // until the command is collected, its number is no other's
 	collected  bool
@@ -168,7 +169,7 @@ func start(s Spec) (*child, error) {
 		return nil, err
 	}
 	if s.Proxy != "" {
-		args = slices.Concat(s.Under, entrance(3+len(s.Files)), s.Args)
+		args = slices.Concat(s.Under, entrance(3+len(s.Files)+len(s.Open)), s.Args)
 	}
 	null, err := os.Open(os.DevNull)
 	if err != nil {
@@ -180,6 +181,15 @@ func start(s Spec) (*child, error) {
 		f, err := feed(content)
 		if err != nil {
 			return nil, err
+		}
+		defer f.Close()
+		files = append(files, f)
+	}
+	for _, path := range s.Open {
+		f, err := os.Open(path)
+		if err != nil {
+			files = append(files, null)
+			continue
 		}
 		defer f.Close()
 		files = append(files, f)
@@ -197,7 +207,7 @@ func start(s Spec) (*child, error) {
 	// A session of the command's: the kernel shares out the processors by sessions (autogroups), so
 	// a command that starts thousands of processes does not keep its supervisor from ending it.
 	attr := &os.ProcAttr{Env: env, Files: files, Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}}
-	c := &child{ended: make(chan struct{}), gone: make(chan struct{})}
+	c := &child{ended: make(chan struct{}), gone: make(chan struct{}), apart: len(s.Under) > 0}
 	started := make(chan error)
 	go func() {
 		// Only this thread is confined, and what it starts. It is never let go: the kernel
@@ -278,21 +288,27 @@ func feed(content []byte) (*os.File, error) {
 func (c *child) reap() {
 	defer close(c.gone)
 	for {
-		var next, first unix.Siginfo
+		var next unix.Siginfo
 		switch err := unix.Waitid(unix.P_ALL, 0, &next, unix.WEXITED|unix.WNOWAIT, nil); {
 		case err == unix.EINTR:
-			continue
 		case err != nil:
 			return
+		default:
+			c.take(pidIn(&next))
 		}
-		// Once the command is collected, its number may be another's.
-		if !c.collected && unix.Waitid(unix.P_PID, c.pid, &first, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil) == nil && first.Signo != 0 {
-			c.killGroup()
-			c.collect()
-			continue
-		}
-		_, _ = syscall.Wait4(pidIn(&next), nil, 0, nil)
 	}
+}
+
+// take collects the command and ends its group if it has ended, else what has, pid.
+func (c *child) take(pid int) {
+	var first unix.Siginfo
+	// Once the command is collected, its number may be another's.
+	if !c.collected && unix.Waitid(unix.P_PID, c.pid, &first, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil) == nil && first.Signo != 0 {
+		c.killGroup()
+		c.collect()
+		return
+	}
+	_, _ = syscall.Wait4(pid, nil, 0, nil)
 }
 
 // collect collects the command, which has ended.
@@ -323,7 +339,10 @@ func pidIn(info *unix.Siginfo) int {
 
 // killAll returns when no process of the command is left.
 func (c *child) killAll() {
-	c.killGroup() // with bubblewrap the kernel ends all the others by that, however many they are
+	c.killGroup()
+	if c.apart { // to look for the others takes longer than they take to end
+		c.wait()
+	}
 	for {
 		select {
 		case <-c.gone:
@@ -331,11 +350,15 @@ func (c *child) killAll() {
 		default:
 		}
 		killDescendants()
-		select {
-		case <-c.gone:
-			return
-		case <-time.After(look): // one was started in between, or takes its time to end
-		}
+		c.wait() // one was started in between, or takes its time to end
+	}
+}
+
+// wait returns soon if not all processes end.
+func (c *child) wait() {
+	select {
+	case <-c.gone:
+	case <-time.After(look):
 	}
 }
 

@@ -28,6 +28,7 @@ type Spec struct {
 	Env   []string // all of it, "NAME=value" each
 	Under []string // a program by its path, and arguments, that runs Args and sets its environment; empty: none does
 	Files [][]byte // what the file descriptors from 3 on contain
+	Open  []string // paths of files that are open for reading from the descriptor after these on; what cannot be opened is empty
 	Proxy string   // path of a unix socket that takes what the command sends to [ProxyAddress]; Under gives it a network namespace
 
 	Memory    int64 // bytes of all processes together

@@ -47,23 +47,31 @@ func killDescendants() {
 	}
 }
 
-// descendants yields the processes below this one, parents first, those that have ended but are
-// not yet collected among them.
-func descendants() iter.Seq[process] {
+// descendants yields the processes below this one; see [below].
+func descendants() iter.Seq[process] { return below(os.Getpid(), children, stat) }
+
+// below yields the processes below one as they are listed, parents first, those that have ended but are not yet collected
+// among them. One that was collected since has no start, as those of a fork bomb may be: its number may be another's.
+func below(root int, children func(pid int) []int, stat func(pid int) (parent int, start string, ok bool)) iter.Seq[process] {
 	return func(yield func(process) bool) {
-		queue := []int{os.Getpid()}
-		for len(queue) > 0 {
-			parent := queue[0]
-			queue = queue[1:]
-			for _, pid := range children(parent) {
-				// Since it was listed it may have ended, and its number be another's.
-				of, start, ok := stat(pid)
-				switch {
-				case !ok || of != parent:
-				case !yield(process{pid, start}):
+		_, start, _ := stat(root)
+		ours := map[int]bool{root: true} // an orphan is given to one of them
+		for queue := []process{{root, start}}; len(queue) > 0; queue = queue[1:] {
+			listed := children(queue[0].pid)
+			if len(listed) == 0 {
+				continue
+			}
+			if _, start, ok := stat(queue[0].pid); ok && start != queue[0].start {
+				continue // another process, whose children these are
+			}
+			for _, pid := range listed {
+				p := process{pid: pid}
+				if parent, start, ok := stat(pid); ok && ours[parent] {
+					p.start, ours[pid] = start, true
+					queue = append(queue, p)
+				}
+				if !yield(p) {
 					return
-				default:
-					queue = append(queue, pid)
 				}
 			}
 		}
@@ -102,16 +110,13 @@ func stat(pid int) (parent int, start string, ok bool) {
 	return parent, fields[19], err == nil
 }
 
-// exceeded returns the limit that the command has passed. Processes are counted as they are listed: those of a fork bomb
-// have ended before they could be looked at one by one.
+// exceeded returns the limit that the command has passed.
 func exceeded(s Spec) End {
-	var all []int
-	for queue := []int{os.Getpid()}; len(queue) > 0; queue = queue[1:] {
-		listed := children(queue[0])
-		if all = append(all, listed...); len(all) > s.Processes { // the rest may be thousands
+	var all []process
+	for p := range descendants() {
+		if all = append(all, p); len(all) > s.Processes { // the rest may be thousands
 			return Processes
 		}
-		queue = append(queue, listed...)
 	}
 	// What processes share is counted once only in smaps_rollup, which costs more to read.
 	if usage(all, "status", "RssAnon:", "RssShmem:", "VmSwap:") > s.Memory &&
@@ -122,9 +127,12 @@ func exceeded(s Spec) End {
 }
 
 // usage sums lines such as "RssAnon:   1234 kB" of a file of each process, in bytes.
-func usage(all []int, file string, names ...string) (sum int64) {
-	for _, pid := range all {
-		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file)) // empty for one that has ended
+func usage(all []process, file string, names ...string) (sum int64) {
+	for _, p := range all {
+		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/%s", p.pid, file)) // empty for one that has ended
+		if _, start, ok := stat(p.pid); !ok || start != p.start {
+			continue // maybe another's
+		}
 		for line := range strings.Lines(string(text)) {
 			for _, name := range names {
 				if rest, ok := strings.CutPrefix(line, name); ok {

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"agentteam/pkg/team"
@@ -42,19 +41,6 @@ func TestHardLinks(t *testing.T) {
 		if data, err := os.ReadFile(name); err != nil || string(data) != "secret" {
 			t.Errorf("%s: %q, %v", name, data, err)
 		}
-	}
-}
-
-func TestDevices(t *testing.T) {
-	p := open(t, workspace.Options{})
-	if err := syscall.Mknod(p.path("zero"), syscall.S_IFCHR|0o666, 1<<8|5); err != nil {
-		t.Skip(err) // only root may
-	}
-	for name, a := range p.touching("zero") {
-		p.fails(team.InvalidArgument, name, a)
-	}
-	if got := p.ok("grep", args{"pattern": "x"}); got != "(no matches)" {
-		t.Errorf("grep beside a device: %s", got)
 	}
 }
 
