@@ -192,6 +192,12 @@ func (t *core) agent(ctx context.Context, record team.Team, m team.Member, mergi
 	if b.Tool != "" {
 		waits(b.Task, b.Epoch)
 	}
+	for _, e := range merging { // it was restarted meanwhile, and holds no task until that is over
+		if e.Agent == m.AgentID && e.Incarnation < m.Incarnation && b.Task == "" {
+			a.Task = e.Task
+			waits(e.Task, e.Epoch)
+		}
+	}
 	if !b.ProgressAt.IsZero() {
 		a.ProgressAt = &b.ProgressAt
 	}

@@ -219,3 +219,30 @@ func TestLineIsAskedOnce(t *testing.T) {
 		t.Errorf("it was asked %d times", asked)
 	}
 }
+
+// A member that was restarted while its work waits to be merged is shown with that, though its process holds no task; the process that
+// has submitted it holds none once it has learned that the work is merged.
+func TestRestartedMembersWaitForTheLine(t *testing.T) {
+	for _, incarnation := range []uint64{1, 2} {
+		r := newLineRig(t)
+		r.add(t, 1)
+		m := r.join(t)
+		task, err := r.board.Claim(t.Context(), "T-001", m.Holder())
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := merge.Entry{Task: task.ID, Epoch: task.Epoch, Incarnation: 1, Agent: m.AgentID, Base: line.Hash(r.git(t, "git rev-parse HEAD"))}
+		if _, err := merge.New(r.bt).Submit(t.Context(), e, []byte("bundle")); err != nil {
+			t.Fatal(err)
+		}
+		m.Incarnation = incarnation
+		if _, err := r.roster.Put(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+		r.beats(t, team.Beat{AgentID: m.AgentID, Incarnation: incarnation, State: team.Idle})
+		a, err := r.Members().Get(t.Context(), m.AgentID)
+		if err != nil || (a.WaitsFor == team.ForMerge && a.Task == task.ID && a.Since != nil) != (incarnation == 2) {
+			t.Errorf("incarnation %d waits for %q, with task %q since %v, %v", incarnation, a.WaitsFor, a.Task, a.Since, err)
+		}
+	}
+}

@@ -197,21 +197,20 @@ func (g git) run(ctx context.Context) ([]byte, error) {
 }
 
 // runGroup is cmd.Run in a process group, which ends as a whole if the context of cmd does: git may
-// have started others, which hold the pipes open. At SIGTERM it removes its locks.
+// have started others. At SIGTERM it removes its locks; what is left once git has ended and the pipes are closed, or after endWithin, gets SIGKILL.
 func runGroup(cmd *exec.Cmd) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	var kill *time.Timer
+	cancelled := false
 	cmd.Cancel = func() error {
-		kill = time.AfterFunc(endWithin, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
+		cancelled = true
 		return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)
 	}
-	cmd.WaitDelay = 2 * endWithin
-	defer func() {
-		if kill != nil {
-			kill.Stop()
-		}
-	}()
-	return cmd.Run()
+	cmd.WaitDelay = endWithin
+	err := cmd.Run()
+	if cancelled {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	}
+	return err
 }
 
 // line runs git and returns the one line that it prints.

@@ -3,11 +3,17 @@ package line
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
+	"io"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/team"
 )
 
@@ -114,4 +120,39 @@ func FuzzPack(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		_ = scanPack(bufio.NewReader(bytes.NewReader(b)), Limits{Objects: 100, Unpacked: 1 << 20})
 	})
+}
+
+// What a git has started ends with it, also what ignores SIGTERM and has none of its pipes: else it would write to a
+// repository that others take for free.
+func TestGroupEndsAsAWhole(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cmd := exec.CommandContext(ctx, "bash", "-c", `(trap "" TERM; echo >&3; exec sleep 1000 >/dev/null 2>&1) & wait`)
+	cmd.ExtraFiles = []*os.File{w} // the child has it until it ends
+	ended := make(chan error, 1)
+	go func() {
+		err := runGroup(cmd)
+		w.Close()
+		ended <- err
+	}()
+	if _, err := r.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if err := brokertest.Receive(t, "the command ends", ended); err == nil {
+		t.Error("it ended in order")
+	}
+	t.Cleanup(func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
+	gone := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(io.Discard, r)
+		gone <- err
+	}()
+	if err := brokertest.Receive(t, "its child ends", gone); err != nil {
+		t.Error(err)
+	}
 }

@@ -375,24 +375,29 @@ func (r *Repo) sweepLocks() error {
 	})
 }
 
-// Keep moves a tree, which no process has open, to where nothing removes it before the team is deleted,
-// and returns its folder there; with a folder, the error is about what is left beside the tree. Errors: Busy;
-// NotFound if there is no such tree.
-func (r *Repo) Keep(name string) (folder string, err error) {
+// Keep moves a tree, which no process has open, to where nothing removes it before the team is deleted; first gets
+// its folder there before that. Errors: Busy; NotFound if there is no such tree.
+func (r *Repo) Keep(name string, first func(folder string)) error {
 	t := &Tree{repo: r, name: name, Root: filepath.Join(r.trees(), name)}
 	if err := t.take(); err != nil {
-		return "", err
+		return err
 	}
-	if err := os.MkdirAll(r.kept(), 0o700); err != nil {
-		return "", errors.Join(err, t.Close())
+	_, err := os.Lstat(t.Root)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = team.Errorf(team.NotFound, "there is no tree %s", name)
 	}
-	folder = filepath.Join(r.kept(), name+"."+strconv.FormatInt(time.Now().UnixNano(), 36))
-	if err := os.Rename(t.Root, folder); errors.Is(err, fs.ErrNotExist) {
-		return "", errors.Join(team.Errorf(team.NotFound, "there is no tree %s", name), t.Close())
-	} else if err != nil {
-		return "", errors.Join(err, t.Close())
+	if err == nil {
+		err = os.MkdirAll(r.kept(), 0o700)
 	}
-	return folder, t.Remove() // its note and its lock
+	if err == nil {
+		folder := filepath.Join(r.kept(), name+"."+strconv.FormatInt(time.Now().UnixNano(), 36))
+		first(folder)
+		err = os.Rename(t.Root, folder)
+	}
+	if err != nil {
+		return errors.Join(err, t.Close())
+	}
+	return t.Remove() // its note and its lock
 }
 
 // sweepTmp removes what is older than any command may take.

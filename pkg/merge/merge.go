@@ -120,14 +120,17 @@ func (q *Queue) check(ctx context.Context, head Head, next line.Hash, e Entry, o
 	if err != nil {
 		return false, err
 	}
-	denied := make([]error, len(all))
+	leftOut := make([]error, len(all))
 	for i, c := range all {
+		if leftOut[i] = c.Unknown; c.Unknown != nil {
+			continue
+		}
 		if err := q.step(ctx, "check"); err != nil {
 			return false, err
 		}
 		passed, output, err := q.run(ctx, next, c)
 		if errors.Is(err, team.PermissionDenied) && c.Task != e.Task { // perhaps no host may run it, and that task is over
-			denied[i] = err
+			leftOut[i] = err
 			continue
 		}
 		if err != nil {
@@ -140,7 +143,7 @@ func (q *Queue) check(ctx context.Context, head Head, next line.Hash, e Entry, o
 		out.Reason = fmt.Sprintf("the check of %s (%s) fails on the merged files: %s", c.Task, team.OneLine(c.Title), team.OneLine(c.Command))
 		return true, nil
 	}
-	for i, why := range denied { // now that the work is to be merged
+	for i, why := range leftOut { // now that the work is to be merged
 		if why == nil {
 			continue
 		}
@@ -187,7 +190,7 @@ func (q *Queue) checks(ctx context.Context, head Head, next line.Hash, e Entry) 
 		return nil, err
 	}
 	for _, c := range others {
-		if !slices.ContainsFunc(all, func(have Check) bool { return have.Agent == c.Agent && have.Command == c.Command }) {
+		if c.Unknown != nil || !slices.ContainsFunc(all, func(have Check) bool { return have.Agent == c.Agent && have.Command == c.Command }) {
 			all = append(all, c)
 		}
 	}

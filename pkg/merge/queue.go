@@ -27,6 +27,7 @@ type Check struct {
 	Title   string       // of that task
 	Agent   team.AgentID // whose sandbox and grant it runs under
 	Command string
+	Unknown error // why it is not known whether there is one: the task's record cannot be read ([team.ErrUnreadable])
 }
 
 // Checker runs checks.
@@ -38,7 +39,7 @@ type Checker interface {
 	// work's fault: the entry is tried again later.
 	Check(ctx context.Context, dir string, c Check) (passed bool, output string, err error)
 	// LeftOut reports that the entry is merged without the check of an earlier task, which Check has refused
-	// (PermissionDenied). An error keeps the entry from being merged now.
+	// (PermissionDenied), or which is unknown. An error keeps the entry from being merged now.
 	LeftOut(ctx context.Context, e Entry, c Check, why error) error
 }
 
@@ -51,7 +52,7 @@ type Tasks interface {
 	Complete(ctx context.Context, e Entry, commit line.Hash) error
 	// Release puts the task back, whose work is not in the line.
 	Release(ctx context.Context, e Entry, o Outcome) error
-	// Checks returns the checks of those of the tasks that have one.
+	// Checks returns the checks of those of the tasks that have one, or may have one.
 	Checks(ctx context.Context, ids []team.TaskID) ([]Check, error)
 }
 

@@ -162,24 +162,23 @@ const noticeWithin = shutdown.Release / 4
 // keepWhole keeps a tree without a task that nobody has open, with whatever was changed there, for a
 // person to look at: why it cannot be made a commit. gone: its member has no use for the notice.
 func (l *Line) keepWhole(ctx context.Context, repo *line.Repo, tree, why string, gone bool) error {
-	folder, err := repo.Keep(tree)
-	if folder == "" {
-		if errors.Is(err, team.NotFound) || errors.Is(err, team.Busy) { // another process was first
-			return nil
-		}
-		return err
-	}
 	to, who := team.Leader, string(owner(tree))
 	if !gone { // and the caller holds opening
 		to, who = l.reader(), l.who("you")
 	}
-	ctx, cancel := shutdown.Outlive(ctx, noticeWithin) // a second try would not find the tree
-	defer cancel()
-	text := fmt.Sprintf("What %s may have changed without a task is not in the team's line: %s. A person finds the files on host %s in %s.", who, why, host(), folder)
-	if failed := l.send(ctx, to, filepath.Base(folder), text); failed != nil {
-		err = errors.Join(err, fmt.Errorf("no notice names the files in %s: %w", folder, failed))
+	var failed error
+	err := repo.Keep(tree, func(folder string) { // a process that is killed here leaves the tree to the next sweep
+		ctx, cancel := shutdown.Outlive(ctx, noticeWithin)
+		defer cancel()
+		text := fmt.Sprintf("What %s may have changed without a task is not in the team's line: %s. A person finds the files on host %s in %s.", who, why, host(), folder)
+		if err := l.send(ctx, to, filepath.Base(folder), text); err != nil {
+			failed = fmt.Errorf("no notice names the files in %s: %w", folder, err)
+		}
+	})
+	if errors.Is(err, team.NotFound) || errors.Is(err, team.Busy) { // another process was first
+		return nil
 	}
-	return err
+	return errors.Join(err, failed)
 }
 
 // leaves reports whether the member leaves, so that its notices are for the leader. The caller holds
@@ -227,11 +226,16 @@ func (l *Line) send(ctx context.Context, to team.AgentID, about, text string) er
 	return l.o.Notify(ctx, to, fmt.Sprintf("unmerged-%s-%s", l.o.Member.AgentID, about), "[Not merged] "+text)
 }
 
-// atHead returns the place of who holds no task, and the workspace that is open there; nil if none is.
+// atHead is opened for who holds no task.
 func (l *Line) atHead() (*place, *workspace.Workspace) {
+	return l.opened(workspace.Work{Member: l.o.Member})
+}
+
+// opened returns the place of w, and the workspace that is open there; nil if none is.
+func (l *Line) opened(w workspace.Work) (*place, *workspace.Workspace) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if p := l.open[name(workspace.Work{Member: l.o.Member})]; p != nil {
+	if p := l.open[name(w)]; p != nil {
 		return p, p.ws
 	}
 	return nil, nil

@@ -301,13 +301,17 @@ func TestTreeIsNotKept(t *testing.T) {
 }
 
 // At a goal's end the trees of members that were killed go. One in which commands have run without a task,
-// and that was not looked at since, is kept, and the leader is notified.
+// and that was not looked at since, is kept, and the leader is notified before: a process that is killed between the two leaves the
+// tree to the next.
 func TestTreeOfTheKilled(t *testing.T) {
 	r := setUp(t)
 	var to []team.AgentID
 	var text string
+	var before bool
 	r.notify = func(_ context.Context, a team.AgentID, _, notice string) error {
 		to, text = append(to, a), notice
+		there, _ := filepath.Glob(filepath.Join(r.dir, "*", "*", "at.coder-1.*", "new.txt"))
+		before = len(there) == 1 && strings.Contains(there[0], "/trees/")
 		return nil
 	}
 	killed, idle, last := r.mate("coder-1", 1), r.mate("coder-2", 1), r.mate("coder-3", 1)
@@ -319,8 +323,8 @@ func TestTreeOfTheKilled(t *testing.T) {
 	last.runs("true")
 	last.at.Close()
 	r.must(last.line.Leave(t.Context(), true))
-	if len(to) != 1 || to[0] != team.Leader || !strings.Contains(text, "What coder-1 may have changed") {
-		t.Errorf("to %v: %s", to, text)
+	if len(to) != 1 || to[0] != team.Leader || !strings.Contains(text, "What coder-1 may have changed") || !before {
+		t.Errorf("to %v, before it is moved: %v: %s", to, before, text)
 	}
 	if got := r.sh(r.dir, "ls */trees; cat */kept/at.coder-1.*/new.txt"); got != "new" {
 		t.Errorf("there is %q", got)

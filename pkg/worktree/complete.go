@@ -19,12 +19,12 @@ import (
 // Errors: Busy for a leader whose work waits long, as if ctx had ended; InvalidState if the work was not merged, with all that the next holder needs to know,
 // and then the task is put back; those of [board.Hand.Complete]; those of [line.Tree.Commit].
 func (l *Line) Complete(ctx context.Context, t team.Task, d team.Done) (team.Task, error) {
-	p, err := l.placeOf(t)
+	p, ws, err := l.placeOf(t)
 	if err != nil {
 		return t, err
 	}
 	now := time.Now().UTC()
-	bundle, err := p.tree.Commit(ctx, p.ws.Commands(), line.Message{Subject: t.Title, Body: d.Summary, Agent: l.o.Member.AgentID, Task: t.ID, Time: now})
+	bundle, err := p.tree.Commit(ctx, ws.Commands(), line.Message{Subject: t.Title, Body: d.Summary, Agent: l.o.Member.AgentID, Task: t.ID, Time: now})
 	if err != nil {
 		return t, err
 	}
@@ -46,20 +46,22 @@ func (l *Line) Complete(ctx context.Context, t team.Task, d team.Done) (team.Tas
 		}
 		return t, err
 	}
-	if err := l.over(ctx, t.ID, t.Epoch); err != nil {
+	wait := l.records.Over
+	if l.o.Member.AgentID == team.Leader {
+		wait = l.over
+	}
+	if err := wait(ctx, t.ID, t.Epoch); err != nil {
 		return t, err
 	}
 	return l.outcome(ctx, t)
 }
 
-// placeOf returns the open tree of a task that the member holds.
-func (l *Line) placeOf(t team.Task) (*place, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if p := l.open[name(workspace.Work{Member: l.o.Member, Task: t})]; p != nil && p.ws != nil {
-		return p, nil
+// placeOf returns the open tree of a task that the member holds, and the workspace there.
+func (l *Line) placeOf(t team.Task) (*place, *workspace.Workspace, error) {
+	if p, ws := l.opened(workspace.Work{Member: l.o.Member, Task: t}); ws != nil {
+		return p, ws, nil
 	}
-	return nil, team.Errorf(team.InvalidState, "%s has no tree here", t.ID).WithHint("try again")
+	return nil, nil, team.Errorf(team.InvalidState, "%s has no tree here", t.ID).WithHint("try again")
 }
 
 // outcome returns what came of a task that was submitted.

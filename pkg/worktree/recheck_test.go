@@ -2,6 +2,7 @@ package worktree_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"agentteam/pkg/team"
@@ -29,5 +30,29 @@ func TestRecheck(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A check of an earlier task whose record cannot be read is left out, and the leader is notified of which: what merges meanwhile may break it.
+func TestRecheckOfUnreadableTasks(t *testing.T) {
+	r := setUp(t)
+	notices := r.sends()
+	m := r.mate("coder-1", 1)
+	m.merges()
+	for _, check := range []string{"true", "grep -qx 17 numbers.txt"} {
+		_, err := m.completes(m.does(r.add("Earlier", check), "echo >> numbers.txt"))
+		r.must(err)
+	}
+	r.damage("T-001")
+	r.damage("T-002")
+	done, err := m.completes(m.does(r.add("Next", ""), "sed -i 's/^17$/seventeen/' numbers.txt"))
+	if err != nil || done.Status != team.Completed {
+		t.Errorf("it is %s, %v", done.Status, err)
+	}
+	for _, id := range []string{"T-001", "T-002"} {
+		if n := r.next(notices); n.to != team.Leader || n.id != "unchecked-T-003-1-"+id ||
+			!strings.Contains(n.text, "The work of coder-1 on T-003 (Next) is merged without the check of "+id+", if that has one, which belongs to it by the policy recheck: record") {
+			t.Errorf("%s reads as %s: %s", n.to, n.id, n.text)
+		}
 	}
 }

@@ -122,21 +122,29 @@ func stuckText(e merge.Entry, d time.Duration, why error, tried bool) string {
 		e.Agent, e.Task, e.Title, int(d.Minutes()), host(), what, team.Clean(team.Line(why), 1000))
 }
 
-// over waits until the queue is done with a task that was submitted. A leader waits until the notice of what is
-// wrong must have come: in the middle of a call it reads none.
+// over waits until the queue is done with a task that was submitted, but no longer than until the notice of what is
+// wrong must have come (Busy): its caller reads none meanwhile.
 func (l *Line) over(ctx context.Context, id team.TaskID, epoch uint64) error {
-	if l.o.Member.AgentID == team.Leader {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, l.waits.after+2*l.waits.every, team.Errorf(team.Busy, "this takes long, and continues without you").
-			WithModelHint("do other things; complete %s again to wait for the outcome, or put it back", id))
-		defer cancel()
+	bounded, cancel := context.WithTimeoutCause(ctx, l.waits.after+2*l.waits.every, team.Errorf(team.Busy, "this takes long, and continues without you").
+		WithModelHint("do other things; complete %s again to wait for the outcome, or put it back", id))
+	defer cancel()
+	err := l.records.Over(bounded, id, epoch)
+	if errors.Is(err, team.Busy) && l.inLine(ctx, id, epoch) {
+		return team.Errorf(team.Busy, "%s is merged, and its record cannot be read", id).
+			WithModelHint("do other things; it is completed without you once a person has repaired the record")
 	}
-	return l.records.Over(ctx, id, epoch)
+	return err
+}
+
+// inLine reports whether the work of a task is in the line, and waits for nothing but its record.
+func (l *Line) inLine(ctx context.Context, id team.TaskID, epoch uint64) bool {
+	e, err := l.records.Get(ctx, id)
+	return err == nil && workOf(e) == merge.Work{Task: id, Epoch: epoch} && e.State == merge.Merged
 }
 
 // Settle waits until nothing that an earlier incarnation of the member has submitted waits to be
-// merged: until then the member still has work, so the team is not quiet. A leader waits no longer than for its own call, and
-// is notified: it reads no mail meanwhile, not even of what is wrong.
+// merged. What takes longer than a leader waits in its own call, the member is notified of: until it begins it reads no
+// mail, and no request to leave. Its task stays in progress, so the team is not quiet.
 func (l *Line) Settle(ctx context.Context) error {
 	if !l.o.Record().OnLine() {
 		return nil
@@ -151,7 +159,7 @@ func (l *Line) Settle(ctx context.Context) error {
 		}
 		err := l.over(ctx, e.Task, e.Epoch)
 		if errors.Is(err, team.Busy) && l.o.Notify != nil {
-			err = l.o.Notify(ctx, team.Leader, fmt.Sprintf("waits-%s-%d-%d", e.Task, e.Epoch, l.o.Member.Incarnation), unsettledText(e))
+			err = l.o.Notify(ctx, e.Agent, fmt.Sprintf("waits-%s-%d-%d", e.Task, e.Epoch, l.o.Member.Incarnation), l.unsettled(ctx, e))
 		}
 		if err != nil {
 			return err
@@ -160,8 +168,16 @@ func (l *Line) Settle(ctx context.Context) error {
 	return nil
 }
 
-// unsettledText is the notice to a leader whose work from before its restart still waits.
-func unsettledText(e merge.Entry) string {
+// unsettled is the notice to a member whose work from before its restart still waits.
+func (l *Line) unsettled(ctx context.Context, e merge.Entry) string {
+	if l.inLine(ctx, e.Task, e.Epoch) {
+		return fmt.Sprintf("[Not completed] What you have done for %s (%s) before your process was restarted is in the line, and the record of %[1]s cannot be read. "+
+			"It is completed without you once a person has repaired the record.", e.Task, e.Title)
+	}
+	who := "The leader can take %s back"
+	if e.Agent == team.Leader {
+		who = "update_task with status \"pending\" takes %s back"
+	}
 	return fmt.Sprintf("[Not merged] What you have done for %s (%s) before your process was restarted still waits to be merged. It stays in the queue, "+
-		"and until it is merged or put back you can take no other task. update_task with status \"pending\" takes %[1]s back, without this work.", e.Task, e.Title)
+		"and until it is merged or put back you can take no other task. "+who+", without this work.", e.Task, e.Title, e.Task)
 }

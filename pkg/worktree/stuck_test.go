@@ -10,6 +10,7 @@ import (
 
 	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/merge"
+	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 	"agentteam/pkg/worktree"
 )
@@ -81,8 +82,8 @@ func TestStuckWork(t *testing.T) {
 		id    string
 		wants []string
 	}{
-		"it may not": {team.Unconfined, nil, "stuck-T-001-1-unable-0", []string{"may not merge it", "ran in the sandbox confined, and would run in " + string(team.Unconfined)}},
-		"in vain":    {team.Confined, denied, "stuck-T-001-1-tried-0", []string{"has tried in vain", `a rule denies "test -e theirs.txt"`}},
+		"it may not": {team.Unconfined, nil, "stuck-T-001-1-unable-0", []string{"[Not merged] The work of coder-2 on T-001 (Theirs)", "may not merge it", "ran in the sandbox confined, and would run in " + string(team.Unconfined)}},
+		"in vain":    {team.Confined, denied, "stuck-T-001-1-tried-0", []string{"[Not merged] The work of coder-2 on T-001 (Theirs)", "has tried in vain", `a rule denies "test -e theirs.txt"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -106,7 +107,7 @@ func TestStuckWork(t *testing.T) {
 			if n.to != team.Leader || n.id != tt.id {
 				t.Errorf("%s is notified as %s", n.to, n.id)
 			}
-			for _, want := range append(tt.wants, "[Not merged] The work of coder-2 on T-001 (Theirs)") {
+			for _, want := range tt.wants {
 				if !strings.Contains(n.text, want) {
 					t.Errorf("%q is not in the notice: %s", want, n.text)
 				}
@@ -118,6 +119,63 @@ func TestStuckWork(t *testing.T) {
 			}
 		})
 	}
+}
+
+// damage replaces the record of a task by what no program can read, until the returned function puts it back.
+func (r *rig) damage(id team.TaskID) (repair func()) {
+	r.Helper()
+	write := func(value []byte) (was []byte) {
+		e, err := r.storage.Bucket.Get(r.Context(), subject.KeyTask(id))
+		r.must(err)
+		_, err = r.storage.Bucket.Put(r.Context(), e.Key, value, e.Revision)
+		r.must(err)
+		return e.Value
+	}
+	was := write([]byte("{"))
+	return func() { write(was) }
+}
+
+// Of work that is in the line, and waits for the record of its task, the leader is notified so: it cannot be taken back.
+func TestStuckRecord(t *testing.T) {
+	r := setUp(t)
+	notices := r.sends()
+	repair := make(chan func(), 1)
+	r.may = func(_ context.Context, id team.TaskID, _, _, _ string) error { // once the work is known to be held
+		if len(repair) == 0 {
+			repair <- r.damage(id)
+		}
+		return nil
+	}
+	here := r.mate("coder-1", 1)
+	here.line.Hurry(0, time.Hour, time.Millisecond)
+	here.merges()
+	leader := r.mate(team.Leader, 1)
+	leader.line.Hurry(time.Millisecond, time.Hour, time.Millisecond)
+	theirs := leader.does(r.add("Theirs", "true"), "echo theirs > theirs.txt")
+	_, err := here.completes(here.does(r.add("Mine", ""), "echo mine > mine.txt")) // the line moves
+	r.must(err)
+	if _, err := leader.completes(theirs); !errors.Is(err, team.Busy) {
+		t.Errorf("completing it ends with %v", err)
+	}
+	n := r.next(notices)
+	if want := "[Not completed] The work of leader on T-001 (Theirs) is in the line, and the record of T-001 has not been readable"; n.to != team.Leader || !strings.Contains(n.text, want) || strings.Contains(n.text, "takes the task back") {
+		t.Errorf("%s reads %s", n.to, n.text)
+	}
+	_, err = leader.completes(theirs)
+	if !errors.Is(err, team.Busy) || !strings.Contains(err.Error(), "T-001 is merged, and its record cannot be read") || strings.Contains(team.HintOf(err), "complete") {
+		t.Errorf("completing it again ends with %v", err)
+	}
+	next := r.mate(team.Leader, 2)
+	next.line.Hurry(time.Millisecond, time.Hour, time.Millisecond)
+	r.must(next.line.Settle(t.Context()))
+	if n := r.next(notices); n.to != team.Leader || !strings.Contains(n.text, "[Not completed] What you have done for T-001 (Theirs)") || strings.Contains(n.text, "update_task") {
+		t.Errorf("its successor reads %s", n.text)
+	}
+	brokertest.Receive(t, "the record was damaged", repair)()
+	r.until(func() bool {
+		now, err := r.board.Get(t.Context(), theirs.ID)
+		return err == nil && now.Status == team.Completed && now.Commit != ""
+	})
 }
 
 // A leader whose own work is not merged reads no mail while its call waits, so that ends; the work stays in the queue.
@@ -136,51 +194,70 @@ func TestLeaderDoesNotWaitForEver(t *testing.T) {
 	}
 }
 
-// The successor of a leader whose work is not merged waits for it no longer than the leader would have: it is notified, takes over
+// The successor of a member whose work is not merged waits for it no longer than a leader would have in its call: it is notified, takes over
 // nothing, and no other task until that is over. The work stays in the queue, and is merged once, or taken back.
-func TestLeaderIsReplaced(t *testing.T) {
-	for name, end := range map[string]func(leader *mate, id team.TaskID) team.TaskStatus{
-		"merged": func(leader *mate, _ team.TaskID) team.TaskStatus {
-			leader.merges()
-			return team.Completed
-		},
-		"taken back": func(leader *mate, id team.TaskID) team.TaskStatus {
-			_, err := leader.board.Release(leader.Context(), id, team.Actor{Holder: leader.w.Holder(), Leads: true}, 0, "it waits for too long", false)
-			leader.must(err)
-			return team.Pending
-		},
+func TestMemberIsReplaced(t *testing.T) {
+	merged := func(m *mate, _ team.TaskID) team.TaskStatus {
+		m.merges()
+		return team.Completed
+	}
+	takenBack := func(m *mate, id team.TaskID) team.TaskStatus {
+		_, err := m.board.Release(m.Context(), id, team.Actor{Holder: team.Holder{Agent: team.Leader, Incarnation: 2}, Leads: true}, 0, "it waits for too long", false)
+		m.must(err)
+		return team.Pending
+	}
+	for name, tt := range map[string]struct {
+		who  team.AgentID
+		end  func(m *mate, id team.TaskID) team.TaskStatus
+		hint string
+	}{
+		"a leader, merged":       {team.Leader, merged, `update_task with status "pending" takes T-001 back`},
+		"a leader, taken back":   {team.Leader, takenBack, `update_task with status "pending" takes T-001 back`},
+		"a teammate, merged":     {"coder-1", merged, "The leader can take T-001 back"},
+		"a teammate, taken back": {"coder-1", takenBack, "The leader can take T-001 back"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := setUp(t)
 			notices := r.sends()
-			first := r.mate(team.Leader, 1)
-			first.line.Hurry(time.Millisecond, time.Hour, time.Millisecond)
+			first := r.mate(tt.who, 1)
 			task := first.does(r.add("Three", ""), "sed -i 's/^3$/three/' numbers.txt")
-			if _, err := first.completes(task); !errors.Is(err, team.Busy) {
-				t.Fatalf("with nobody to merge it the call ended with %v", err)
+			ctx, kill := context.WithCancel(t.Context())
+			submitted := make(chan error, 1)
+			go func() {
+				_, err := first.line.Complete(ctx, task, team.Done{Summary: "done"})
+				submitted <- err
+			}()
+			r.until(func() bool {
+				merging, err := first.line.Merging(t.Context(), task)
+				return err == nil && merging
+			})
+			kill()
+			if err := brokertest.Receive(t, "the call ends", submitted); !errors.Is(err, context.Canceled) {
+				t.Fatalf("the call ended with %v", err)
 			}
 			first.at.Close()
-			leader := r.mate(team.Leader, 2)
-			leader.line.Hurry(time.Millisecond, time.Hour, time.Millisecond)
+			next := r.mate(tt.who, 2)
+			next.line.Hurry(time.Millisecond, time.Hour, time.Millisecond)
 			settled := make(chan error, 1)
-			go func() { settled <- leader.line.Settle(t.Context()) }()
+			go func() { settled <- next.line.Settle(t.Context()) }()
 			r.must(brokertest.Receive(t, "the successor begins", settled))
-			if n := r.next(notices); n.to != team.Leader || !strings.Contains(n.text, "[Not merged] What you have done for T-001 (Three) before your process was restarted still waits") {
+			n := r.next(notices)
+			if want := "[Not merged] What you have done for T-001 (Three) before your process was restarted still waits"; n.to != tt.who || !strings.Contains(n.text, want) || !strings.Contains(n.text, tt.hint) {
 				t.Errorf("%s reads %s", n.to, n.text)
 			}
-			if adopted, ok, err := leader.hand.Adopt(t.Context(), ""); ok || err != nil {
+			if adopted, ok, err := next.hand.Adopt(t.Context(), ""); ok || err != nil {
 				t.Fatalf("adopted %s, %v", adopted.ID, err)
 			}
 			other := r.add("Other", "")
-			if _, err := leader.hand.Claim(t.Context(), other); !errors.Is(err, team.Busy) || !strings.Contains(err.Error(), "T-001 (Three)") {
+			if _, err := next.hand.Claim(t.Context(), other); !errors.Is(err, team.Busy) || !strings.Contains(err.Error(), "T-001 (Three)") {
 				t.Errorf("claiming another ended with %v", err)
 			}
-			want := end(leader, task.ID)
+			want := tt.end(next, task.ID)
 			r.until(func() bool {
 				now, err := r.board.Get(t.Context(), task.ID)
 				return err == nil && now.Status == want && (want != team.Completed || now.Commit != "" && now.Epoch == task.Epoch)
 			})
-			if got := leader.does(other, "true"); got.ID != other {
+			if got := next.does(other, "true"); got.ID != other {
 				t.Errorf("then it holds %q", got.ID)
 			}
 		})

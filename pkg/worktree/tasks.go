@@ -83,7 +83,9 @@ func (s tasks) Checks(ctx context.Context, ids []team.TaskID) (all []merge.Check
 	for _, id := range ids {
 		t, err := s.board.Get(ctx, id)
 		switch {
-		case errors.Is(err, team.NotFound), errors.Is(err, team.ErrUnreadable):
+		case errors.Is(err, team.NotFound):
+		case errors.Is(err, team.ErrUnreadable):
+			all = append(all, merge.Check{Task: id, Unknown: err})
 		case err != nil:
 			return nil, err
 		case t.Check != "":
@@ -176,7 +178,12 @@ func (c checker) LeftOut(ctx context.Context, e merge.Entry, k merge.Check, why 
 	if c.l.o.Notify == nil {
 		return nil
 	}
-	return c.l.o.Notify(ctx, team.Leader, fmt.Sprintf("unchecked-%s-%d-%s", e.Task, e.Epoch, k.Task),
-		fmt.Sprintf("[Not checked] The work of %s on %s (%s) is merged without the check of %s (%s), which belongs to it by the policy recheck. Host %s does not run it: %s. To have it run, change the rule, or give a member the task to run it.",
-			e.Agent, e.Task, e.Title, k.Task, k.Title, host(), team.Clean(team.Line(why), 1000)))
+	reason := team.Clean(team.Line(why), 1000)
+	text := fmt.Sprintf("[Not checked] The work of %s on %s (%s) is merged without the check of %s (%s), which belongs to it by the policy recheck. Host %s does not run it: %s. To have it run, change the rule, or give a member the task to run it.",
+		e.Agent, e.Task, e.Title, k.Task, k.Title, host(), reason)
+	if k.Unknown != nil {
+		text = fmt.Sprintf("[Not checked] The work of %s on %s (%s) is merged without the check of %s, if that has one, which belongs to it by the policy recheck: %s. A person can repair the record. Then give a member the task to run the check.",
+			e.Agent, e.Task, e.Title, k.Task, reason)
+	}
+	return c.l.o.Notify(ctx, team.Leader, fmt.Sprintf("unchecked-%s-%d-%s", e.Task, e.Epoch, k.Task), text)
 }
