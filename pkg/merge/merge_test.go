@@ -160,8 +160,73 @@ func TestKilledAtEachStep(t *testing.T) {
 	}
 }
 
-// Of 20 tasks six are done at a time, neighbours on lines that conflict, while queues of two hosts, which share nothing, are killed
-// at each step: each is in the line once, all checks pass there, and the user's checkout is as it was.
+// seat is a member with its host.
+type seat struct {
+	name team.AgentID
+	site *merge.Site
+}
+
+// sixMembers are on two hosts, which share nothing.
+func (r *rig) sixMembers() (all []seat) {
+	r.t.Helper()
+	_, repo := r.queue("away")
+	away := &merge.Site{Records: r.records, Repo: repo, Dir: r.t.TempDir()}
+	for n := range 6 {
+		all = append(all, seat{team.AgentID(fmt.Sprintf("coder-%d", n+1)), []*merge.Site{r.home, away}[n%2]})
+	}
+	return all
+}
+
+// next takes from seats the first that has not declined a task, or the first if all have.
+func (r *rig) next(id team.TaskID, seats []seat) (next seat, left []seat) {
+	r.board.mu.Lock()
+	defer r.board.mu.Unlock()
+	tk := r.board.tasks[id]
+	n := max(0, slices.IndexFunc(seats, func(s seat) bool { return tk == nil || !tk.record.HasDeclined(s.name) }))
+	return seats[n], slices.Delete(slices.Clone(seats), n, n+1)
+}
+
+// retries has a member do a task on the line's head, with what was returned of it there, and submits it.
+func (r *rig) retries(m seat, n int, check string) {
+	r.t.Helper()
+	base, err := m.site.Bring(r.ctx)
+	r.must(err)
+	e, b := r.workOf(m.name, m.site.Repo, id(n), base, fmt.Sprintf("sed -i '%ds/.*/by %[1]d/' numbers.txt; touch own-%[1]d", n))
+	e.Check = check
+	r.board.mu.Lock()
+	r.board.tasks[e.Task].check = check
+	record := r.board.tasks[e.Task].record
+	r.board.mu.Unlock()
+	e.Returned = record.ReturnedEpochs()
+	for _, y := range record.Returned {
+		if commit, err := m.site.Pinned(r.ctx, e.Task, y); err != nil || string(commit) != y.Commit {
+			r.t.Errorf("%s takes up %s as %s, %v", m.name, y.Commit, commit, err)
+		}
+	}
+	_, err = r.records.Submit(r.ctx, e, b)
+	r.must(err)
+}
+
+// blames checks what the record of a task that is not completed states of a try: it was m's, and cost no attempt the first two times; m is
+// offered other tasks first, and so is who has done what it conflicts with.
+func (r *rig) blames(m seat, tk task, authors map[team.TaskID]team.AgentID) {
+	r.t.Helper()
+	o := tk.outcomes[len(tk.outcomes)-1]
+	if o.Agent != m.name || o.Kind != merge.Conflicting || len(o.Since) == 0 {
+		r.t.Errorf("%s of %s: %+v", tk.record.ID, m.name, o)
+	}
+	for _, s := range o.Since {
+		if s.Agent != authors[s.Task] || !tk.record.HasDeclined(s.Agent) {
+			r.t.Errorf("%s conflicts with %s of %s, which %s has done; declined by %v", tk.record.ID, s.Task, s.Agent, authors[s.Task], tk.record.Declined)
+		}
+	}
+	if u := len(tk.outcomes); tk.record.Status != team.Pending || tk.record.Unmerged != u || tk.record.Attempts != max(0, u-2) || !tk.record.HasDeclined(m.name) {
+		r.t.Errorf("%s is %s after %d tries: unmerged %d, %d attempts, declined by %v", tk.record.ID, tk.record.Status, u, tk.record.Unmerged, tk.record.Attempts, tk.record.Declined)
+	}
+}
+
+// Of 20 tasks six members on two hosts do six at a time, neighbours on lines that conflict, while queues of two more hosts are killed
+// at each step; none of the hosts share a thing: each task is in the line once, by who has done it, all checks pass there, and the user's checkout is as it was.
 func TestManyTasksWhileQueuesAreKilled(t *testing.T) {
 	r := setUp(t)
 	r.lease = 800 * time.Millisecond
@@ -178,47 +243,44 @@ func TestManyTasksWhileQueuesAreKilled(t *testing.T) {
 	for n := range 20 {
 		open = append(open, n+1)
 	}
+	members, authors, again := r.sixMembers(), map[team.TaskID]team.AgentID{}, 0
 	for more := 21; len(open) > 0 || len(steps) > 0 && more < 40; more++ {
 		if len(open) == 0 { // and there are steps at which no queue was killed yet
 			open = append(open, more)
 		}
-		base := r.head()
+		free, by := members, map[int]seat{}
 		for _, n := range open[:min(6, len(open))] {
-			e, b := r.work(id(n), base, fmt.Sprintf("sed -i '%ds/.*/by %[1]d/' numbers.txt; touch own-%[1]d", n))
-			e.Check = check(n)
-			r.board.tasks[e.Task].check = e.Check
-			_, err := r.records.Submit(r.ctx, e, b)
-			r.must(err)
+			by[n], free = r.next(id(n), free)
+			r.retries(by[n], n, check(n))
 		}
-		for n := 0; n < 3 && len(steps) > 0; n++ {
-			q, _ := r.queue([]string{"a", "b"}[n%2])
-			dead, killed := kill(q, steps[0]), false
-			stop := r.run(q)
-			brokertest.Until(t, "the queue is killed at the step "+steps[0]+", or there is nothing left to do", func() bool {
-				select {
-				case <-dead:
-					killed = true
-					return true
-				default:
-				}
-				waiting, err := r.records.Waiting(r.ctx)
-				h, herr := r.records.Head(r.ctx)
-				return errors.Join(err, herr) == nil && len(waiting) == 0 && h.Process == ""
-			})
-			stop()
-			if killed {
-				steps = steps[1:]
-			}
-		}
+		steps = r.killedAt(steps, 3)
 		q, _ := r.queue("a")
 		stop := r.run(q)
 		r.settled()
 		stop()
 		r.once()
-		open = slices.DeleteFunc(open, func(n int) bool { tk := r.board.tasks[id(n)]; return tk != nil && tk.commit != "" })
+		for n, m := range by {
+			if r.board.of(id(n)).commit != "" {
+				authors[id(n)] = m.name
+			}
+		}
+		for n, m := range by {
+			if tk := r.board.of(id(n)); tk.commit == "" {
+				r.blames(m, tk, authors)
+				again++
+			}
+		}
+		open = slices.DeleteFunc(open, func(n int) bool { return authors[id(n)] != "" })
 	}
-	if len(steps) > 0 {
-		t.Errorf("no queue was killed at the steps %q", steps)
+	if len(steps) > 0 || again == 0 {
+		t.Errorf("no queue was killed at the steps %q; %d conflicts", steps, again)
+	}
+	log, err := r.repo.Log(r.ctx, "", r.head())
+	r.must(err)
+	for _, e := range log {
+		if e.Task != "" && e.Agent != authors[e.Task] {
+			t.Errorf("%s is in the line as work of %s, and %s has done it", e.Task, e.Agent, authors[e.Task])
+		}
 	}
 	out := filepath.Join(t.TempDir(), "export")
 	r.must(r.repo.Export(r.ctx, r.head(), out))
@@ -228,6 +290,33 @@ func TestManyTasksWhileQueuesAreKilled(t *testing.T) {
 	if now := sh(t, r.user, state); now != user {
 		t.Errorf("the user's checkout is %s, and was %s", now, user)
 	}
+}
+
+// killedAt runs so many queues, one after the other on two hosts, each killed at the first of the steps that are left, unless nothing is
+// left to do before. It returns the steps at which none was.
+func (r *rig) killedAt(steps []string, queues int) []string {
+	r.t.Helper()
+	for n := 0; n < queues && len(steps) > 0; n++ {
+		q, _ := r.queue([]string{"a", "b"}[n%2])
+		dead, killed := kill(q, steps[0]), false
+		stop := r.run(q)
+		brokertest.Until(r.t, "the queue is killed at the step "+steps[0]+", or there is nothing left to do", func() bool {
+			select {
+			case <-dead:
+				killed = true
+				return true
+			default:
+			}
+			waiting, err := r.records.Waiting(r.ctx)
+			h, herr := r.records.Head(r.ctx)
+			return errors.Join(err, herr) == nil && len(waiting) == 0 && h.Process == ""
+		})
+		stop()
+		if killed {
+			steps = steps[1:]
+		}
+	}
+	return steps
 }
 
 // takesUp checks that a host which had no part in it gets the returned work of a task, with what it has

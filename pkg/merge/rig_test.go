@@ -156,14 +156,20 @@ func (r *rig) run(q *merge.Queue) (stop func()) {
 // work does a task in a tree at a commit and returns what its holder submits.
 func (r *rig) work(id team.TaskID, at line.Hash, script string) (merge.Entry, []byte) {
 	r.t.Helper()
+	return r.workOf("coder-1", r.repo, id, at, script)
+}
+
+// workOf is work of a member on a host.
+func (r *rig) workOf(who team.AgentID, repo *line.Repo, id team.TaskID, at line.Hash, script string) (merge.Entry, []byte) {
+	r.t.Helper()
 	r.trees++
-	tr, err := r.repo.Tree(r.ctx, line.Plan{Name: fmt.Sprintf("tree-%d", r.trees), At: at, Member: "coder-1"})
+	tr, err := repo.Tree(r.ctx, line.Plan{Name: fmt.Sprintf("tree-%d", r.trees), At: at, Member: who})
 	r.must(err)
 	sh(r.t, tr.Dir, script)
-	b, err := tr.Commit(r.ctx, command.Plain{}, line.Message{Subject: "Work", Agent: "coder-1", Task: id})
+	b, err := tr.Commit(r.ctx, command.Plain{}, line.Message{Subject: "Work", Agent: who, Task: id})
 	r.must(err)
 	r.must(tr.Remove())
-	return merge.Entry{Task: id, Epoch: r.board.claim(id), Incarnation: 1, Agent: "coder-1", Base: at, Title: "Work on " + string(id), Summary: "What it is for"}, b
+	return merge.Entry{Task: id, Epoch: r.board.claim(id, who), Incarnation: 1, Agent: who, Base: at, Title: "Work on " + string(id), Summary: "What it is for"}, b
 }
 
 // submit does a task and submits it.
@@ -247,6 +253,7 @@ type task struct {
 	commit   line.Hash // "" unless completed
 	check    string
 	outcomes []merge.Outcome
+	record   team.Task // by the rules of claims and of what was not merged
 }
 
 // board is the tasks in memory, with the rules that matter here.
@@ -259,16 +266,20 @@ type board struct {
 	damaged team.TaskID               // whose record cannot be read
 }
 
-func (b *board) claim(id team.TaskID) uint64 {
+func (b *board) claim(id team.TaskID, who team.AgentID) uint64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	tk := b.tasks[id]
 	if tk == nil {
-		tk = &task{}
+		tk = &task{record: team.Task{ID: id, Status: team.Pending}}
 		b.tasks[id] = tk
 	}
 	if tk.held || tk.commit != "" {
 		b.t.Errorf("%s is claimed while it is held or completed", id)
+	}
+	var err error
+	if tk.record, err = tk.record.Claim(team.Holder{Agent: who, Incarnation: 1}, time.Now()); err != nil {
+		b.t.Error(err)
 	}
 	tk.held = true
 	tk.epoch++
@@ -339,6 +350,14 @@ func (b *board) Release(_ context.Context, e merge.Entry, o merge.Outcome) error
 		if err := b.refuse(o); err != nil {
 			return err
 		}
+	}
+	g := team.GiveBack{Reason: o.Reason, Merge: true, Returned: &team.Try{By: e.Agent, Epoch: e.Epoch, Commit: string(o.Commit), Base: string(o.Base)}}
+	for _, s := range o.Since {
+		g.Others = append(g.Others, s.Agent)
+	}
+	var err error
+	if tk.record, err = tk.record.GiveBack(team.Holder{Agent: e.Agent, Incarnation: e.Incarnation}, e.Epoch, g, time.Now()); err != nil {
+		b.t.Error(err)
 	}
 	tk.held = false
 	tk.outcomes = append(tk.outcomes, o)
