@@ -39,6 +39,11 @@ func (s *state) asks(a *asker) bool {
 	if b.State != team.Idle || b.Unseen || b.Task != "" || b.AgentID == team.Leader || a.offer != nil {
 		return false
 	}
+	for n := range b.Incarnation { // what an earlier process of it has left to the line's queue: until that is over it takes no other
+		if s.held[team.Holder{Agent: b.AgentID, Incarnation: n}].tasks > 0 {
+			return false
+		}
+	}
 	// An idle beat may be older than a claim in the feed: then the agent is not idle. Or
 	// it is newer than the feed, which does not show the completion yet: then it is.
 	return s.held[team.Holder{Agent: b.AgentID, Incarnation: b.Incarnation}].newest <= b.BoardSeq

@@ -150,6 +150,24 @@ func TestReserved(t *testing.T) {
 	}
 }
 
+// Who was replaced while its work waits to be in the line is offered nothing until that is over: it takes nothing before.
+func TestReplacedWhileItsWorkWaits(t *testing.T) {
+	for _, over := range []team.TaskStatus{team.Completed, team.Pending} {
+		s := newState()
+		on(&s, task(1, heldBy("coder-1")), task(2))
+		b := idle("coder-1", "coder")
+		b.Incarnation = 2
+		s.hear(b, start)
+		if got := show(s.match(start)); got != "" {
+			t.Errorf("meanwhile: %q", got)
+		}
+		on(&s, task(1, heldBy("coder-1"), status(over), priority(-1)))
+		if got := show(s.match(start)); got != "T-002:coder-1" {
+			t.Errorf("once it is %s: %q", over, got)
+		}
+	}
+}
+
 // Who goes on waiting and lets its offers lapse is told apart, until it moves.
 func TestDeaf(t *testing.T) {
 	s := newState()
