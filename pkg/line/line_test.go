@@ -176,6 +176,21 @@ func TestCommitRefused(t *testing.T) {
 		_, err := r.Import(r.ctx, r.bundle(tr, "T-003"), tr.Base)
 		refuses(t, err, team.InvalidArgument, "submodule inner")
 	})
+	t.Run("a changed submodule", func(t *testing.T) {
+		r := &rig{t: t, ctx: t.Context(), user: userRepo(t)}
+		sh(t, r.user, "git init -q mod; git -C mod commit -q --allow-empty -m m; git -c advice.addEmbeddedRepo=false add mod; git commit -qm mod")
+		r.begin(line.Limits{})
+		for name, script := range map[string]string{"t-001": "git init -q mod; git -C mod -c user.name=x -c user.email=x commit -q --allow-empty -m other", "t-002": "rmdir mod"} {
+			tr := r.tree(name)
+			sh(t, tr.Dir, script)
+			_, err := r.Import(r.ctx, r.bundle(tr, "T-001"), tr.Base)
+			refuses(t, err, team.InvalidArgument, "changes the submodule mod")
+		}
+		tr := r.tree("t-003") // as it is it stays
+		sh(t, tr.Dir, "sed -i s/^3$/three/ numbers.txt")
+		_, err := r.Import(r.ctx, r.bundle(tr, "T-003"), tr.Base)
+		r.must(err)
+	})
 	t.Run("too large", func(t *testing.T) {
 		r := &rig{t: t, ctx: t.Context(), user: userRepo(t)}
 		r.begin(line.Limits{Bundle: 4 << 10})
