@@ -17,7 +17,8 @@ import (
 // outcome. A task that has changed no file is completed without it.
 //
 // Errors: Busy for a leader whose work waits long, as if ctx had ended; InvalidState if the work was not merged, with all that the next holder needs to know,
-// and then the task is put back; those of [board.Hand.Complete]; those of [line.Tree.Commit].
+// and then the task is put back; those of [board.Hand.Complete]; those of [line.Tree.Commit], and InvalidArgument
+// or BudgetExceeded for what no task may bring in: then the member still holds the task.
 func (l *Line) Complete(ctx context.Context, t team.Task, d team.Done) (team.Task, error) {
 	p, ws, err := l.placeOf(t)
 	if err != nil {
@@ -30,6 +31,9 @@ func (l *Line) Complete(ctx context.Context, t team.Task, d team.Done) (team.Tas
 	}
 	if bundle == nil {
 		return l.o.Hand.Complete(ctx, t.ID, d)
+	}
+	if err := l.refused(ctx, bundle, p.tree.Base); err != nil {
+		return t, err
 	}
 	e := merge.Entry{Task: t.ID, Epoch: t.Epoch, Incarnation: t.Incarnation, Agent: l.o.Member.AgentID, Base: p.tree.Base, Check: t.Check, Title: t.Title,
 		Summary: d.Summary, Deliverable: d.Digest, Returned: t.ReturnedEpochs()}
@@ -54,6 +58,19 @@ func (l *Line) Complete(ctx context.Context, t team.Task, d team.Done) (team.Tas
 		return t, err
 	}
 	return l.outcome(ctx, t)
+}
+
+// refused returns why the queue would refuse work, such as a repository within the tree: refused here, its holder still has the task and
+// the files. What this host cannot judge now the queue judges.
+func (l *Line) refused(ctx context.Context, bundle []byte, base line.Hash) error {
+	site, _, err := l.at(ctx)
+	if err == nil {
+		_, err = site.Repo.Import(ctx, bundle, base)
+	}
+	if code := team.CodeOf(err); code == team.InvalidArgument || code == team.BudgetExceeded {
+		return err
+	}
+	return nil
 }
 
 // placeOf returns the open tree of a task that the member holds, and the workspace there.

@@ -210,26 +210,38 @@ func TestCompleteNothing(t *testing.T) {
 	}
 }
 
-// What git cannot store is refused before it is submitted: its holder still has the task and its files, and nothing waits.
+// What git cannot store, or no task may bring in, is refused before it is submitted: its holder still has the task and its files, and nothing waits.
 func TestRefusedBeforeTheQueue(t *testing.T) {
-	r := setUp(t)
-	m := r.mate("coder-1", 1)
-	m.merges()
-	task := m.does(r.add("Three", ""), "sed -i 's/^3$/three/' numbers.txt; git init -q nested")
-	_, err := m.completes(task)
-	if !errors.Is(err, team.InvalidState) || !strings.Contains(err.Error(), "nested") || strings.Contains(team.Line(err), "\n") {
-		t.Errorf("it is refused with %v", err)
-	}
-	if waiting, err := merge.New(r.storage).Waiting(t.Context()); err != nil || len(waiting) > 0 || len(r.stored()) > 0 {
-		t.Errorf("there wait %+v, stored are %q, %v", waiting, r.stored(), err)
-	}
-	if held, ok := m.hand.Task(); !ok || held.Epoch != task.Epoch {
-		t.Errorf("it holds %q under epoch %d", held.ID, held.Epoch)
-	}
-	m.bash("rm -rf nested")
-	done, err := m.completes(task)
-	if err != nil || done.Status != team.Completed || done.Commit == "" {
-		t.Errorf("without that it is %s, %v", done.Status, err)
+	for name, tt := range map[string]struct {
+		script string
+		code   team.Code
+	}{
+		"a repository without a commit": {"git init -q nested", team.InvalidState},
+		"a repository":                  {"git init -q nested; git -C nested -c user.name=x -c user.email=x commit -q --allow-empty -m x", team.InvalidArgument},
+		"a link out of the tree":        {"ln -s /etc/passwd nested", team.InvalidArgument},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := setUp(t)
+			m := r.mate("coder-1", 1)
+			m.merges()
+			task := m.does(r.add("Three", ""), "sed -i 's/^3$/three/' numbers.txt; "+tt.script)
+			_, err := m.completes(task)
+			if !errors.Is(err, tt.code) || !strings.Contains(err.Error(), "nested") || strings.Contains(team.Line(err), "\n") {
+				t.Errorf("it is refused with %v", err)
+			}
+			if waiting, err := merge.New(r.storage).Waiting(t.Context()); err != nil || len(waiting) > 0 || len(r.stored()) > 0 {
+				t.Errorf("there wait %+v, stored are %q, %v", waiting, r.stored(), err)
+			}
+			if held, ok := m.hand.Task(); !ok || held.Epoch != task.Epoch {
+				t.Errorf("it holds %q under epoch %d", held.ID, held.Epoch)
+			}
+			m.bash("rm -rf nested")
+			done, err := m.completes(task)
+			if err != nil || done.Status != team.Completed || done.Commit == "" {
+				t.Errorf("without that it is %s, %v", done.Status, err)
+			}
+		})
 	}
 }
 
