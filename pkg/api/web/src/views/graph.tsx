@@ -202,8 +202,8 @@ export function Graph(p: { t: OpenTeam; find: string }): Child {
   }
   const seen = nodes.map((n) => xOf(n) > left - box.w && xOf(n) < left + w && yOf(n) > top - box.h && yOf(n) < top + hgt && node(n))
   drawn = now
-  return <div class="graph" each={each} gone={() => drawn.clear()}>
-    <svg viewBox={left + " " + top + " " + w + " " + hgt} role="img" aria-label={nodes.length + " tasks. The arrow keys go along."} onpointerdown={pan} onclick={on(show)} ondblclick={on((id) => go(to(p.t.id, "task", id)))}
+  return <div class="graph" each={each}>
+    <svg viewBox={left + " " + top + " " + w + " " + hgt} role="img" aria-label={nodes.length + " tasks. The arrow keys go along."} onpointerdown={pan} gone={() => drawn.clear()} onclick={on(show)} ondblclick={on((id) => go(to(p.t.id, "task", id)))}
       onwheel={(e: WheelEvent) => {
         e.preventDefault()
         const r = (e.currentTarget as Element).getBoundingClientRect()
