@@ -28,9 +28,9 @@ func TestChartsKept(t *testing.T) {
 		if len(c.kept) != mostCharts || goal(1) != first || goal(2) != second || goal(mostCharts+1) != third {
 			t.Errorf("%d are kept, and not those that were looked at last", len(c.kept))
 		}
-		time.Sleep(unseen - 1)
+		time.Sleep(unseen - time.Millisecond)
 		goal(1)
-		time.Sleep(1)
+		time.Sleep(time.Millisecond)
 		synctest.Wait()
 		if len(c.kept) != 1 || goal(1) != first {
 			t.Errorf("%d are kept once all but one were not looked at", len(c.kept))
