@@ -111,12 +111,16 @@ func called(ctx context.Context, j *journal.Journal, id string, n int) error {
 // caughtUp holds once the page has read all that was there.
 const caughtUp = `/Nothing\. The team/.test(document.querySelector("section[aria-label='Waiting for you']")?.textContent ?? "")`
 
+// along has a person point at the lanes, from one side to the other.
+const along = `document.querySelector(".lanes svg").dispatchEvent(new PointerEvent("pointermove", { clientX: 200 + 8 * (n % 120), clientY: 300, bubbles: true }))`
+
 // pageViews are what is measured beside the stream: what of it is drawn, and how a person moves in it.
 var pageViews = []struct{ name, at, drawn, moves string }{
 	{"board", "board", ".column .row", `for (const l of document.querySelectorAll(".column .list")) l.scrollTop += up * 150`},
 	{"graph", "board?show=graph", ".node", `document.querySelector(".graph svg").dispatchEvent(new WheelEvent("wheel", { deltaY: up * 60, clientX: 600, clientY: 400, bubbles: true, cancelable: true }))`},
-	{"timeline", "timeline", ".lanes path", `document.querySelector(".lanes svg").dispatchEvent(new PointerEvent("pointermove", { clientX: 200 + 8 * (n % 120), clientY: 300, bubbles: true }))`},
+	{"timeline", "timeline", ".lanes path", along},
 	{"mail", "mail", ".thread-row", `document.querySelector(".threads .list").scrollTop += up * 200`},
+	{"timeline_again", "timeline", ".lanes path", along},
 	{"past", "", ".stream .row", `document.querySelector(".stream .list").scrollTop += up * 2000`},
 }
 

@@ -56,6 +56,7 @@ type Client struct {
 	registry   *registry.Registry
 	workspaces workspace.Source
 	unshare    func() // see [Client.Storage]
+	charts     charts
 }
 
 // Options name what to connect to.
@@ -92,7 +93,7 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 		conn.Close()
 		return nil, err
 	}
-	return &Client{conn, reg, o.Workspaces, unshare}, nil
+	return &Client{conn: conn, registry: reg, workspaces: o.Workspaces, unshare: unshare}, nil
 }
 
 // Close ends the connection.

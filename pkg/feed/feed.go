@@ -41,8 +41,8 @@ type Options struct {
 }
 
 // Memory is what a reader has learnt of records and runs. A read that begins where the one before has
-// ended does not look them up again. The zero value is for the first read. A Memory is for one reader,
-// and is not to be used again after an error that f has not returned.
+// ended does not look them up again. The zero value is for the first read; after an error that f has not
+// returned it is that again. A Memory is for one reader.
 type Memory struct {
 	view *view
 	at   Place

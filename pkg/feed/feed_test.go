@@ -163,12 +163,45 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// A reader that begins in the middle looks up a few keys one by one, and then all the others together.
+// What a reader has learnt is kept where its function has ended the reading, and given up where
+// anything else has: that may have come in the middle of learning.
+func TestMemoryAfterErrors(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.day()
+	for name, tt := range map[string]struct {
+		cancel bool
+		err    error
+		kept   bool
+	}{
+		"read to the end":       {kept: true},
+		"ended by its function": {err: errors.New("enough"), kept: true},
+		"cancelled":             {cancel: true},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		memory := &Memory{}
+		at, _ := Walk(ctx, r.bt, Options{Memory: memory, Follow: tt.cancel}, func(Step) error {
+			if tt.cancel {
+				cancel()
+			}
+			return tt.err
+		})
+		cancel()
+		if kept := memory.view != nil; kept != tt.kept || kept && memory.at != at {
+			t.Errorf("%s: it is kept: %v, at %v, and the reader is at %v", name, kept, memory.at, at)
+		}
+	}
+}
+
+// A reader that begins in the middle looks up a few keys one by one, and then all the others together,
+// however often those were changed before.
 func TestManyKeys(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	coder := team.Holder{Agent: "coder-1", Incarnation: 1}
-	r.member("coder-1", team.Joined, "")
+	for range 500 {
+		r.member("coder-1", team.Joined, "")
+	}
 	_, err := r.board.Create(t.Context(), "user", slices.Repeat([]team.NewTask{{Title: "one of many"}}, 100)...)
 	r.ok(err)
 	begin, err := End(t.Context(), r.bt)
@@ -182,7 +215,7 @@ func TestManyKeys(t *testing.T) {
 	if rest := r.past(Options{After: begin, Memory: memory}); !reflect.DeepEqual(rest, all[len(all)-100:]) {
 		t.Errorf("the rest is\n%q\nwant\n%q", tell(rest), tell(all[len(all)-100:]))
 	}
-	if n := memory.view.looked; n > 4 {
+	if n := memory.view.looked; n > 5 { // a bucket keeps 64 values of a key
 		t.Errorf("it has looked up %d times what stood before", n)
 	}
 }

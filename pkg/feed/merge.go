@@ -36,6 +36,7 @@ type merge struct {
 	team    *broker.Storage
 	opt     Options
 	f       func(Step) error
+	ended   error // of f
 	view    *view
 	sources [kinds]*source
 
@@ -73,6 +74,7 @@ func (m *merge) run(ctx context.Context) error {
 		g.Go(func() error { return m.give(gctx, g) })
 		err = g.Wait()
 	}
+	m.remember(err)
 	switch {
 	case errors.Is(err, errDone):
 		return nil
@@ -82,6 +84,18 @@ func (m *merge) run(ctx context.Context) error {
 		return nil
 	}
 	return team.Errorf(team.Unavailable, "read the feed of %s: %w", m.team.ID, ctx.Err()) // half a feed must not pass for the whole
+}
+
+// remember keeps what was learnt for a next read from here. Any error but that of f may have come in
+// the middle of learning it.
+func (m *merge) remember(err error) {
+	switch k := m.opt.Memory; {
+	case k == nil:
+	case errors.Is(err, errDone), m.ended != nil && errors.Is(err, m.ended):
+		*k = Memory{m.view, m.place()}
+	default:
+		*k = Memory{}
+	}
 }
 
 // open finds the place to begin at, tells what is missing there, and gives the rest of
@@ -104,11 +118,8 @@ func (m *merge) open(ctx context.Context) error {
 		s.hear(answer{asked: asked, end: state.Last, now: state.Now})
 	}
 	m.view = newView(m.team, m.sources[events], m.sources[bucket])
-	if k := m.opt.Memory; k != nil {
-		if k.view != nil && k.at == p && len(reset.Missing) == 0 {
-			m.view = k.view
-		}
-		k.view = m.view
+	if k := m.opt.Memory; k != nil && k.view != nil && k.at == p && len(reset.Missing) == 0 {
+		m.view = k.view
 	}
 	if len(reset.Missing) > 0 {
 		if err := m.reset(m.sources[events], reset); err != nil {
@@ -267,7 +278,8 @@ func (m *merge) show(s *source, at time.Time, e team.Event) error {
 		return nil
 	}
 	p := m.place()
-	return m.f(Step{Entry: Entry{Cursor: p.Cursor(m.team.ID), Time: at, Event: e}, Behind: p, kind: s.kind, at: s.pos})
+	m.ended = m.f(Step{Entry: Entry{Cursor: p.Cursor(m.team.ID), Time: at, Event: e}, Behind: p, kind: s.kind, at: s.pos})
+	return m.ended
 }
 
 // place is how far the streams were read.

@@ -56,9 +56,6 @@ func (p position) covers(o position) bool {
 func Walk(ctx context.Context, t *broker.Storage, o Options, f func(Step) error) (Place, error) {
 	m := newMerge(t, o, streamsOf(t), f)
 	err := m.run(ctx)
-	if o.Memory != nil {
-		o.Memory.at = m.place()
-	}
 	return m.place(), err
 }
 

@@ -20,6 +20,7 @@ type source struct {
 	pos    position // what was given
 	limit  uint64   // sequence of the last message when the reading began
 	whole  bool     // it is read from its beginning
+	stored uint64   // how many messages the stream held when the reading began
 
 	from   uint64        // where read begins
 	credit chan struct{} // one for each message that has come and was not given
@@ -56,7 +57,7 @@ func (s *source) begin(p position, state broker.State, fresh bool) *Missing {
 		p = oldest
 	}
 	p.made = made
-	s.pos, s.from, s.received, s.limit = p, p.seq+1, p.seq, state.Last
+	s.pos, s.from, s.received, s.limit, s.stored = p, p.seq+1, p.seq, state.Last, state.Count
 	return missing
 }
 

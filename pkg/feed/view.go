@@ -26,6 +26,7 @@ type view struct {
 	read   uint64
 	whole  bool   // all records below read are known
 	looked uint64 // how often it has looked up one key
+	stored uint64 // how many messages the bucket held when it began
 
 	told toldOf // the last message: who reads in pieces may end in the middle of it
 }
@@ -51,7 +52,7 @@ type summary struct {
 }
 
 func newView(t *broker.Storage, log, records *source) *view {
-	return &view{team: t, last: map[string]summary{}, read: records.pos.whole(), whole: records.whole,
+	return &view{team: t, last: map[string]summary{}, read: records.pos.whole(), whole: records.whole, stored: records.stored,
 		runs: runs{open: map[team.AgentID]string{}, read: log.pos.whole(), whole: log.whole}}
 }
 
@@ -155,7 +156,7 @@ func (v *view) before(ctx context.Context, key string, revision uint64) (summary
 	}
 	keys := []string{key}
 	v.looked++
-	all := v.looked*lookup > revision // which is cheaper by then
+	all := v.looked*lookup > v.stored // which is cheaper by then
 	if all {
 		keys = []string{subject.AllTasks, subject.AllMembers, subject.AllPlans}
 	}

@@ -356,3 +356,19 @@ func TestMergingTask(t *testing.T) {
 		}
 	}
 }
+
+// A person's seat with a task to do stands among those whom a person is to look at; once its work only
+// waits for the line, it does so no more, and says why.
+func TestMergingSeat(t *testing.T) {
+	p := newPlay(120, 24)
+	p.show()
+	carl := client.Agent{Member: team.Member{AgentID: "carl", Backend: team.Person}}
+	carl.Task = "T-001"
+	if says, first := p.room.why(carl, at(10)), urgency(carl); says != "a person works on it" || first != 0 {
+		t.Errorf("at work it is %q, of urgency %d", says, first)
+	}
+	carl.WaitsFor = team.ForMerge
+	if says, rank := p.room.why(carl, at(10)), urgency(carl); says != "its work waits to be in the line" || rank == 0 {
+		t.Errorf("once its work is done it is %q, of urgency %d", says, rank)
+	}
+}

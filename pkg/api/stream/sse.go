@@ -3,11 +3,13 @@ package stream
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"agentteam/pkg/api/problem"
 	"agentteam/pkg/client"
@@ -18,11 +20,12 @@ import (
 // Names of the events that [Hub.Serve] writes. An entry of the feed has none, so that a
 // browser's EventSource hands it to onmessage.
 const (
-	deltaEvent    = "delta"    // a piece of a text that is being written: a [team.Delta]; without id
-	resetEvent    = "reset"    // something is missing that the reader has not had: an entry; without id
-	snapshotEvent = "snapshot" // after that, how the team stands: a [snapshot]; its id is the reset's cursor
-	readyEvent    = "ready"    // the reader has had what had happened when it came: an empty object; without id
-	problemEvent  = "problem"  // why the stream ends: a [problem.Document]; without id
+	deltaEvent      = "delta"      // a piece of a text that is being written: a [team.Delta]; without id
+	resetEvent      = "reset"      // something is missing that the reader has not had: an entry; without id
+	snapshotEvent   = "snapshot"   // after that, how the team stands: a [snapshot]; its id is the reset's cursor
+	readyEvent      = "ready"      // the reader has had what had happened when it came: an empty object; without id
+	connectionEvent = "connection" // this process has lost NATS, or has it again: {"connected": false}; without id
+	problemEvent    = "problem"    // why the stream ends: a [problem.Document]; without id
 )
 
 // snapshot is how a team stands. What follows it may tell of changes that it holds already.
@@ -89,9 +92,14 @@ func (h *Hub) Serve(w http.ResponseWriter, r *http.Request, id team.TeamID, o Op
 	o.Follow = true
 	return h.Stream(w, r, func(ctx context.Context, out *Writer) error {
 		s := sse{out: out}
+		ctx, cancel := context.WithCancel(ctx)
+		var watching sync.WaitGroup
+		defer watching.Wait()
+		defer cancel()
 		return h.read(ctx, id, o, reader{
 			begin: func(t *client.Team) error {
 				s.snapshot = func() (snapshot, error) { return standing(ctx, t) }
+				watching.Go(func() { h.client.Connection(ctx, s.connection) })
 				return out.Resumable()
 			},
 			item:  s.item,
@@ -138,6 +146,13 @@ func standing(ctx context.Context, t *client.Team) (s snapshot, err error) {
 type sse struct {
 	out      *Writer
 	snapshot func() (snapshot, error)
+}
+
+// connection writes that NATS is away, of which nothing else shows, or is back.
+func (s *sse) connection(connected bool) {
+	if s.out.Event("", connectionEvent, fmt.Appendf(nil, `{"connected":%t}`, connected)) == nil {
+		_ = s.out.Flush() // a reader that has left needs none
+	}
 }
 
 func (s *sse) item(i Item) error {

@@ -139,6 +139,32 @@ func TestServe(t *testing.T) {
 	}
 }
 
+// A reader learns that NATS is away, and that it is back, though nothing happens in the team.
+func TestServeWithoutNATS(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	p := brokertest.NewProxy(t, r.url)
+	c, err := client.Connect(t.Context(), client.Options{URL: p.URL})
+	r.ok(err)
+	t.Cleanup(c.Close)
+	s := r.open(r.serve(New(c, HubOptions{}))+"/t", "")
+	if got := s.next(); got.event != readyEvent {
+		t.Fatalf("it begins with %+v", got)
+	}
+	p.Close()
+	if got := s.next(); got != (frame{event: connectionEvent, data: `{"connected":false}`}) {
+		t.Errorf("without NATS comes %+v", got)
+	}
+	p.Open()
+	if got := s.next(); got != (frame{event: connectionEvent, data: `{"connected":true}`}) {
+		t.Errorf("with NATS again comes %+v", got)
+	}
+	r.runs("bob")
+	if got := s.next(); got.event != "" {
+		t.Errorf("behind it comes %+v", got)
+	}
+}
+
 // Whoever misses something is told so, and how the team stands; cut off between the two,
 // it is told both again.
 func TestReset(t *testing.T) {

@@ -47,7 +47,6 @@ export class Log {
   #marks: string[] = [""] // the cursor behind which each page begins
   #kind = new Uint8Array(4096)
   #who = new Uint16Array(4096)
-  #agents: string[] = []
   #agentAt = new Map<string, number>()
   #pages: Pages
   #views = new Map<string, { seen: number; rows: number[] }>()
@@ -55,7 +54,7 @@ export class Log {
   constructor(readonly team: string) {
     this.#pages = new Pages(page, 40, async (p) => { // 8,000 entries
       const after = this.#marks[p] ? "&after=" + encodeURIComponent(this.#marks[p]) : ""
-      return (await get("/teams" + path(team) + "/events?limit=" + page + after)).events.map((e: Entry) => slim(e))
+      return (await get(path(team) + "/events?limit=" + page + after)).events.map((e: Entry) => slim(e))
     })
   }
 
@@ -100,13 +99,8 @@ export class Log {
   entry = (n: number) => this.#pages.get(n)
 
   #agent(id: string): number {
-    let n = this.#agentAt.get(id)
-    if (n === undefined) {
-      n = this.#agents.length
-      this.#agents.push(id)
-      this.#agentAt.set(id, n)
-    }
-    return n
+    if (!this.#agentAt.has(id)) this.#agentAt.set(id, this.#agentAt.size)
+    return this.#agentAt.get(id)!
   }
 }
 

@@ -67,7 +67,7 @@ function Fill(p: { used?: number; of?: number }) {
   if (!p.used) return null
   const part = p.of ? Math.min(100, Math.round((100 * p.used) / p.of)) : 0
   return <span class={"fill" + (part > 85 ? " high" : "")} title={"context: about " + p.used.toLocaleString() + " tokens" + (p.of ? " of " + p.of.toLocaleString() : "")}>
-    {p.of ? [<span class="gauge" role="img" aria-label={"context " + part + " % full"}><i style={{ width: part + "%" }}></i></span>, part, " %"] : short(p.used)}
+    {p.of ? [<span class="gauge" role="img" aria-label={"context " + part + " % full"}><i style={{ width: part + "%" }}></i></span>, part + " %"] : short(p.used)}
   </span>
 }
 

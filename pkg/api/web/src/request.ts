@@ -47,7 +47,7 @@ export async function api(method: string, path: string, body?: unknown, key?: st
   const stop = new AbortController()
   const timer = setTimeout(() => stop.abort(), 40_000)
   try {
-    const r = await fetch("/v1" + path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body), signal: stop.signal })
+    const r = await fetch("/v1" + path, { method, headers, body: JSON.stringify(body), signal: stop.signal })
     if (!r.ok) throw await failed(r)
     return r.status === 204 ? null : await r.json()
   } catch (e) {
@@ -59,5 +59,5 @@ export async function api(method: string, path: string, body?: unknown, key?: st
 
 export const get = (path: string) => api("GET", path)
 
-// path joins parts of a path, whatever is in them.
-export const path = (...parts: string[]) => parts.map((p) => "/" + encodeURIComponent(p)).join("")
+// path is that of a team, or of what of it the parts name, whatever is in them.
+export const path = (...parts: string[]) => ["teams", ...parts].map((p) => "/" + encodeURIComponent(p)).join("")

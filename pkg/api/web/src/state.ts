@@ -92,7 +92,7 @@ function parsed(text: string): any {
 const answers = (m: Message, q: Message) =>
   (m.to === q.from || m.to === "*") && (m.in_reply_to === q.id || !m.in_reply_to) && m.type !== "idle_notification" && !m.drain
 
-const isVoid = (q: Message, t: TaskRecord) => t.status !== "in_progress" || t.assignee !== q.from || (!!t.claimed_at && time(t.claimed_at) > time(q.created_at))
+const isVoid = (q: Message, t: TaskRecord) => t.status !== "in_progress" || t.assignee !== q.from || time(t.claimed_at) > time(q.created_at)
 
 export class Team {
   members = new Map<string, Member>()
@@ -126,12 +126,7 @@ export class Team {
 
   // drafts are the texts that are being written, the oldest first.
   drafts(): Draft[] {
-    const all: Draft[] = []
-    for (const x of this.#texts.values()) {
-      const d = shown(x)
-      if (d) all.push(d)
-    }
-    return all.sort((a, b) => a.begun - b.begun || (a.agent < b.agent ? -1 : 1))
+    return [...this.#texts.values()].flatMap((x) => shown(x) ?? []).sort((a, b) => a.begun - b.begun || (a.agent < b.agent ? -1 : 1))
   }
 
   draft(agent: string): Draft | undefined {
@@ -175,7 +170,7 @@ export class Team {
     const at = time(e.time)
     if (b.type === "CUSTOM" && b.name === "reset" && !a) return
     if (e.role_name) this.#get(a).role = e.role_name
-    if (b.tokens && b.tokens > 0) {
+    if (b.tokens! > 0) {
       this.tokens += b.tokens
       const task = this.tasks.get(this.member(a).task)
       if (task) task.tokens += b.tokens
@@ -291,8 +286,8 @@ export class Team {
         this.#returned(m, b, at)
     }
     if (!r.over) { // the run was reported
-      const i = x.queue.findIndex((w) => w.open)
-      if (i >= 0 && x.queue[i].run !== r.id) ends(x)
+      const w = x.queue.find((w) => w.open)
+      if (w && w.run !== r.id) ends(x)
       x.run = r.id
       this.#next(x)
     }
@@ -316,8 +311,7 @@ export class Team {
     const present = m.run === r.id
     if (present) m.run = ""
     const x = this.#text(r.agent)
-    const i = x.queue.findIndex((w) => w.open)
-    if (i >= 0 && x.queue[i].run === r.id) ends(x)
+    if (x.queue.find((w) => w.open)?.run === r.id) ends(x)
     x.queue = x.queue.filter((w) => w.run !== r.id)
     if (x.run === r.id) x.run = ""
     const calls = this.callsOf(r.agent).filter((c) => !(c.over && present && c.run !== r.id))
@@ -487,28 +481,16 @@ function blank(id: string): Member {
 }
 
 function record(m: Member, r: Record_) {
-  m.role = r.role || m.role
-  m.colour = r.color || ""
-  m.person = r.backend === "person"
-  m.state = r.state || ""
-  m.incarnation = r.incarnation || 0
+  Object.assign(m, { role: r.role || m.role, colour: r.color || "", person: r.backend === "person", state: r.state || "", incarnation: r.incarnation || 0 })
 }
 
 function leaves(m: Member) {
-  m.here = m.lost = false
-  m.joined = 0
-  m.task = ""
-  m.call = null
-  m.idle = true
+  Object.assign(m, { here: false, lost: false, joined: 0, task: "", call: null, idle: true })
 }
 
 function answered(m: Member, late: boolean, at: number) {
   if (late) return
-  m.idle = false
-  m.since = at
-  m.asks = m.trouble = ""
-  m.refused = 0
-  m.retried = m.parked = false
+  Object.assign(m, { idle: false, since: at, asks: "", trouble: "", refused: 0, retried: false, parked: false })
 }
 
 function ends(x: Texts) {
@@ -524,8 +506,5 @@ function hide(x: Texts, run?: string) {
 }
 
 function shown(x: Texts): Draft | undefined {
-  for (let i = x.queue.length - 1; i >= 0; i--) {
-    const w = x.queue[i]
-    if (!w.hidden && w.message !== x.turn && w.text) return w
-  }
+  return x.queue.findLast((w) => !w.hidden && w.message !== x.turn && w.text)
 }

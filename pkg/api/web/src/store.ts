@@ -94,8 +94,8 @@ export class OpenTeam {
     this.log = new Log(id)
     connected("connecting")
     this.#end = follow({
-      url: () => "/v1/teams" + path(id) + "/events?follow=true",
-      unseen: (after) => "/teams" + path(id) + "/events?limit=1000&after=" + encodeURIComponent(after),
+      url: () => "/v1" + path(id) + "/events?follow=true",
+      unseen: (after) => path(id) + "/events?limit=1000&after=" + encodeURIComponent(after),
       on: (name, data) => this.#take(name, data),
       state: (c, why, retryAt) => {
         this.streams = c === "live"
@@ -141,6 +141,9 @@ export class OpenTeam {
         this.state.knowMembers(d.members || [])
         this.state.knowTasks(d.tasks || [], this.#counts)
         break
+      case "connection": // whose answers say whether NATS is away
+        this.refresh(0)
+        break
       case "ready":
         if (!this.caughtUp) this.refresh(0) // a hidden tab hears it each time that it has asked
         this.caughtUp = true
@@ -181,7 +184,7 @@ export class OpenTeam {
     if (this.asking.has(what)) return
     this.asking.add(what)
     try {
-      take(await get("/teams" + path(this.id) + what))
+      take(await get(path(this.id) + what))
       failing.delete(what)
       redraw()
     } catch (e) {

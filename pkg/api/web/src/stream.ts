@@ -87,9 +87,7 @@ export function follow(s: Source): () => void {
             }
             continue
           }
-          const colon = l.indexOf(":")
-          const value = l.slice(colon + 1).replace(/^ /, "")
-          const field = colon < 0 ? l : l.slice(0, colon)
+          const [, field, value] = /^([^:]*):? ?([^]*)$/.exec(l)!
           if (field === "data") data.push(value)
           else if (field === "event") name = value
           else if (field === "id") id = value

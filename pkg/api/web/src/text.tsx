@@ -72,9 +72,12 @@ export function span(s: number): string {
   return Math.floor(s / 86_400) + " days"
 }
 
+// three is a number of three digits.
+const three = (n: number) => +n.toPrecision(3)
+
 // short is a number in at most four characters.
 export function short(n: number): string {
-  return n < 1000 ? String(n) : n < 999_500 ? +(n / 1000).toPrecision(3) + "k" : +(n / 1e6).toPrecision(3) + "M"
+  return n < 1000 ? "" + n : n < 999_500 ? three(n / 1000) + "k" : three(n / 1e6) + "M"
 }
 
 // price is what a use of models has cost; "" = that is not known.

@@ -34,13 +34,14 @@ export class Transcript {
     this.#entries.add(n, e)
     const b = e.event
     if (!b?.type) return // of a future kind
-    const call = this.#calls.get(b.toolCallId || "")
+    const id = b.toolCallId || ""
+    const call = this.#calls.get(id)
     if (b.type === "TOOL_CALL_RESULT" && call !== undefined) {
       this.#results.set(call, n)
-      this.#calls.delete(b.toolCallId || "")
+      this.#calls.delete(id)
       return
     }
-    if (b.type === "TOOL_CALL_CHUNK") this.#calls.set(b.toolCallId || "", n)
+    if (b.type === "TOOL_CALL_CHUNK") this.#calls.set(id, n)
     const v: any = b.value
     if (b.type === "CUSTOM" && b.name === "task") this.given.push({ row: this.rows.length, task: line(v?.id + " " + v?.title, 60) })
     this.rows.push(n)

@@ -65,10 +65,10 @@ export function moves(what: string, ids: string[], at: string, pick: (id: string
 }
 
 // setGoal gives a team a goal, or adds to the one that it has.
-export const setGoal = (team: string, goal: string, add = false) => once("goal-" + team, "/teams" + path(team) + "/goal", { goal, ...(add && { add }) })
+export const setGoal = (team: string, goal: string, add = false) => once("goal-" + team, path(team) + "/goal", { goal, ...(add && { add }) })
 
 // write sends mail of the person. id is that of the box.
-export const write = (id: string, to: string, content: string, more: object = {}) => once(id, "/teams" + path(team!.id, "messages"), { to, content, ...more })
+export const write = (id: string, to: string, content: string, more: object = {}) => once(id, path(team!.id, "messages"), { to, content, ...more })
 
 // Find is the field in which a person looks for what; the words stand in the address as q. has
 // reports whether a text has all of them.
@@ -81,7 +81,7 @@ export const findKey = (what: string): Key => key("/", "find " + what, () => foc
 export const has = (words: string, text: string) => words.toLowerCase().split(/\s+/).every((w) => text.toLowerCase().includes(w))
 
 // Chip is one of several that may be on.
-export const Chip = (p: { on: boolean; do: () => void; children?: Child }) => <button class="chip" aria-pressed={String(p.on)} onclick={p.do}>{p.children}</button>
+export const Chip = (p: { on: boolean; do: () => void; children?: Child }) => <button class="chip" aria-pressed={"" + p.on} onclick={p.do}>{p.children}</button>
 
 // Panel is a part of a view that has a name.
 export const Panel = (p: { name: string; children?: Child }) => <section class="panel" aria-label={p.name}><h2>{p.name}</h2>{p.children}</section>

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"agentteam/pkg/feed"
@@ -233,6 +234,7 @@ func (l *lane) end(at time.Time) {
 		l.Spans[n-1].To = at
 		return
 	}
+	s.Tool = strings.Clone(s.Tool) // which is a piece of the whole message
 	l.Spans = append(l.Spans, s)
 }
 

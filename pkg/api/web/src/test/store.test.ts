@@ -32,7 +32,7 @@ test("a record that the page does not know takes nothing with it, and is not ask
   assert.equal(team!.state.tasks.get("T-003")!.earlier, false)
 }))
 
-test("who hears again and again that all is read asks for nothing more", closing(async () => {
+test("it is asked where the stream says that something is new, and not where it says again that all is read", closing(async () => {
   mock.method(console, "error", () => {})
   let says: (text: string) => void = () => {}
   answers["/teams/blue/events"] = () => new Response(new ReadableStream({ start(c) { says = (text) => c.enqueue(new TextEncoder().encode(text)) } }))
@@ -44,6 +44,12 @@ test("who hears again and again that all is read asks for nothing more", closing
   says(event({}, "ready"))
   await until("the state is asked for", () => looks() > before && !planned())
   assert.ok(team!.caughtUp)
+  answers["/teams/blue/goal"] = () => new Response("{}", { status: 503 })
+  says(event({ connected: false }, "connection"))
+  await until("NATS is away", () => conn.state === "lost" && !planned())
+  answers["/teams/blue/goal"] = () => ({})
+  says(event({ connected: true }, "connection"))
+  await until("it is back", () => conn.state === "live" && !planned())
   const then = looks()
   says(event({}, "ready") + event("{", "", "c1"))
   await until("what comes behind it", () => team!.strange)

@@ -5,7 +5,7 @@ import { atEnd, List, toEnd, toRow } from "../list"
 import { Markdown } from "../markdown"
 import { api, get, path, say, type Problem } from "../request"
 import { picked, route, to } from "../route"
-import { act, note, team } from "../store"
+import { act, every, note, team } from "../store"
 import { follow } from "../stream"
 import { Ago, line, Name, Text, Time, words } from "../text"
 import { argument, pretty } from "../call"
@@ -27,7 +27,7 @@ let urgent = false
 let sent: { id: string; text: string; letter?: Letter }[] = []
 
 function begin(r: Route): () => void {
-  const where = "/teams" + path(r.team, "members", r.id, "transcript")
+  const where = path(r.team, "members", r.id, "transcript")
   const clear = () => {
     said = new Transcript(where)
     read = false
@@ -49,10 +49,10 @@ function begin(r: Route): () => void {
     },
     restart: clear,
   })
-  const timer = setInterval(() => deliveries(r.team), 3000)
+  const stopAsking = every(3000, () => deliveries(r.team))
   return () => {
     end()
-    clearInterval(timer)
+    stopAsking()
     searches++
   }
 }
@@ -61,7 +61,7 @@ async function deliveries(id: string) {
   for (const s of sent.slice(-5)) {
     if (s.letter?.fates?.length && s.letter.fates.every((f) => f.fate !== "pending" && f.fate !== "delivered")) continue
     try {
-      s.letter = await get("/teams" + path(id, "messages", s.id))
+      s.letter = await get(path(id, "messages", s.id))
       redraw()
     } catch {
       // it is asked again
@@ -125,10 +125,10 @@ async function search(r: Route, by: number) {
 
 async function stop(id: string, name: string, drain: boolean) {
   if (!(await sure(drain ? "Let " + line(name, 60) + " end its task and leave the team then?" : "Stop " + line(name, 60) + "? A task that it holds goes back to the board.", drain ? "Drain it" : "Stop it"))) return
-  act("stop" + name, () => api("DELETE", "/teams" + path(id, "members", name) + (drain ? "?drain=true&timeout=1" : "?timeout=20")), drain ? "It leaves once it has no task." : "It has left.")
+  act("stop" + name, () => api("DELETE", path(id, "members", name) + (drain ? "?drain=true&timeout=1" : "?timeout=20")), drain ? "It leaves once it has no task." : "It has left.")
 }
 
-const compact = (id: string, name: string) => act("compact" + name, () => api("POST", "/teams" + path(id, "members", name, "compact")), "Its conversation is made shorter before its next turn.")
+const compact = (id: string, name: string) => act("compact" + name, () => api("POST", path(id, "members", name, "compact")), "Its conversation is made shorter before its next turn.")
 
 function Head(p: { r: Route }) {
   const { r } = p

@@ -47,7 +47,7 @@ function sorted(t: OpenTeam, find: string): Map<string, Task[]> {
   return all
 }
 
-const at = (id: string, ...more: string[]) => "/teams" + path(team!.id, "tasks", id, ...more)
+const at = (id: string, ...more: string[]) => path(team!.id, "tasks", id, ...more)
 
 // change has the board changed, and says so.
 const change = (id: string, what: string, body: object, done: string, method = "POST") => act(id, () => api(method, at(id, ...(what ? [what] : [])), body), id + " is " + done + ".")
@@ -185,7 +185,7 @@ function Adding(p: { t: OpenTeam }) {
       if (now !== typed) redraw()
       typed = now
     }}><Box id="new-tasks" label="New tasks, one a line" placeholder={"Write the parser ! @coder\n  All that its assignee needs to know.\nTest it < 1, T-004"} rows={6} button="Add" done="They are on the board."
-      send={async (text) => { await once("new-tasks", "/teams" + path(p.t.id, "tasks"), { tasks: made(text) }); adding = false }} /></div>
+      send={async (text) => { await once("new-tasks", path(p.t.id, "tasks"), { tasks: made(text) }); adding = false }} /></div>
     <ol class="steps">{made(typed).slice(0, 50).map((n) => <li><span dir="auto">{line(n.title)}</span> <span class="dim">{[n.priority && priorities[n.priority], n.role && "for a " + line(n.role, 40),
       n.dependencies[0] && "waits for " + n.dependencies.join(", "), n.description && "with a description"].filter(Boolean).join(", ")}</span></li>)}</ol>
     <p class="dim small">! is a high priority, !! a critical one; @ goes before a role, &lt; before what it waits for: tasks of this list by number, or ids; \ keeps a mark in the title. Lines set in describe a task.</p>

@@ -34,7 +34,7 @@ export function load(id: string, query: string, version: unknown) {
   versionOf = version
   const current = () => mine === shownOf && version === versionOf
   // Also what comes once a person is elsewhere is taken: it is here when they are back.
-  get("/teams" + path(id, "diff") + query).then((d) => {
+  get(path(id, "diff") + query).then((d) => {
     if (!current()) return
     if (open >= 0) return (versionOf = null)
     patch = d
@@ -118,8 +118,8 @@ function Comment(p: { row: Row; task: string; to: string }) {
   return <div class="comment">
     <Box id={id} label={"Comment on " + where(r)} rows={2} button={"Send to " + line(p.to || "the leader", 40)} done="Said."
       send={async (text) => {
-        if (follow) await once(id, "/teams" + path(team!.id, "tasks"), { tasks: [{ title: line(text, 120), description: quote(text), ...(p.task && { dependencies: [p.task] }) }] })
-        else await once(id, "/teams" + path(team!.id, "messages"), { to: p.to || "leader", content: quote(text) })
+        if (follow) await once(id, path(team!.id, "tasks"), { tasks: [{ title: line(text, 120), description: quote(text), ...(p.task && { dependencies: [p.task] }) }] })
+        else await once(id, path(team!.id, "messages"), { to: p.to || "leader", content: quote(text) })
         done()
       }} extra={[<button type="button" onclick={() => { done(); redraw() }}>Leave it</button>,
         <button type="button" onclick={(e: any) => { follow = true; e.target.closest("form").requestSubmit(); follow = false }}>Make it a task</button>]} />
@@ -145,7 +145,7 @@ export function Diff(p: { id: string; task?: string; to: (file: string) => strin
       if (r.kind === "at" || r.kind === "note") return <div class="d-at"><span class="d-text">{line(r.text, 300)}</span></div>
       const sign = r.kind === "more" ? "+" : r.kind === "less" ? "−" : " "
       return <div class={"d-" + r.kind}><div class="d-line">
-        {mayWrite() ? <button class="d-n" aria-expanded={open === i ? "true" : "false"} aria-label={"Comment on line " + sign + (r.now || r.old)} onclick={() => { open = open === i ? -1 : i; redraw() }}>{r.now || r.old}</button>
+        {mayWrite() ? <button class="d-n" aria-expanded={"" + (open === i)} aria-label={"Comment on line " + sign + (r.now || r.old)} onclick={() => { open = open === i ? -1 : i; redraw() }}>{r.now || r.old}</button>
           : <span class="d-n">{r.now || r.old}</span>}
         <span class="d-sign" aria-hidden="true">{sign}</span><span class="d-text">{plain(r.text.length > 2000 ? r.text.slice(0, 2000) + "…" : r.text) || " "}</span></div>
         {open === i && mayWrite() && <Comment row={r} task={p.task || ""} to={p.to(r.file)} />}

@@ -36,7 +36,7 @@ async function toggle(at: string) {
 }
 
 export function Deliverable(p: { team: string; task: string; path: string }) {
-  const at = "/v1/teams" + path(p.team, "tasks", p.task, "deliverable")
+  const at = "/v1" + path(p.team, "tasks", p.task, "deliverable")
   return <span gone={() => texts.delete(at)}><bdi class="mono">{line(p.path, 200)}</bdi> <Button class="quiet" do={() => toggle(at)}>{texts.has(at) ? "Hide" : "Show"}</Button> <a href={at} download={p.path.split("/").pop()}>Download</a>
     {texts.has(at) && <Text id={at} of={texts.get(at)} mono />}</span>
 }

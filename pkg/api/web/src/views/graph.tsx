@@ -8,7 +8,7 @@ import { go, picked, to } from "../route"
 import { ask, every, team, type OpenTeam } from "../store"
 import { line, words } from "../text"
 import { key, type Key } from "../keys"
-import { Looking } from "../ui"
+import { has, Looking } from "../ui"
 import type { Route } from "../route"
 import type { Edge, Node } from "../api"
 import { openMenu, statusOf } from "./board"
@@ -28,14 +28,16 @@ let moved = false // a person has chosen what is seen
 const see = { x: 0, y: 0, scale: 0, w: 800, h: 500 } // what is seen of it: its middle, and how large
 let dragged = false
 
+let paths: string[] | undefined // of the lines between tasks, and of those of the selected one
+let drawn = new Map<string, { says: string; as: Child }>() // the tasks that are in the document
+
 export function openGraph(r: Route) {
   nodes = []
   edges = []
   why = undefined
-  asked = ""
+  asked = selected = ""
   moved = false
   see.scale = 0
-  selected = ""
   return every(5000, () => read(r.team))
 }
 
@@ -44,7 +46,7 @@ function read(id: string) {
   const now = [...team!.state.tasks.values()].map((x) => x.id + ":" + x.dependencies).join()
   if (now === asked) return
   asked = now
-  ask("/teams" + path(id, "graph"), (g) => {
+  ask(path(id, "graph"), (g) => {
     nodes = g.nodes || []
     edges = g.edges || []
     by = new Map(nodes.map((n) => [n.id, n]))
@@ -70,6 +72,7 @@ function whole(fit = true) {
   most = Math.max(1, Math.min(Math.max(...layers), Math.ceil(Math.sqrt((nodes.length * wide * see.h) / (tall * see.w)))))
   starts = [0]
   for (const n of layers) starts.push(starts.at(-1)! + Math.ceil(n / most))
+  paths = undefined
   if (!fit) return
   const w = starts[layers.length] * wide
   const hgt = most * tall
@@ -92,6 +95,7 @@ function show(id: string) {
   const n = by.get(id)
   if (!n) return
   selected = id
+  paths = undefined
   moved = true
   const dx = (xOf(n) + box.w / 2 - see.x) * see.scale
   const dy = (yOf(n) + box.h / 2 - see.y) * see.scale
@@ -142,6 +146,16 @@ function pan(e: PointerEvent) {
   })
 }
 
+function drawLines() {
+  paths = ["", ""]
+  for (const e of edges) {
+    const a = by.get(e.from)
+    const b = by.get(e.to)
+    if (a && b) paths[+(a.id === selected || b.id === selected)] += curve(xOf(a) + box.w, yOf(a) + box.h / 2, xOf(b), yOf(b) + box.h / 2)
+  }
+  return paths
+}
+
 export function Graph(p: { t: OpenTeam; find: string }): Child {
   if (!asked && !why) read(p.t.id)
   if (!nodes.length) return <Looking why={why} />
@@ -149,26 +163,10 @@ export function Graph(p: { t: OpenTeam; find: string }): Child {
   const hgt = see.h / see.scale
   const left = see.x - w / 2
   const top = see.y - hgt / 2
-  const inside = (n: Node) => xOf(n) > left - box.w && xOf(n) < left + w && yOf(n) > top - box.h && yOf(n) < top + hgt
-  const seen = nodes.filter(inside)
+  const [lines, near] = paths || drawLines()
   const stands = (n: Node) => {
     const task = p.t.state.tasks.get(n.id)
     return task ? statusOf(p.t, task) : n.status
-  }
-  const find = p.find.toLowerCase()
-  let lines = ""
-  let near = ""
-  for (const e of edges) {
-    const a = by.get(e.from)
-    const b = by.get(e.to)
-    if (!a || !b) continue
-    const x1 = xOf(a) + box.w
-    const x2 = xOf(b)
-    const y1 = yOf(a) + box.h / 2
-    const y2 = yOf(b) + box.h / 2
-    if (Math.max(x1, x2) < left || Math.min(x1, x2) > left + w || Math.max(y1, y2) < top || Math.min(y1, y2) > top + hgt) continue
-    if (e.from === selected || e.to === selected) near += curve(x1, y1, x2, y2)
-    else lines += curve(x1, y1, x2, y2)
   }
   const sel = by.get(selected)
   const each = (el: any) => {
@@ -179,8 +177,33 @@ export function Graph(p: { t: OpenTeam; find: string }): Child {
       redraw()
     }
   }
+  const on = (f: (id: string) => void) => (e: Event) => {
+    const { id } = (e.target as any).closest(".node")?.dataset || {}
+    if (id && !dragged) f(id)
+  }
+  const close = see.scale > 0.5
+  let more = 100 // tasks that may be drawn in this frame; the others come in the next ones
+  const now: typeof drawn = new Map()
+  const node = (n: Node) => {
+    const s = stands(n)
+    const at = "translate(" + xOf(n) + " " + yOf(n) + ")"
+    const as = "node t-" + s + (n === sel ? " on" : "") + (p.find && !has(p.find, n.id + " " + n.title) ? " far" : "")
+    const says = at + as + close + n.title
+    let was = drawn.get(n.id)
+    if (was?.says !== says) {
+      if (more-- > 0) was = { says, as: <g key={n.id} data-id={n.id} class={as} transform={at}>
+        <title>{line(n.id + " " + words(s) + ": " + n.title, 200)}</title>
+        <rect width={box.w} height={box.h} rx="5" />
+        {close && [<text x="8" y="14">{line(n.id, 14)} {words(s)}</text>, <text x="8" y="27">{line(n.title, 22)}</text>]}
+      </g> }
+      else redraw()
+    }
+    return was && now.set(n.id, was) && was.as
+  }
+  const seen = nodes.map((n) => xOf(n) > left - box.w && xOf(n) < left + w && yOf(n) > top - box.h && yOf(n) < top + hgt && node(n))
+  drawn = now
   return <div class="graph" each={each}>
-    <svg viewBox={left + " " + top + " " + w + " " + hgt} role="img" aria-label={nodes.length + " tasks. The arrow keys go along."} onpointerdown={pan}
+    <svg viewBox={left + " " + top + " " + w + " " + hgt} role="img" aria-label={nodes.length + " tasks. The arrow keys go along."} onpointerdown={pan} gone={() => drawn.clear()} onclick={on(show)} ondblclick={on((id) => go(to(p.t.id, "task", id)))}
       onwheel={(e: WheelEvent) => {
         e.preventDefault()
         const r = (e.currentTarget as Element).getBoundingClientRect()
@@ -188,16 +211,7 @@ export function Graph(p: { t: OpenTeam; find: string }): Child {
       }}>
       <path class="edges" d={lines} />
       <path class="edges near" d={near} />
-      {seen.map((n) => {
-        const s = stands(n)
-        const dim = find && !(n.id + " " + n.title).toLowerCase().includes(find)
-        return <g key={n.id} class={"node t-" + s + (n.id === selected ? " on" : "") + (dim ? " far" : "")} transform={"translate(" + xOf(n) + " " + yOf(n) + ")"}
-          onclick={() => { if (!dragged) show(n.id) }} ondblclick={() => go(to(p.t.id, "task", n.id))}>
-          <title>{line(n.id + " " + words(s) + ": " + n.title, 200)}</title>
-          <rect width={box.w} height={box.h} rx="5" />
-          {see.scale > 0.35 && [<text x="8" y="14">{line(n.id, 14)} {words(s)}</text>, <text x="8" y="27">{line(n.title, 22)}</text>]}
-        </g>
-      })}
+      {seen}
     </svg>
     <div class="over">
       <Zoom closer={zoom} whole={all} />

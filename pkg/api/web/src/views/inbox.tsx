@@ -37,10 +37,10 @@ async function settle(t: OpenTeam, w: Waiting, what: () => Promise<unknown>) {
 }
 
 const answer = (t: OpenTeam, w: Waiting, content: string) =>
-  settle(t, w, () => api("POST", "/teams" + path(t.id, "messages", w.id, "answer"), { content, ...(w.question!.to !== "user" && { as: w.question!.to }) }))
+  settle(t, w, () => api("POST", path(t.id, "messages", w.id, "answer"), { content, ...(w.question!.to !== "user" && { as: w.question!.to }) }))
 
 const decide = (t: OpenTeam, w: Waiting, approve: boolean, more: object = {}) =>
-  settle(t, w, () => api("POST", "/teams" + path(t.id, "approvals", w.id, "decide"), { approve, ...more }))
+  settle(t, w, () => api("POST", path(t.id, "approvals", w.id, "decide"), { approve, ...more }))
 
 const approve = (t: OpenTeam, w: Waiting, more: object = {}) => act(w.id, () => decide(t, w, true, more), w.kind === "plan" ? "Approved." : "Allowed.")
 

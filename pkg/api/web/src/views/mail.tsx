@@ -61,7 +61,7 @@ function found(r: Route): Thread[] {
 function letter(id: string, m: Message): Letter | undefined {
   if (!asked.has(m.id)) {
     asked.add(m.id)
-    get("/teams" + path(id, "messages", m.id)).then((l) => {
+    get(path(id, "messages", m.id)).then((l) => {
       letters.set(m.id, l)
       if (l.fates?.some((f: any) => f.fate === "pending" || f.fate === "delivered")) setTimeout(() => asked.delete(m.id), 5000)
       redraw()

@@ -25,7 +25,7 @@ let usage: UsageTable | null = null
 
 // A part that is not answered stays as it is; the bar says it if the connection is lost.
 function read(id: string, by: string) {
-  const at = "/teams" + path(id)
+  const at = path(id)
   ask(at + "/goals", (d) => { goals = d.goals || [] })
   ask(at + "/deliverables?limit=1000", (d) => { files = d.deliverables || [] })
   ask(at + "/usage?by=" + by, (d) => { usage = d })
@@ -40,8 +40,7 @@ function begin(r: Route) {
 }
 
 function Files(p: { id: string }) {
-  if (!files) return <p class="dim">Looking…</p>
-  if (!files.length) return <p class="dim">No task has left a file of its own.</p>
+  if (!files?.length) return <p class="dim">{files ? "No task has left a file of its own." : "Looking…"}</p>
   return <ul class="plain">{files.slice(0, 300).map((f) => <li key={f.task}>
     <TaskLink of={f.task} /> <Deliverable team={p.id} task={f.task} path={f.path} /></li>)}</ul>
 }
@@ -88,7 +87,7 @@ export const result: View = {
       {mayWrite() && t.record && <Panel name={working ? "Add to the goal" : "Go on from here"}><Box id="next-goal" label={working ? "What to add" : "The next goal"} button={working ? "Add" : "Start"} rows={2}
         send={(goal) => setGoal(r.team, goal, working)} done={working ? "The leader reads it." : "The goal is set."} /></Panel>}
       {goals && goals.length > 0 && <Panel name="Goals before"><ol class="steps">{[...goals].reverse().map((p) => <li key={p.number}><b>{p.number}</b> <State of={p.status} /> <span dir="auto">{line(p.goal, 300)}</span>
-        <span class="dim"> {p.ended_at && [<Ago at={p.ended_at} />, " ago"]} {line(p.tasks, 200)}</span>{p.set_at && [" ", <a href={to(r.team, "timeline", "", { goal: String(p.number) })}>Timeline</a>]}
+        <span class="dim"> {p.ended_at && [<Ago at={p.ended_at} />, " ago"]} {line(p.tasks, 200)}</span>{p.set_at && [" ", <a href={to(r.team, "timeline", "", { goal: "" + p.number })}>Timeline</a>]}
         {(p.summary || p.reason) && <details class="fold"><summary>what came of it</summary><div class="text" dir="auto">{plain(p.summary || p.reason)}</div></details>}</li>)}</ol></Panel>}
     </div>
   },

@@ -22,7 +22,7 @@ let used: UsageRow | undefined
 let why: Problem | undefined
 
 function read(r: Route) {
-  const at = "/teams" + path(r.team, "tasks", r.id)
+  const at = path(r.team, "tasks", r.id)
   ask(at, (d) => {
     task = d
     why = undefined
@@ -30,7 +30,7 @@ function read(r: Route) {
     if (work) load(r.team, "?task=" + encodeURIComponent(r.id), work)
   }, (e) => { why = e })
   ask(at + "/history", (d) => { history = d })
-  ask("/teams" + path(r.team, "usage") + "?by=task", (d) => { used = d.rows?.find((x: UsageRow) => x.name === r.id) })
+  ask(path(r.team, "usage") + "?by=task", (d) => { used = d.rows?.find((x: UsageRow) => x.name === r.id) })
 }
 
 // back is the work on a task that was returned last.

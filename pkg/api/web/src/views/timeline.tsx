@@ -39,7 +39,7 @@ function read() {
   const part = partOf(r)
   const now = standing()
   const mine = (asking = {})
-  ask("/teams" + path(r.team, "timeline") + "?points=" + Math.max(100, Math.min(600, width >> 1)) + "&" + part, (t) => {
+  ask(path(r.team, "timeline") + "?points=" + Math.max(100, Math.min(600, width >> 1)) + "&" + part, (t) => {
     if (asking !== mine) return
     shown = t
     askedFor = now
