@@ -58,7 +58,7 @@ func TestCluster(t *testing.T) {
 		{"metrics", func(t *testing.T) { p.testMetrics(t, begun) }},
 		{"down", func(t *testing.T) {
 			kept = p.inventory(t)
-			p.run(t, "down")
+			p.down(t)
 			if left := p.left(t, "container", "network"); left != "" {
 				t.Errorf("down leaves %s", left)
 			}
