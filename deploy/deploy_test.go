@@ -341,6 +341,14 @@ func TestCompose(t *testing.T) {
 			}
 		}
 	}
+	// Members and those who merge run as no root, and their commands in a sandbox, unless .env has it otherwise.
+	for _, name := range []string{"leader", "teammate"} {
+		rest := file.Services[name].Rest
+		env, _ := rest["environment"].(map[string]any)
+		if rest["user"] != "${WORKSPACE_USER:-65532:65532}" || env["AGENTTEAM_SANDBOX"] != "${AGENTTEAM_SANDBOX:-confined}" {
+			t.Errorf("%s runs as %v, and commands there in %v", name, rest["user"], env["AGENTTEAM_SANDBOX"])
+		}
+	}
 	if len(names) == 0 || len(file.Services["teamctl"].DependsOn) != 0 {
 		t.Errorf("images %q; teamctl waits for %v, whose faults its doctor is to tell", names, file.Services["teamctl"].DependsOn)
 	}

@@ -120,7 +120,7 @@ func (a *app) mayStart(cfg config.Config, p *pursuit) error {
 	if err != nil {
 		return err
 	}
-	if err := hands.New(hands.Options{}).Check(cfg.Hands, workspace); err != nil {
+	if err := hands.New(hands.Options{Sandbox: cfg.Sandbox}).Check(a.cmd.Context(), cfg.Hands, workspace); err != nil {
 		return err
 	}
 	return cfg.CheckModel()

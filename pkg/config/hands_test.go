@@ -19,11 +19,11 @@ func TestHandsOfTheFile(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	dir := t.TempDir()
 	file := filepath.Join(dir, "team.yaml")
-	text := "sandbox: none\nnetwork: [a.org]\npermissions: {deny: [Bash(rm *)], allow: [Bash(ls)]}\npermission_mode: acceptEdits\npermission_ask: deny\ncredentials: [gh]\npaths: {write: [/srv/x]}\nworktree_links: [deps]\n"
+	text := "sandbox: none\nnetwork: [a.org]\npermissions: {deny: [Bash(rm *)], allow: [Bash(ls)]}\npermission_mode: acceptEdits\npermission_ask: deny\ncredentials: [gh]\npaths: {write: [/srv/x]}\nworktree_links: [deps]\nisolation: shared\n"
 	write(t, file, text)
-	wide := team.Hands{Sandbox: team.Unconfined, Network: team.Network{"a.org"}, Permissions: team.Permissions{Deny: []string{"Bash(rm *)"}, Allow: []string{"Bash(ls)"}},
+	wide := team.Hands{Sandbox: team.Unconfined, Isolation: team.Shared, Network: team.Network{"a.org"}, Permissions: team.Permissions{Deny: []string{"Bash(rm *)"}, Allow: []string{"Bash(ls)"}},
 		PermissionMode: team.AcceptEdits, PermissionAsk: team.AskDeny, Credentials: []string{"gh"}, Paths: team.Paths{Write: []string{"/srv/x"}}, Links: []string{"deps"}}
-	strict := team.Hands{Sandbox: team.SandboxAuto, Network: team.Network{}, Permissions: team.Permissions{Deny: []string{"Bash(rm *)"}},
+	strict := team.Hands{Sandbox: team.SandboxAuto, Isolation: team.IsolationAuto, Network: team.Network{}, Permissions: team.Permissions{Deny: []string{"Bash(rm *)"}},
 		PermissionMode: team.DefaultMode, PermissionAsk: team.AskDeny, Credentials: []string{}, Paths: team.Paths{Read: []string{}, Write: []string{}}, Links: []string{}}
 	load := func(env map[string]string, want team.Hands, process team.Sandbox, line string) config.Config {
 		t.Helper()
@@ -40,7 +40,7 @@ func TestHandsOfTheFile(t *testing.T) {
 		}
 		return c
 	}
-	const all = "../team.yaml: sandbox none, network a.org, permission_mode acceptEdits, permissions.allow Bash(ls), credentials gh, paths.write /srv/x, worktree_links deps are not in force; a person allows it with: teamctl trust ../team.yaml"
+	const all = "../team.yaml: sandbox none, isolation shared, network a.org, permission_mode acceptEdits, permissions.allow Bash(ls), credentials gh, paths.write /srv/x, worktree_links deps are not in force; a person allows it with: teamctl trust ../team.yaml"
 	c := load(nil, strict, team.SandboxAuto, all)
 	for name, want := range map[string]config.Origin{
 		"sandbox":        {Value: "auto", Origin: "../team.yaml:1, not trusted"},
@@ -49,6 +49,7 @@ func TestHandsOfTheFile(t *testing.T) {
 		"permission_ask": {Value: "deny", Origin: "../team.yaml:5"},
 		"paths":          {Origin: "../team.yaml:7, not trusted"},
 		"worktree_links": {Origin: "../team.yaml:8, not trusted"},
+		"isolation":      {Value: "auto", Origin: "../team.yaml:9, not trusted"},
 	} {
 		if want.Name = name; origin(c, name) != want {
 			t.Errorf("%+v, want %+v", origin(c, name), want)
@@ -57,7 +58,7 @@ func TestHandsOfTheFile(t *testing.T) {
 	operators := strict
 	operators.Sandbox, operators.Network = team.Unconfined, team.Network{team.FullNetwork}
 	load(map[string]string{"AGENTTEAM_SANDBOX": "none", "AGENTTEAM_NETWORK": "full"}, operators, team.Unconfined,
-		"../team.yaml: permission_mode acceptEdits, permissions.allow Bash(ls), credentials gh, paths.write /srv/x, worktree_links deps are not in force; a person allows it with: teamctl trust ../team.yaml")
+		"../team.yaml: isolation shared, permission_mode acceptEdits, permissions.allow Bash(ls), credentials gh, paths.write /srv/x, worktree_links deps are not in force; a person allows it with: teamctl trust ../team.yaml")
 
 	if err := grant.OfUser().Add(t.Context(), file, []byte(text), nil); err != nil {
 		t.Fatal(err)

@@ -43,9 +43,8 @@ func (s *Source) runner(ctx context.Context, w workspace.Work, dir string, furni
 		return nil, nil, err
 	}
 	if len(h.Network) > 0 {
-		if found.Level() != team.Bubblewrap {
-			return nil, nil, team.Errorf(team.Unavailable, "%s wants the network %s, and commands have none in the sandbox %q", w.Member.AgentID, h.Network, found.Level()).
-				WithHint("install bubblewrap, or set `network: none`")
+		if err := reachable(string(w.Member.AgentID), h.Network, found.Level()); err != nil {
+			return nil, nil, err
 		}
 		if b.Proxy, release, err = s.reach(h.Network); err != nil {
 			return nil, nil, err
@@ -110,9 +109,24 @@ func (s *Source) box(w workspace.Work, h team.Hands, dir string, level team.Sand
 	return b, nil
 }
 
+// reachable refuses a network where commands have none. Error: Unavailable.
+func reachable(who string, n team.Network, level team.Sandbox) error {
+	if len(n) == 0 || level != team.Confined {
+		return nil
+	}
+	return team.Errorf(team.Unavailable, "%s wants the network %s, and commands have none in the sandbox %q", who, n, level).
+		WithHint("install bubblewrap, or set `network: none`")
+}
+
 // Check reports whether this machine can give members what h names, in a workspace dir, an absolute
-// path. Errors: InvalidArgument, with what is not there. It makes nothing.
-func (s *Source) Check(h team.Hands, dir string) error {
+// path. Errors: InvalidArgument, with what is not there; Unavailable for a network where commands have none. It makes nothing.
+func (s *Source) Check(ctx context.Context, h team.Hands, dir string) error {
+	// Where no sandbox works, each command is refused, which is reported then.
+	if found, err := s.Sandbox(ctx, team.Team{Hands: h}, ""); err == nil {
+		if err := reachable("the team", h.Network, found.Level()); err != nil {
+			return err
+		}
+	}
 	if h.Sandbox != team.Unconfined {
 		if err := s.apart(dir, h); err != nil {
 			return err

@@ -474,9 +474,17 @@ func TestCheck(t *testing.T) {
 		`credentials "docker" are not`:  {Credentials: []string{"docker"}},
 		"commands would write all of /": {Paths: team.Paths{Write: []string{filepath.Dir(filepath.Dir(r.dir))}}},
 	} {
-		if err := r.source.Check(h, r.dir); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+		if err := r.source.Check(t.Context(), h, r.dir); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%v, want %q", err, want)
 		}
+	}
+	hosts := team.Hands{Network: team.Network{"example.org"}}
+	err := newRig(t, team.Confined).source.Check(t.Context(), hosts, r.dir)
+	if !errors.Is(err, team.Unavailable) || !strings.Contains(team.Line(err), `the team wants the network example.org, and commands have none in the sandbox "confined" (install bubblewrap`) {
+		t.Errorf("a network at confined: %v", err)
+	}
+	if err := newRig(t, team.Unconfined).source.Check(t.Context(), hosts, r.dir); err != nil {
+		t.Errorf("a network without a sandbox: %v", err)
 	}
 }
 

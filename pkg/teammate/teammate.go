@@ -350,7 +350,7 @@ func (t *teammate) leave(ctx context.Context, j joined, cause error) {
 func (t *teammate) lose(ctx context.Context, j joined, cause error) {
 	why := ""
 	if cause != nil {
-		why = team.Clean(cause.Error(), 1000)
+		why = team.Clean(team.Line(cause), 1000)
 	}
 	r := roster.New(j.team)
 	err := r.Lose(ctx, j.member.AgentID, j.member.Incarnation, why)

@@ -16,6 +16,7 @@ import (
 	"agentteam/pkg/registry"
 	"agentteam/pkg/roster"
 	"agentteam/pkg/sandbox"
+	"agentteam/pkg/spawn"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 	"agentteam/pkg/teammate"
@@ -179,6 +180,36 @@ func TestStandbyBelowLeader(t *testing.T) {
 	order.Sandbox = team.Confined
 	_ = r.answered(order) // that it is taken shows in the record
 	r.until(func(m team.Member) bool { return m.State == team.Joined })
+}
+
+// A role that wants a network where commands have none is not spawned, and the error names why and what helps.
+func TestSpawnWithNetworkIsRefused(t *testing.T) {
+	if _, err := sandbox.Find(t.Context(), team.Confined); err != nil && os.Getenv("CI") == "" {
+		t.Skip(err)
+	}
+	r := newRig(t)
+	r.config.Sandbox = team.Confined
+	record, err := registry.Record(t.Context(), r.team)
+	if err != nil {
+		t.Fatal(err)
+	}
+	record.Roles["coder"] = team.Role{Name: "coder", Hands: team.Hands{Network: team.Network{"example.org"}}}
+	text, err := json.Marshal(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.team.Bucket.Set(t.Context(), subject.KeyTeam, text); err != nil {
+		t.Fatal(err)
+	}
+	r.run("")
+	_, err = spawn.New(spawn.Options{Team: r.team, Roster: r.roster}).Spawn(t.Context(), team.Member{AgentID: "bob", Role: "coder"}, 10)
+	want := `bob wants the network example.org, and commands have none in the sandbox "confined" (install bubblewrap, or set ` + "`network: none`" + `)`
+	if !errors.Is(err, team.InvalidState) || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
+	}
+	if m, err := r.roster.Get(t.Context(), "bob"); err != nil || m.State != team.Stopped {
+		t.Errorf("bob is %s, %v", m.State, err)
+	}
 }
 
 // What stands in one process's way is no decision to leave: the member is lost, says
