@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"agentteam/pkg/config"
 	"agentteam/pkg/line"
 	"agentteam/pkg/team"
+	"agentteam/pkg/worktree"
 )
 
 // ending is what conclude has to know of the command beside its goal.
@@ -127,19 +129,24 @@ func (l *lineEnd) write(w io.Writer) error {
 }
 
 // tellChanges names the uncommitted changes of the workspace, which a goal begins without unless it
-// is to take them along. Errors: InvalidState if it is, and they cannot be; those of [client.Line.CheckLinks].
+// is to take them along. Errors: InvalidState if it is, and they cannot be, and for a folder that cannot have the trees
+// which are asked for; Conflict if what was not landed does not merge with the checkout; those of [client.Line.CheckLinks].
 func (a *app) tellChanges(ctx context.Context, t *client.Team, record team.Team, cfg config.Config, p *pursuit) error {
-	if record.Hands.Isolation == team.Shared || !onThisMachine(cfg, p) {
+	wish := cmp.Or(team.Isolation(p.isolation), record.Hands.Isolation)
+	if wish == team.Shared || !onThisMachine(cfg, p) {
 		return nil
 	}
 	defer a.waitsFor("git to look at the checkout")()
 	dir := cmp.Or(p.workspace, record.Workspace)
+	if _, _, err := worktree.Look(ctx, wish, dir); team.CodeOf(err) == team.InvalidState {
+		return err
+	}
 	if err := t.Line().CheckLinks(ctx, dir); err != nil {
 		return err
 	}
 	names, err := t.Line().Changes(ctx, dir, p.changes)
 	switch {
-	case p.changes:
+	case p.changes, errors.Is(err, team.Conflict):
 		return err
 	case err != nil || len(names) == 0: // who leads the team will report what is wrong
 		return nil

@@ -69,6 +69,16 @@ func TestChanges(t *testing.T) {
 			t.Errorf("take %v: %q, %v; want %q", take, names, err, want)
 		}
 	}
+	r.done(t, "coder-1", "Edit three", "sed -i s/^3$/three/ numbers.txt")
+	if _, err := r.Line().Changes(t.Context(), r.user, true); err != nil {
+		t.Errorf("what merges with the line: %v", err)
+	}
+	r.git(t, "sed -i s/^3$/drei/ numbers.txt")
+	for _, take := range []bool{true, false} {
+		_, err := r.Line().Changes(t.Context(), r.user, take)
+		says(t, "what does not merge", err, team.Conflict, "numbers.txt")
+		r.git(t, "git commit -qam drei || true")
+	}
 	r.git(t, "mkdir own; cd own; git init -q; git commit -q --allow-empty -m x")
 	_, err := r.Line().Changes(t.Context(), r.user, true)
 	says(t, "a repository inside", err, team.InvalidState, "own")

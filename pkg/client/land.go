@@ -76,7 +76,8 @@ func (t Line) CheckLinks(ctx context.Context, dir string) error {
 
 // Changes names the files of the checkout in dir that differ from its HEAD, with which the next
 // goal does not begin unless it is to; none if the folder cannot have trees. With take it makes sure
-// that they can be taken along. Errors: InvalidState if not; those of [line.Repo.Changes].
+// that they can be taken along. Errors: InvalidState if not; Conflict, with the files, if what the line has and
+// the checkout has not does not merge with it; those of [line.Repo.Changes].
 func (t Line) Changes(ctx context.Context, dir string, take bool) ([]string, error) {
 	c, err := line.Look(ctx, dir)
 	if errors.Is(err, team.NotFound) || errors.Is(err, team.Unavailable) {
@@ -96,8 +97,14 @@ func (t Line) Changes(ctx context.Context, dir string, take bool) ([]string, err
 	if err := site.Repo.Fetch(ctx, c); err != nil {
 		return nil, err
 	}
+	m, at := line.Message{Subject: "Uncommitted changes", Agent: team.UserAgent}, c.Head
 	if take {
-		if _, err := site.Repo.Snapshot(ctx, c, line.Message{Subject: "Uncommitted changes", Agent: team.UserAgent}); err != nil {
+		if at, err = site.Repo.Snapshot(ctx, c, m); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := site.Bring(ctx); err == nil { // else there is nothing to merge, or who leads the team will report it
+		if _, err := site.Repo.Next(ctx, at, m); errors.Is(err, team.Conflict) {
 			return nil, err
 		}
 	}

@@ -32,6 +32,19 @@ func below(dir, prefix string) (string, error) {
 	return filepath.Join(dir, filepath.FromSlash(prefix)), nil
 }
 
+// Look is [line.Look] for members whose isolation that is. why is the reason why they share the folder instead; "" if
+// they need not. Errors: InvalidState if they do not want that; those of [line.Look] for what may pass.
+func Look(ctx context.Context, wish team.Isolation, dir string) (c line.Checkout, why string, err error) {
+	c, err = line.Look(ctx, dir)
+	switch code := team.CodeOf(err); {
+	case err == nil, code != team.NotFound && code != team.Unavailable:
+		return c, "", err
+	case wish == team.Worktrees:
+		return c, "", team.Errorf(team.InvalidState, "isolation: worktree cannot be had in %s: %w", dir, err).WithHint("make it a git repository with a commit, or set `isolation: auto`")
+	}
+	return c, team.Line(err), nil
+}
+
 // Decide decides how the members of the team's next goal are kept apart, whose workspace is dir
 // on this machine. If each task is to have a tree, the line begins at the checkout's HEAD, merged
 // with what the line has and the checkout has not, and with its uncommitted changes if that was
@@ -46,16 +59,10 @@ func Decide(ctx context.Context, t team.Team, dir string, open func(context.Cont
 		next.Why = "isolation is set to shared"
 		return next, nil
 	}
-	c, err := line.Look(ctx, dir)
-	if err != nil {
-		if code := team.CodeOf(err); code != team.NotFound && code != team.Unavailable {
-			return next, err
-		}
-		if t.Hands.Isolation == team.Worktrees {
-			return next, team.Errorf(team.InvalidState, "isolation: worktree cannot be had in %s: %w", dir, err).WithHint("make it a git repository with a commit, or set `isolation: auto`")
-		}
-		next.Why = team.Line(err)
-		return next, nil
+	c, why, err := Look(ctx, t.Hands.Isolation, dir)
+	if err != nil || why != "" {
+		next.Why = why
+		return next, err
 	}
 	if err := hands.CheckLinks(ctx, t, c); err != nil {
 		return next, err
