@@ -174,8 +174,8 @@ func (m *member) passOnceDecided(judge approval.Judge) tool.Gate {
 	return func(ctx context.Context, r tool.Request) error {
 		for {
 			err := m.asks.PassBy(ctx, r, judge)
-			w, waits := tool.Awaits(err)
-			if !waits {
+			w := tool.EffectsOf(err).Await
+			if w == nil {
 				return err
 			}
 			job.Asks(ctx, w.Plan)

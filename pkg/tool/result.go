@@ -53,13 +53,12 @@ func IsPlain(err error) bool {
 	return errors.As(err, &p)
 }
 
-// Awaits returns for what the agent waits after err, if its effects have that. See [With].
-func Awaits(err error) (team.Await, bool) {
-	var l *leading
-	if !errors.As(err, &l) || l.to.Await == nil {
-		return team.Await{}, false
+// EffectsOf returns the effects of err, see [With]; the zero Effects if it has none.
+func EffectsOf(err error) Effects {
+	if l, ok := errors.AsType[*leading](err); ok {
+		return l.to
 	}
-	return *l.to.Await, true
+	return Effects{}
 }
 
 // With returns err as one that has effects, such as an [Effects].Await: a gate has refused a call until
@@ -97,10 +96,7 @@ func failure(err error) Result {
 	if code == "" {
 		code = team.Unavailable
 	}
-	var effects Effects
-	if l, ok := errors.AsType[*leading](err); ok {
-		effects = l.to
-	}
+	effects := EffectsOf(err)
 	if p, ok := errors.AsType[*plain](err); ok {
 		return Result{Content: cut(strings.ToValidUTF8(p.text, string(utf8.RuneError)), MaxContent), IsError: true, Code: code, Effects: effects}
 	}

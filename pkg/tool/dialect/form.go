@@ -223,7 +223,7 @@ func (f Form) primary(native string) string {
 }
 
 // inItsWords is an error of the tool in the words of the form; partly: of a call after others
-// that were done. What a command has printed stays as it is.
+// that were done. What a command has printed stays as it is, and so do the error's effects.
 func (f Form) inItsWords(err error, partly bool) error {
 	if tool.IsPlain(err) {
 		return err
@@ -232,7 +232,8 @@ func (f Form) inItsWords(err error, partly bool) error {
 	if partly {
 		text = "a part of what was asked for is done; then: " + text
 	}
-	return team.Errorf(cmp.Or(team.CodeOf(err), team.Unavailable), "%s", text).WithHint("%s", f.say(team.ModelHintOf(err)))
+	said := team.Errorf(cmp.Or(team.CodeOf(err), team.Unavailable), "%s", text).WithHint("%s", f.say(team.ModelHintOf(err)))
+	return tool.With(said, tool.EffectsOf(err))
 }
 
 // argumentWord is the name of an argument as errors have it: of two words, or before a

@@ -106,13 +106,16 @@ func TestGateOfForm(t *testing.T) {
 	set := newSet(t, tools...).Behind(func(_ context.Context, r tool.Request) error {
 		asked += fmt.Sprintf("%s=%s%s%v ", r.Called, r.Tool, r.Arguments, r.Traits.Stored)
 		if strings.Contains(string(r.Arguments), "second") {
-			return team.Errorf(team.PermissionDenied, "not file_name second")
+			return tool.With(team.Errorf(team.PermissionDenied, "not file_name second"), tool.Effects{Await: &team.Await{Plan: "asked"}})
 		}
 		return nil
 	})
 	r := set.Run(t.Context(), tool.Call{Name: "Move", Arguments: `{"file":"second"}`})
 	if r.Code != team.PermissionDenied || !strings.Contains(r.Content, "a part of what was asked for is done; then: not file second") {
 		t.Error(r.Content)
+	}
+	if r.Effects.Await == nil || r.Effects.Await.Plan != "asked" {
+		t.Errorf("the agent waits for %v, not for what the gate asked", r.Effects.Await)
 	}
 	if want := `Move=move_file{"file_name":"first"}[file_name] Move=move_file{"file_name":"second"}[file_name] `; asked != want {
 		t.Errorf("asked about %s, want %s", asked, want)
