@@ -28,14 +28,13 @@ page: ## make the page for people, pkg/api/web/dist, of its sources
 demo: build ## a whole team surveys DIR (default: this repository); no key, no network
 	./bin/teamctl demo $(if $(DIR),"$(DIR)")
 
-# Passes on what go test prints, then says again how each failed test began, adds a table of how
-# long each package took, and ends as go test has ended.
+# Says again, of what go test has printed into a file, how each failed test began, and adds a table of
+# how long each package took. It reads a file, since an awk at the end of a pipe may hold back lines.
 define TIMES
-awk '$$1 == "go-test-status" { status = $$2; next } { print; fflush() } \
-	/^ *(--- FAIL|panic:|WARNING: DATA RACE)/ { left = 6 } left > 0 { failed = failed substr($$0, 1, 300) "\n"; left-- } \
+awk '/^ *(--- FAIL|panic:|WARNING: DATA RACE)/ { left = 6 } left > 0 { failed = failed substr($$0, 1, 300) "\n"; left-- } \
 	($$1 == "ok" || $$1 == "FAIL") && $$3 ~ /^[0-9.]+s$$/ { took[$$2] = $$3 } \
 	END { print "\nseconds  package"; fflush(); for (p in took) printf "%7.1f  %s\n", took[p], p | "sort -rn"; close("sort -rn"); \
-		if (failed) printf "\nfailed:\n%s", failed; exit status }'
+		if (failed) printf "\nfailed:\n%s", failed }'
 endef
 
 # Most tests wait, so more run at once than there are cores. go vet has been run before,
@@ -50,11 +49,11 @@ GOTEST_CLUSTERS = GORACE=atexit_sleep_ms=0 go test -vet=off -p 1 -parallel 4
 .PHONY: test
 test: vet ## go vet, gofmt and all tests, with the race detector where it can run
 	$(if $(RACE),,@echo "*** NO C COMPILER FOUND: TESTING WITHOUT THE RACE DETECTOR ***" >&2)
-	@echo 'go test $(RACE) ./...'; \
+	@echo 'go test $(RACE) ./...'; log=$$(mktemp); trap 'rm -f "$$log" "$$log.status"' EXIT; \
 		{ status=0; $(GOTEST) $(RACE) -timeout 20m $$(go list ./... | grep -vx $(CLUSTERS:%=-e agentteam/%)) 2>&1 || status=$$?; \
 		$(GOTEST_CLUSTERS) $(RACE) -timeout 40m $(CLUSTERS:%=./%) 2>&1 || status=$$?; \
 		go -C bench test . 2>&1 || status=$$?; \
-		echo "go-test-status $$status"; } | $(TIMES)
+		echo $$status >"$$log.status"; } | tee "$$log"; $(TIMES) "$$log"; exit "$$(cat "$$log.status")"
 
 .PHONY: check
 check: vet ## go vet, gofmt, the house rules, and short tests of what differs from main and of its importers
