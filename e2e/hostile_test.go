@@ -41,16 +41,15 @@ agents:
         say: I wait.
   - match: {role: coder}
     rules:
-      - name: told
-        since: '(?s)<task id="(?P<id>T-0*(?P<n>\d+))".*(symbolic link out leads out|submodule sub)'
-        steps:
-          - calls: [{tool: bash, args: {command: "echo told > own-{{.Match.n}}"}}]
-          - calls: [{tool: update_task, args: {task_id: "{{.Match.id}}", status: completed, result_summary: "without it"}}]
       - name: work
         since: '(?s)<task id="(?P<id>T-0*(?P<n>\d+))"'
         steps:
           - calls: [{tool: bash, args: {command: "echo 0 > own-{{.Match.n}}; bash work.sh {{.Match.n}}"}}]
           - calls: [{tool: update_task, args: {task_id: "{{.Match.id}}", status: completed, result_summary: "done"}}]
+          - await: 'symbolic link out leads out|submodule sub'
+            waiting: "Nothing to do."
+            calls: [{tool: bash, args: {command: "rm -rf out sub; echo told > own-{{.Match.n}}"}}]
+          - calls: [{tool: update_task, args: {task_id: "{{.Match.id}}", status: completed, result_summary: "without it"}}]
       - name: rest
         say: Nothing to do.
 `
@@ -84,8 +83,8 @@ for a in status fetch rev-parse cat-file bundle merge-tree; do git config alias.
 git config remote.origin.url 'ext::MARKER'; git config remote.origin.uploadpack MARKER; git config protocol.ext.allow always
 `
 
-// Nothing that a repository or a member names as a program runs on the host, what may not come into
-// the line is refused by name, and the task's next holder is told.
+// Nothing that a repository or a member names as a program runs on the host. What may not come into
+// the line is refused by name, and its holder keeps the task.
 func TestHostileRepository(t *testing.T) {
 	t.Parallel()
 	cache, outside := t.TempDir(), t.TempDir()
@@ -111,7 +110,7 @@ func TestHostileRepository(t *testing.T) {
 	repo := lineOf(t, cache)
 	for n, v := range r.Tasks {
 		own := git(t, repo, "show", fmt.Sprintf("agentteam/default:own-%d", n+1))
-		if want := []string{"0", "told", "told", "0"}[n]; v.Status != team.Completed || own != want {
+		if want := []string{"0", "told", "told", "0"}[n]; v.Status != team.Completed || v.Attempts != 0 || own != want {
 			t.Errorf("%s is %s (%s); the line has %q, want %q", v.ID, v.Status, v.Reason, own, want)
 		}
 	}
