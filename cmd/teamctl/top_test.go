@@ -1,7 +1,9 @@
 package main
 
 import (
+	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -50,6 +52,9 @@ func (s *seen) isRestored(t *testing.T, before unix.Termios) {
 
 // However the screen ends, the terminal is as it was. Without colours it has none.
 func TestTopOnATerminal(t *testing.T) {
+	hangup := make(chan os.Signal, 1) // under nohup the tests ignore SIGHUP, and so would what they start
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
 	c, tm := withCoder(t, namesScript("Shall I keep the names?"))
 	if _, _, err := tm.Mail().Send(t.Context(), client.NewMail{To: "coder-1", Text: "Which names?"}); err != nil {
 		t.Fatal(err)
