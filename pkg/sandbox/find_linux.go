@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"agentteam/pkg/command"
-	"agentteam/pkg/sandbox/supervisor"
 	"agentteam/pkg/team"
 )
 
@@ -37,7 +36,7 @@ func find(ctx context.Context, level team.Sandbox) (s Sandbox, err error) {
 	case team.Bubblewrap:
 		s, err = findBubblewrap(ctx)
 	case team.Confined:
-		abi, none := supervisor.LandlockABI()
+		abi, none := landlockABI()
 		s, err = landlock(abi, none, inContainer())
 	}
 	if err != nil {

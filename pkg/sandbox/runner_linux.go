@@ -2,9 +2,8 @@ package sandbox
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"slices"
@@ -28,20 +27,21 @@ func (s Sandbox) runner(b Box) command.Runner { return runner{s, b} }
 
 // Run implements [command.Runner].
 func (r runner) Run(ctx context.Context, c command.Command) (command.Exit, error) {
-	spec, divided, err := r.spec(c)
+	o, err := r.order(c)
 	if err != nil {
 		return command.Exit{}, err
 	}
+	defer o.ruleset.Close() // nothing, if there is none
 	w, err := c.Watch(ctx)
 	if err != nil {
 		return command.Exit{}, err
 	}
 	defer w.End()
-	report, err := supervise(w, c.Dir, spec)
+	report, err := supervise(w, c.Dir, o)
 	if err != nil {
 		return command.Exit{}, err
 	}
-	exit := command.Exit{Code: report.Code, How: report.How, Sandbox: r.level, Offline: r.level != team.Unconfined && r.box.Proxy == "", Divided: divided}
+	exit := command.Exit{Code: report.Code, How: report.How, Sandbox: r.level, Offline: r.level != team.Unconfined && r.box.Proxy == "", Divided: o.divided}
 	switch report.Ended {
 	case supervisor.Ordered:
 		exit.Cause = w.Cause()
@@ -55,48 +55,53 @@ func (r runner) Run(ctx context.Context, c command.Command) (command.Exit, error
 	return exit, nil
 }
 
-// spec returns what the supervisor of a command has to do, and whether the folder of the box is divided.
-func (r runner) spec(c command.Command) (spec supervisor.Spec, divided bool, err error) {
+// order is what the supervisor of a command has to do.
+type order struct {
+	supervisor.Spec
+	ruleset *os.File // of Landlock, at level Confined
+	divided bool     // whether the folder of the box is
+}
+
+func (r runner) order(c command.Command) (o order, err error) {
 	b, l := r.box, r.box.Limits
-	spec = supervisor.Spec{Args: c.Args, Env: r.env(c), Memory: l.Memory, Processes: l.Processes, FileSize: l.FileSize}
+	o.Spec = supervisor.Spec{Args: c.Args, Env: r.env(c), Memory: l.Memory, Processes: l.Processes, FileSize: l.FileSize}
 	if r.level == team.Unconfined {
-		return spec, false, nil
+		return o, nil
 	}
 	if !below(c.Dir, b.Dir) {
-		return spec, false, team.Errorf(team.InvalidArgument, "a command in %s, outside of the workspace %s", c.Dir, b.Dir)
+		return o, team.Errorf(team.InvalidArgument, "a command in %s, outside of the workspace %s", c.Dir, b.Dir)
 	}
 	if err := b.untouched(r.level); err != nil {
-		return spec, false, err
+		return o, err
 	}
 	if r.level == team.Confined {
-		spec.Confine, divided, err = b.confinement()
-		return spec, divided, err
+		return o, o.confine(b)
 	}
 	filter, err := bubblewrapFilter()
 	if err != nil {
-		return spec, false, err
+		return o, err
 	}
-	options, copied, err := r.options(c.Dir, spec.Env, 5) // beside the standard files, and Files
-	spec.Open = copied
-	spec.Files = [][]byte{filter, []byte(strings.Join(options, "\x00") + "\x00")}
-	spec.Under = []string{r.program, "--args", "4", "--"}
-	spec.Proxy = b.Proxy
-	spec.Processes += 2 // bubblewrap, outside and as the first process inside
-	return spec, false, err
+	options, copied, err := r.options(c.Dir, o.Env, 5) // beside the standard files, and Files
+	o.Open = copied
+	o.Files = [][]byte{filter, []byte(strings.Join(options, "\x00") + "\x00")}
+	o.Under = []string{r.program, "--args", "4", "--"}
+	o.Proxy = b.Proxy
+	o.Processes += 2 // bubblewrap, outside and as the first process inside
+	return o, err
 }
 
-// confinement is what commands may do at level Confined, and whether Dir is divided.
-func (b Box) confinement() (*supervisor.Confinement, bool, error) {
-	filter, err := confinedFilter()
-	if err != nil {
-		return nil, false, err
+// confine adds what commands in a box may do at level Confined.
+func (o *order) confine(b Box) (err error) {
+	if o.Filter, err = confinedFilter(); err != nil {
+		return err
 	}
 	write, parts, err := b.divide()
 	if err != nil {
-		return nil, false, err
+		return err
 	}
-	read := slices.Concat(readable(), b.ReadOnly, parts)
-	return &supervisor.Confinement{Read: read, Write: write, Devices: devices, Filter: filter}, slices.Contains(parts, b.Dir), nil
+	o.divided = slices.Contains(parts, b.Dir)
+	o.ruleset, err = grants{read: slices.Concat(readable(), b.ReadOnly, parts), write: write, devices: devices}.ruleset()
+	return err
 }
 
 // env returns the whole environment of a command.
@@ -126,7 +131,7 @@ func proxied() (env []string) {
 }
 
 // supervise runs a supervisor in a folder and returns its report.
-func supervise(w *command.Watch, dir string, spec supervisor.Spec) (report supervisor.Report, err error) {
+func supervise(w *command.Watch, dir string, o order) (report supervisor.Report, err error) {
 	in, control, err := os.Pipe()
 	if err != nil {
 		return report, err
@@ -144,7 +149,7 @@ func supervise(w *command.Watch, dir string, spec supervisor.Spec) (report super
 	cmd.Args = []string{supervisor.Name}
 	cmd.Dir, cmd.Env = dir, []string{supervisor.Environ} // not ours, secrets and all
 	cmd.Stdout, cmd.Stderr = w.Output, w.Output
-	cmd.ExtraFiles = []*os.File{in, reports} // from descriptor 3 on
+	cmd.ExtraFiles = []*os.File{in, reports, o.ruleset} // from descriptor 3 on
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Cancel = control.Close     // it kills everything and reports
 	cmd.WaitDelay = shutdown.Tools // or is killed; the kernel then kills the command
@@ -153,26 +158,22 @@ func supervise(w *command.Watch, dir string, spec supervisor.Spec) (report super
 	}
 	in.Close()
 	reports.Close()
-	enc := json.NewEncoder(control)
-	err = enc.Encode(spec)
+	err = o.Send(control)
 	if err == nil {
-		err = w.Guard(func(left time.Duration) error { return enc.Encode(left.Milliseconds()) })
+		err = w.Guard(func(left time.Duration) error { return supervisor.SendLeft(control, left) })
 	}
 	if err != nil {
 		control.Close() // what has begun ends
 	}
-	got, _ := io.ReadAll(out) // until the supervisor ends
+	report, err = supervisor.ReceiveReport(out)
 	ended := cmd.Wait()
-	switch json.Unmarshal(got, &report) {
-	case nil:
-		if report.Failed != "" {
-			return report, fmt.Errorf("%s", report.Failed)
-		}
-		return report, nil
-	default:
-		if cause := w.Cause(); cause != nil {
-			return supervisor.Report{Code: -1, How: "signal: killed", Ended: supervisor.Ordered}, nil
-		}
+	switch {
+	case err != nil && w.Cause() != nil:
+		return supervisor.Report{Code: -1, How: "signal: killed", Ended: supervisor.Ordered}, nil
+	case err != nil:
 		return report, fmt.Errorf("the supervisor of the command has ended without a report: %v", ended)
+	case report.Failed != "":
+		return report, errors.New(report.Failed)
 	}
+	return report, nil
 }

@@ -3,16 +3,12 @@ package supervisor
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // A command with a proxy is started by this program once more, inside of bubblewrap: it makes the
@@ -41,42 +37,42 @@ func entrance(fd int) []string {
 
 // entered reports whether this process was started by an entrance.
 func entered(args []string) bool {
-	return len(args) > 3 && strings.HasPrefix(args[0], descriptors) && args[1] == gateName
+	return len(args) > 3 && bytes.HasPrefix([]byte(args[0]), []byte(descriptors)) && args[1] == gateName
 }
 
 // enter makes the socket, hands it out and becomes the command. It returns only if that fails.
 func enter(args []string) error {
 	out, err := strconv.Atoi(args[1])
 	if err != nil {
-		return fmt.Errorf("the way out %q: %w", args[1], err)
+		return &os.PathError{Op: "find the way out", Path: args[1], Err: err}
 	}
 	// The command gets neither this program's file nor the way out.
-	unix.CloseOnExec(out - 1)
-	unix.CloseOnExec(out)
+	syscall.CloseOnExec(out - 1)
+	syscall.CloseOnExec(out)
 	socket, err := listen()
 	if err != nil {
-		return fmt.Errorf("listen on %s inside: %w", ProxyAddress, err)
+		return os.NewSyscallError("listen on "+ProxyAddress+" inside", err)
 	}
-	if err := unix.Sendmsg(out, []byte{0}, unix.UnixRights(socket), nil, 0); err != nil {
-		return fmt.Errorf("hand out the socket of the proxy: %w", err)
+	if err := syscall.Sendmsg(out, []byte{0}, syscall.UnixRights(socket), nil, 0); err != nil {
+		return os.NewSyscallError("hand out the socket of the proxy", err)
 	}
 	command := args[2:]
 	path, err := lookPath(command[0])
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("%s: %w", path, syscall.Exec(path, command, os.Environ()))
+	return os.NewSyscallError(path, syscall.Exec(path, command, os.Environ()))
 }
 
 // listen returns a socket that listens on [ProxyAddress].
 func listen() (fd int, err error) {
-	if fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0); err != nil {
+	if fd, err = syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0); err != nil {
 		return 0, err
 	}
-	if err := unix.Bind(fd, &unix.SockaddrInet4{Port: proxyPort, Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Port: proxyPort, Addr: [4]byte{127, 0, 0, 1}}); err != nil {
 		return 0, err
 	}
-	return fd, unix.Listen(fd, unix.SOMAXCONN)
+	return fd, syscall.Listen(fd, syscall.SOMAXCONN)
 }
 
 // openGate returns the two files of an entrance, and passes on to the unix socket what reaches the
@@ -86,7 +82,7 @@ func openGate(proxy string) (inside []*os.File, err error) {
 	if err != nil {
 		return nil, err
 	}
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
 		program.Close()
 		return nil, err
@@ -106,23 +102,23 @@ func openGate(proxy string) (inside []*os.File, err error) {
 
 // handedOut waits for the socket from inside.
 func handedOut(f *os.File) (*os.File, error) {
-	control := make([]byte, unix.CmsgSpace(4))
+	control := make([]byte, syscall.CmsgSpace(4))
 	for {
-		_, n, _, _, err := unix.Recvmsg(int(f.Fd()), make([]byte, 1), control, unix.MSG_CMSG_CLOEXEC)
+		_, n, _, _, err := syscall.Recvmsg(int(f.Fd()), make([]byte, 1), control, syscall.MSG_CMSG_CLOEXEC)
 		switch {
-		case errors.Is(err, unix.EINTR):
+		case errors.Is(err, syscall.EINTR):
 			continue
 		case err != nil:
 			return nil, err
 		}
-		messages, err := unix.ParseSocketControlMessage(control[:n])
+		messages, err := syscall.ParseSocketControlMessage(control[:n])
 		if err != nil {
 			return nil, err
 		}
 		if len(messages) == 0 {
 			return nil, io.ErrUnexpectedEOF // it has ended
 		}
-		fds, err := unix.ParseUnixRights(&messages[0])
+		fds, err := syscall.ParseUnixRights(&messages[0])
 		if err != nil {
 			return nil, err
 		}
@@ -196,6 +192,6 @@ func (g *gate) notice(answer []byte) {
 	defer g.mu.Unlock()
 	if text := string(fields[2]); !g.said[text] && len(g.said) < mostNotices {
 		g.said[text] = true
-		fmt.Fprintln(os.Stderr, text)
+		_, _ = os.Stderr.WriteString(text + "\n")
 	}
 }

@@ -1,20 +1,17 @@
 package supervisor
 
 import (
-	"encoding/json"
-	"fmt"
-	"math"
+	"bytes"
+	"errors"
+	"io"
 	"os"
 	"os/signal"
 	"runtime"
 	"slices"
-	"strings"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
-	"unsafe"
-
-	"golang.org/x/sys/unix"
 )
 
 // look is how often the supervisor counts. What is used between two counts may be more than
@@ -27,7 +24,7 @@ func init() {
 		serve()
 		syscall.Exit(0) // os.Exit would wait for the race detector
 	case entered(os.Args):
-		fmt.Fprintln(os.Stderr, "agentteam:", enter(os.Args[1:]))
+		_, _ = os.Stderr.WriteString("agentteam: " + enter(os.Args[1:]).Error() + "\n")
 		syscall.Exit(1)
 	}
 }
@@ -59,38 +56,38 @@ func spareThreads(n int) {
 func serve() {
 	// The command must hold neither: the end of one is a message. Nor must it get what this
 	// process was started with beside, which leads out of the sandbox.
-	if err := unix.CloseRange(controlFD, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC); err != nil { // before Linux 5.11
-		syscall.CloseOnExec(controlFD)
-		syscall.CloseOnExec(reportFD)
+	if closeOnExec(controlFD) != nil { // before Linux 5.11
+		for _, fd := range []int{controlFD, reportFD, rulesetFD} {
+			syscall.CloseOnExec(fd)
+		}
 	}
 	control, report := os.NewFile(controlFD, "control"), os.NewFile(reportFD, "report")
 	// Caught, not ignored: what is ignored stays so in the command.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM)
 
 	spareThreads(spare)
-	in := json.NewDecoder(control)
-	var s Spec
-	if in.Decode(&s) != nil {
+	s, err := receiveSpec(control)
+	if err != nil {
 		return // the process that wanted it is gone
 	}
-	r, err := run(s, orders(in))
+	r, err := run(s, orders(control))
 	if err != nil {
 		r.Failed = err.Error()
 	}
-	_ = json.NewEncoder(report).Encode(r) // fails only if its reader is gone
+	_ = r.send(report) // fails only if its reader is gone
 }
 
 // orders passes on for how long the command may run. The channel closes at the end of all.
-func orders(in *json.Decoder) <-chan time.Duration {
+func orders(control io.Reader) <-chan time.Duration {
 	left := make(chan time.Duration)
 	go func() {
 		defer close(left)
 		for {
-			var ms int64
-			if in.Decode(&ms) != nil {
+			d, err := receiveLeft(control)
+			if err != nil {
 				return
 			}
-			left <- time.Duration(ms) * time.Millisecond
+			left <- d
 		}
 	}()
 	return left
@@ -98,8 +95,8 @@ func orders(in *json.Decoder) <-chan time.Duration {
 
 // run runs the command and returns when nothing of it is left.
 func run(s Spec, left <-chan time.Duration) (Report, error) {
-	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return Report{}, fmt.Errorf("become a subreaper: %w", err)
+	if err := prctl(prSetChildSubreaper, 1); err != nil {
+		return Report{}, os.NewSyscallError("become a subreaper", err)
 	}
 	if err := bound(s); err != nil {
 		return Report{}, err
@@ -135,14 +132,14 @@ func run(s Spec, left <-chan time.Duration) (Report, error) {
 
 // bound sets the limits that the kernel keeps, for this process and with that for the command.
 func bound(s Spec) error {
-	for which, want := range map[int]uint64{unix.RLIMIT_FSIZE: uint64(s.FileSize), unix.RLIMIT_CORE: 0} {
-		var have unix.Rlimit
-		if err := unix.Getrlimit(which, &have); err != nil {
-			return fmt.Errorf("read a limit: %w", err)
+	for which, want := range map[int]uint64{syscall.RLIMIT_FSIZE: uint64(s.FileSize), syscall.RLIMIT_CORE: 0} {
+		var have syscall.Rlimit
+		if err := syscall.Getrlimit(which, &have); err != nil {
+			return os.NewSyscallError("read a limit", err)
 		}
 		want = min(want, have.Max)
-		if err := unix.Setrlimit(which, &unix.Rlimit{Cur: want, Max: want}); err != nil {
-			return fmt.Errorf("set a limit: %w", err)
+		if err := syscall.Setrlimit(which, &syscall.Rlimit{Cur: want, Max: want}); err != nil {
+			return os.NewSyscallError("set a limit", err)
 		}
 	}
 	// If the machine runs out of memory, it ends a command first, not a member.
@@ -213,7 +210,7 @@ func start(s Spec) (*child, error) {
 		// Only this thread is confined, and what it starts. It is never let go: the kernel
 		// takes the end of the thread for the end of the command's parent.
 		runtime.LockOSThread()
-		started <- c.launch(s.Confine, path, args, attr)
+		started <- c.launch(s.Filter, path, args, attr)
 		select {}
 	}()
 	if err := <-started; err != nil {
@@ -223,10 +220,10 @@ func start(s Spec) (*child, error) {
 	return c, nil
 }
 
-// launch confines the calling thread, if it is to be, and starts the command on it.
-func (c *child) launch(as *Confinement, path string, args []string, attr *os.ProcAttr) error {
-	if as != nil {
-		if err := confine(*as); err != nil {
+// launch confines the calling thread, if there is a filter, and starts the command on it.
+func (c *child) launch(filter []byte, path string, args []string, attr *os.ProcAttr) error {
+	if len(filter) > 0 {
+		if err := confine(filter); err != nil {
 			return err
 		}
 	}
@@ -240,8 +237,8 @@ func (c *child) launch(as *Confinement, path string, args []string, attr *os.Pro
 // program returns what to start.
 func program(s Spec) (path string, args, env []string, err error) {
 	for _, v := range s.Env {
-		if value, ok := strings.CutPrefix(v, "PATH="); ok {
-			_ = os.Setenv("PATH", value) // the last one counts
+		if value, ok := bytes.CutPrefix([]byte(v), []byte("PATH=")); ok {
+			_ = os.Setenv("PATH", string(value)) // the last one counts
 		}
 	}
 	if path, err = lookPath(s.Args[0]); err != nil {
@@ -256,17 +253,18 @@ func program(s Spec) (path string, args, env []string, err error) {
 // lookPath finds a program in PATH, as exec.LookPath does, whose package would be initialised in each
 // supervisor.
 func lookPath(name string) (string, error) {
-	if strings.Contains(name, "/") {
+	if bytes.Contains([]byte(name), []byte("/")) {
 		return name, nil
 	}
-	for dir := range strings.SplitSeq(os.Getenv("PATH"), ":") {
-		path := dir + "/" + name
+	const execute = 1 // X_OK of access(2)
+	for dir := range bytes.SplitSeq([]byte(os.Getenv("PATH")), []byte(":")) {
+		path := string(dir) + "/" + name
 		info, err := os.Stat(path)
-		if err == nil && strings.HasPrefix(dir, "/") && info.Mode().IsRegular() && unix.Access(path, unix.X_OK) == nil {
+		if err == nil && path[0] == '/' && info.Mode().IsRegular() && syscall.Access(path, execute) == nil {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("%s is in no folder of PATH", name)
+	return "", errors.New(name + " is in no folder of PATH")
 }
 
 // feed returns a file from which content is read once.
@@ -288,22 +286,22 @@ func feed(content []byte) (*os.File, error) {
 func (c *child) reap() {
 	defer close(c.gone)
 	for {
-		var next unix.Siginfo
-		switch err := unix.Waitid(unix.P_ALL, 0, &next, unix.WEXITED|unix.WNOWAIT, nil); {
-		case err == unix.EINTR:
+		var next siginfo
+		switch err := waitid(waitAll, 0, &next, waitExited|waitLeave); {
+		case err == syscall.EINTR:
 		case err != nil:
 			return
 		default:
-			c.take(pidIn(&next))
+			c.take(int(next.pid))
 		}
 	}
 }
 
 // take collects the command and ends its group if it has ended, else what has, pid.
 func (c *child) take(pid int) {
-	var first unix.Siginfo
+	var first siginfo
 	// Once the command is collected, its number may be another's.
-	if !c.collected && unix.Waitid(unix.P_PID, c.pid, &first, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil) == nil && first.Signo != 0 {
+	if !c.collected && waitid(waitPid, c.pid, &first, waitExited|waitLeave|syscall.WNOHANG) == nil && first.signo != 0 {
 		c.killGroup()
 		c.collect()
 		return
@@ -326,15 +324,8 @@ func (c *child) killGroup() {
 	c.collecting.Lock()
 	defer c.collecting.Unlock()
 	if !c.collected {
-		_ = unix.Kill(-c.pid, unix.SIGKILL)
+		_ = syscall.Kill(-c.pid, syscall.SIGKILL)
 	}
-}
-
-// pidIn returns the process that waitid has filled in. It stands behind three numbers, and is aligned as a pointer
-// is; see sigaction(2).
-func pidIn(info *unix.Siginfo) int {
-	const word = unsafe.Sizeof(uintptr(0))
-	return int(*(*int32)(unsafe.Add(unsafe.Pointer(info), (3*4+word-1)/word*word)))
 }
 
 // killAll returns when no process of the command is left.
@@ -367,16 +358,16 @@ func (c *child) report(end End) Report {
 	s := c.status
 	switch {
 	case s.Exited():
-		r := Report{Code: s.ExitStatus(), How: fmt.Sprintf("exit status %d", s.ExitStatus()), Ended: end}
+		r := Report{Code: s.ExitStatus(), How: "exit status " + strconv.Itoa(s.ExitStatus()), Ended: end}
 		if end == Ordered { // too late: it had ended
 			r.Ended = ByItself
 		}
 		// As a shell, and bubblewrap, report that a signal ended their command.
-		if end == ByItself && s.ExitStatus() == 128+int(unix.SIGXFSZ) {
+		if end == ByItself && s.ExitStatus() == 128+int(syscall.SIGXFSZ) {
 			r.Ended = FileSize
 		}
 		return r
-	case end == ByItself && s.Signal() == unix.SIGXFSZ:
+	case end == ByItself && s.Signal() == syscall.SIGXFSZ:
 		end = FileSize
 	}
 	return Report{Code: -1, How: "signal: " + s.Signal().String(), Ended: end}

@@ -6,8 +6,6 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
-
-	"golang.org/x/sys/unix"
 )
 
 // started starts a script as a command, in a process group of its own. Nothing waits for it.
@@ -37,7 +35,7 @@ func TestNumberIsUsedAgain(t *testing.T) {
 func TestOneIsCollected(t *testing.T) {
 	command, other := started(t, "exit 3"), started(t, "exit 4")
 	for _, c := range []*child{command, other} {
-		if err := unix.Waitid(unix.P_PID, c.pid, nil, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
+		if err := waitid(waitPid, c.pid, nil, waitExited|waitLeave); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -52,10 +50,10 @@ func TestOneIsCollected(t *testing.T) {
 
 // The group of a command ends with it, and at a limit, by one call: its processes are not looked for one by one.
 func TestGroupEnds(t *testing.T) {
-	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+	if err := prctl(prSetChildSubreaper, 1); err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+	defer prctl(prSetChildSubreaper, 0)
 	for name, tt := range map[string]struct {
 		last string
 		end  func(c *child)

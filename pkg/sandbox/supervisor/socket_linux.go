@@ -3,14 +3,13 @@ package supervisor
 import (
 	"errors"
 	"os"
-
-	"golang.org/x/sys/unix"
+	"syscall"
 )
 
 // stream makes a file of a socket. Its reads and writes wait without a thread, and take deadlines.
 func stream(fd int, name string) (*os.File, error) {
-	if err := unix.SetNonblock(fd, true); err != nil {
-		unix.Close(fd)
+	if err := syscall.SetNonblock(fd, true); err != nil {
+		syscall.Close(fd)
 		return nil, err
 	}
 	return os.NewFile(uintptr(fd), name), nil
@@ -25,13 +24,13 @@ func accept(socket *os.File) (*os.File, error) {
 	for {
 		fd, failed := 0, error(nil)
 		err := raw.Read(func(s uintptr) bool {
-			fd, _, failed = unix.Accept4(int(s), unix.SOCK_CLOEXEC)
-			return !errors.Is(failed, unix.EAGAIN)
+			fd, _, failed = syscall.Accept4(int(s), syscall.SOCK_CLOEXEC)
+			return !errors.Is(failed, syscall.EAGAIN)
 		})
 		switch {
 		case err != nil:
 			return nil, err
-		case errors.Is(failed, unix.EINTR), errors.Is(failed, unix.ECONNABORTED):
+		case errors.Is(failed, syscall.EINTR), errors.Is(failed, syscall.ECONNABORTED):
 			continue
 		case failed != nil:
 			return nil, failed
@@ -42,12 +41,12 @@ func accept(socket *os.File) (*os.File, error) {
 
 // dial connects to a unix socket.
 func dial(path string) (*os.File, error) {
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.Connect(fd, &unix.SockaddrUnix{Name: path}); err != nil {
-		unix.Close(fd)
+	if err := syscall.Connect(fd, &syscall.SockaddrUnix{Name: path}); err != nil {
+		syscall.Close(fd)
 		return nil, err
 	}
 	return stream(fd, path)
@@ -57,6 +56,6 @@ func dial(path string) (*os.File, error) {
 func closeWrite(f *os.File) {
 	raw, err := f.SyscallConn()
 	if err == nil {
-		_ = raw.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_WR) }) // it is closed already
+		_ = raw.Control(func(fd uintptr) { _ = syscall.Shutdown(int(fd), syscall.SHUT_WR) }) // it is closed already
 	}
 }

@@ -15,11 +15,13 @@ const Name = "agentteam-sandbox"
 const Environ = "GOMAXPROCS=2"
 
 // The file descriptors of a supervisor. On the first it reads a [Spec] and then, again and
-// again, for how many milliseconds the command may still run, all as JSON; at the end of the
-// file it kills everything. It writes a [Report] to the second.
+// again, for how long the command may still run; at the end of the file it kills everything.
+// It writes a [Report] to the second. The third is the ruleset of Landlock that the command is
+// restricted by, if a filter of its system calls is asked for.
 const (
 	controlFD = 3
 	reportFD  = 4
+	rulesetFD = 5
 )
 
 // Spec is a command, and its bounds.
@@ -35,7 +37,7 @@ type Spec struct {
 	Processes int
 	FileSize  int64 // bytes of each file
 
-	Confine *Confinement // nil: none, or Under does it
+	Filter []byte // of the command's system calls, as instructions of struct sock_filter; empty: it is not confined, or Under does it
 }
 
 // ProxyAddress is where the command reaches [Spec].Proxy. The namespace is its own, so the port
@@ -43,15 +45,6 @@ type Spec struct {
 const ProxyAddress = "127.0.0.1:3128"
 
 const proxyPort = 3128
-
-// Confinement is what Landlock and the filter of system calls leave. Paths that are not
-// there are left out.
-type Confinement struct {
-	Read    []string // files and folders to read and to execute
-	Write   []string // folders, and files, to change too
-	Devices []string // files to read and write
-	Filter  []byte   // instructions of struct sock_filter
-}
 
 // Report is how a command has ended.
 type Report struct {

@@ -2,11 +2,9 @@ package supervisor
 
 import (
 	"bytes"
-	"fmt"
 	"iter"
 	"os"
 	"strconv"
-	"strings"
 	"syscall"
 )
 
@@ -78,16 +76,19 @@ func below(root int, children func(pid int) []int, stat func(pid int) (parent in
 	}
 }
 
+// proc returns the path of what the kernel shows of a process.
+func proc(pid int, file string) string { return "/proc/" + strconv.Itoa(pid) + "/" + file }
+
 // children returns the processes that the threads of a process have started.
 func children(pid int) (all []int) {
-	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	threads, err := os.ReadDir(proc(pid, "task"))
 	if err != nil {
 		return nil // it has ended
 	}
 	for _, t := range threads {
-		list, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/children", pid, t.Name()))
-		for _, word := range strings.Fields(string(list)) {
-			if child, err := strconv.Atoi(word); err == nil {
+		list, _ := os.ReadFile(proc(pid, "task/"+t.Name()+"/children"))
+		for _, word := range bytes.Fields(list) {
+			if child, err := strconv.Atoi(string(word)); err == nil {
 				all = append(all, child)
 			}
 		}
@@ -97,17 +98,17 @@ func children(pid int) (all []int) {
 
 // stat returns who started a process, and when. See proc_pid_stat(5).
 func stat(pid int) (parent int, start string, ok bool) {
-	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	line, err := os.ReadFile(proc(pid, "stat"))
 	if err != nil {
 		return 0, "", false
 	}
 	// The name, in parentheses, may contain anything.
-	fields := strings.Fields(string(line[bytes.LastIndexByte(line, ')')+1:]))
+	fields := bytes.Fields(line[bytes.LastIndexByte(line, ')')+1:])
 	if len(fields) < 20 {
 		return 0, "", false
 	}
-	parent, err = strconv.Atoi(fields[1])
-	return parent, fields[19], err == nil
+	parent, err = strconv.Atoi(string(fields[1]))
+	return parent, string(fields[19]), err == nil
 }
 
 // exceeded returns the limit that the command has passed.
@@ -129,14 +130,14 @@ func exceeded(s Spec) End {
 // usage sums lines such as "RssAnon:   1234 kB" of a file of each process, in bytes.
 func usage(all []process, file string, names ...string) (sum int64) {
 	for _, p := range all {
-		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/%s", p.pid, file)) // empty for one that has ended
+		text, _ := os.ReadFile(proc(p.pid, file)) // empty for one that has ended
 		if _, start, ok := stat(p.pid); !ok || start != p.start {
 			continue // maybe another's
 		}
-		for line := range strings.Lines(string(text)) {
+		for line := range bytes.Lines(text) {
 			for _, name := range names {
-				if rest, ok := strings.CutPrefix(line, name); ok {
-					kB, _ := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")), 10, 64)
+				if rest, ok := bytes.CutPrefix(line, []byte(name)); ok {
+					kB, _ := strconv.ParseInt(string(bytes.TrimSpace(bytes.TrimSuffix(bytes.TrimSpace(rest), []byte("kB")))), 10, 64)
 					sum += kB << 10
 				}
 			}

@@ -1,0 +1,87 @@
+package supervisor
+
+import (
+	"runtime"
+	"syscall"
+	"unsafe"
+)
+
+// What package syscall lacks. golang.org/x/sys/unix has it all, but Go would initialise that package, and the many
+// others that come before it, in each supervisor; see TestImportsLittle. The numbers are those of the kernel's
+// headers, the same on all machines for which the filters of package sandbox are made.
+const (
+	sysCloseRange           = 436
+	sysLandlockRestrictSelf = 446
+
+	closeRangeCloexec = 4
+
+	prSetSeccomp        = 22
+	prCapbsetDrop       = 24
+	prSetChildSubreaper = 36
+	prSetNoNewPrivs     = 38
+	prCapAmbient        = 47
+	prCapAmbientClear   = 4
+
+	seccompModeFilter = 2
+
+	capabilityVersion3 = 0x20080522
+
+	waitAll    = 0          // P_ALL of waitid(2)
+	waitPid    = 1          // P_PID
+	waitExited = 4          // WEXITED
+	waitLeave  = 0x01000000 // WNOWAIT
+)
+
+// prctl changes the calling thread, or its process; see prctl(2).
+func prctl(option int, args ...uintptr) error {
+	var a [4]uintptr
+	copy(a[:], args)
+	_, _, err := syscall.RawSyscall6(syscall.SYS_PRCTL, uintptr(option), a[0], a[1], a[2], a[3], 0)
+	return failed(err)
+}
+
+// closeOnExec has every file from a descriptor on closed in what this process starts.
+func closeOnExec(first int) error {
+	_, _, err := syscall.RawSyscall(sysCloseRange, uintptr(first), ^uintptr(0)>>32, closeRangeCloexec)
+	return failed(err)
+}
+
+// restrictSelf restricts the calling thread by a ruleset of Landlock; see landlock_restrict_self(2).
+func restrictSelf(ruleset int) error {
+	_, _, err := syscall.RawSyscall(sysLandlockRestrictSelf, uintptr(ruleset), 0, 0)
+	return failed(err)
+}
+
+// capset takes all capabilities from the calling thread; see capset(2).
+func capset() error {
+	header := struct {
+		version uint32
+		pid     int32
+	}{version: capabilityVersion3}
+	var none [2]struct{ effective, permitted, inheritable uint32 }
+	_, _, err := syscall.RawSyscall(syscall.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&none)), 0)
+	runtime.KeepAlive(&none)
+	return failed(err)
+}
+
+// siginfo is what waitid(2) fills in, as far as it is read here: behind three numbers, aligned as a pointer is,
+// stands the process. See sigaction(2).
+type siginfo struct {
+	signo, errno, code int32
+	_                  [0]uintptr
+	pid                int32
+	_                  [128 - 4*4 - unsafe.Sizeof(uintptr(0))/8*4]byte
+}
+
+// waitid waits for a process that ends, or looks for one with [syscall.WNOHANG]; see waitid(2).
+func waitid(of, id int, info *siginfo, options int) error {
+	_, _, err := syscall.Syscall6(syscall.SYS_WAITID, uintptr(of), uintptr(id), uintptr(unsafe.Pointer(info)), uintptr(options), 0, 0)
+	return failed(err)
+}
+
+func failed(err syscall.Errno) error {
+	if err != 0 {
+		return err
+	}
+	return nil
+}
