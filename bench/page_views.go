@@ -121,6 +121,8 @@ var pageViews = []struct{ name, at, drawn, moves string }{
 	{"timeline", "timeline", ".lanes path", along},
 	{"mail", "mail", ".thread-row", `document.querySelector(".threads .list").scrollTop += up * 200`},
 	{"timeline_again", "timeline", ".lanes path", along},
+	{"agent", "agent/coder-1", ".transcript .row", `document.querySelector(".transcript").scrollTop += up * 500`},
+	{"result", "result", ".story td", `scrollBy(0, up * 200)`},
 	{"past", "", ".stream .row", `document.querySelector(".stream .list").scrollTop += up * 2000`},
 }
 

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"agentteam/pkg/broker/brokertest"
-	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
 )
 
@@ -55,7 +54,6 @@ func TestStopWhileServerIsAway(t *testing.T) {
 			hang(t, all.Members[0].Metrics)
 
 			away(nats)
-			begun := time.Now()
 			for _, cmd := range processes {
 				if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 					t.Fatal(err)
@@ -65,8 +63,8 @@ func TestStopWhileServerIsAway(t *testing.T) {
 			for program := range processes {
 				select {
 				case err := <-ended[program]:
-					if took := time.Since(begun); took > 3*shutdown.Within || err != nil { // three times, for a machine that is busy
-						t.Errorf("%s of %s ended after %v: %v", program, tm.ID(), took, err)
+					if err != nil {
+						t.Errorf("%s of %s ended: %v", program, tm.ID(), err)
 					}
 				case <-late:
 					t.Fatalf("%s does not end", program)

@@ -15,6 +15,7 @@ import (
 
 	"agentteam/pkg/api/access"
 	"agentteam/pkg/broker"
+	"agentteam/pkg/client"
 	"agentteam/pkg/config"
 	"agentteam/pkg/journal"
 	"agentteam/pkg/mailbox"
@@ -86,6 +87,11 @@ func TestPageBoard(t *testing.T) {
 	p.presses("coder-1", "dialog")
 	until(t, "it is assigned", func() bool { return status("T-001").Assignee == "coder-1" })
 	p.until("it is in progress", `document.querySelector("[aria-label='In progress'] .card")`)
+	p.keys("jm") // the first that is blocked
+	p.reaches("Cancel the task", "dialog")
+	p.sees("Cancel T-002?")
+	p.reaches("Cancel it", "dialog")
+	until(t, "it is cancelled by keys", func() bool { return status("T-002").Status == team.Cancelled })
 	p.keys("v")
 	p.until("the graph has the tasks", `document.querySelectorAll(".node").length === 3`)
 	p.keys("l")
@@ -101,8 +107,36 @@ func TestPageBoard(t *testing.T) {
 	p.types("Message to coder-1", "How far are you?")
 	p.submits()
 	p.sees("processed")
+	p.presses("urgent")
+	p.types("Message to coder-1", "Write less.")
+	p.presses("Send", ".composer")
+	p.until("both have been read", `document.querySelectorAll(".composer .fate-processed").length === 2`)
+	if all, err := tm.Mail().Inbox(t.Context(), "coder-1"); err != nil || !slices.ContainsFunc(all, func(l client.Letter) bool { return l.Content == "Write less." && l.Urgent }) {
+		t.Errorf("coder-1 has the mail %+v, %v", all, err)
+	}
+
+	// Its conversation is made shorter, and it leaves.
+	p.presses("Compact")
+	p.presses("The conversation was made shorter here", ".transcript")
+	p.presses("Stop")
+	p.presses("Stop it", "dialog")
+	until(t, "coder-1 has left", func() bool {
+		all, err := tm.Members().Records(t.Context())
+		return err == nil && slices.ContainsFunc(all, func(m team.Member) bool { return m.AgentID == "coder-1" && m.State == team.Stopped })
+	})
+	p.sees("It has left.")
+
+	// Mail is found by its words.
 	p.goTo("#/default/mail")
 	p.sees("I have read it.")
+	p.keys("/")
+	p.until("the search has the focus", `document.activeElement.id === "search"`)
+	p.keys("WRITE less")
+	p.until("one thread is found", `document.querySelectorAll(".thread-row").length === 1 && location.hash.includes("q=")`)
+	p.presses("you → coder-1", ".threads")
+	p.until("it is urgent", `document.querySelector(".letter .badge.warn")?.textContent === "urgent"`)
+	p.types("Find mail", " otherwise")
+	p.sees("No mail fits.")
 }
 
 // codeOf is an address that logs a browser in by the token in a file.
@@ -143,18 +177,31 @@ var evil = []string{
 }
 
 // visit shows each view of the team, in every size and both themes, and judges it: it has one main
-// landmark, headings in order, a name on each control, and nothing that is wider than the window.
+// landmark, headings in order, a name on each control, and nothing that is wider than the window, covered or cut off.
 func visit(t *testing.T, p *tab, views ...string) {
 	t.Helper()
 	for _, at := range views {
+		p.size(360, 900, "light")
+		arrives := eval[string](p, "location.hash || '#/'") != at
 		p.goTo(at)
 		p.until("the view is there", `document.querySelector("main")?.innerText.length > 20 && !/Looking/.test(document.querySelector("main").innerText)`)
+		if arrives {
+			p.until("it has the focus", `document.activeElement.id === "main"`)
+			if y := eval[float64](p, "scrollY"); y != 0 {
+				t.Errorf("%s: %v pixels of it are above the window of a phone", at, y)
+			}
+		}
 		for _, width := range []int64{360, 1280, 2560, 3840} {
-			for _, theme := range []string{"light", "dark"} {
+			for _, theme := range []string{"dark", "light"} {
+				if theme == "dark" && shots == "" {
+					continue // which has other colours only, for people to look at
+				}
 				p.size(width, 900, theme)
 				p.shot(fmt.Sprintf("%s-%d-%s", strings.NewReplacer("#", "", "/", "_", "?", "_").Replace(at), width, theme))
-				for _, fault := range eval[[]string](p, judge) {
-					t.Errorf("%s, %d pixels, %s: %s", at, width, theme, fault)
+			}
+			for _, rules := range []string{judge, overlaps} {
+				for _, fault := range eval[[]string](p, rules) {
+					t.Errorf("%s, %d pixels: %s", at, width, fault)
 				}
 			}
 		}
@@ -197,7 +244,7 @@ func TestPageHostile(t *testing.T) {
 	b := openBrowser(t)
 	c := up(t, holdScript, 0)
 	conn := c.connect()
-	tm, bt := watched(t, conn, team.DefaultTeam, shortLease)
+	tm, bt := watched(t, conn, team.DefaultTeam, time.Minute) // so that a member without a process is not lost meanwhile
 	if _, err := tm.Goals().Start(t.Context(), without(strings.Join(evil[:4], " "), unicode.IsControl), ""); err != nil {
 		t.Fatal(err)
 	}
@@ -227,6 +274,10 @@ func TestPageHostile(t *testing.T) {
 	p := b.tab()
 	p.open(c)
 	visit(t, p, all...)
+	p.goTo("#/default/board")
+	p.until("the board is there", `document.querySelector(".column .card")`)
+	p.size(1280, 900, "light")
+	spoils(t, p)
 	reads := openBrowser(t).tab()
 	reads.login(codeOf(t, c, "api.read.token"))
 	for _, at := range all {

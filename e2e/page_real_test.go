@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -90,18 +91,68 @@ agents:
       - name: work
         since: '(?s)<task id="(?P<id>T-\d+)".*Write one'
         steps:
-          - calls: [{tool: bash, args: {command: "echo one > one.txt; mkdir -p deliverables; echo the report > deliverables/{{.Match.id}}-write-one.md"}}]
+          - calls: [{tool: bash, args: {command: "echo one > one.txt; mkdir -p deliverables evil; echo 'REPORT' > deliverables/{{.Match.id}}-write-one.md; echo evil > 'evil/turned\u202e\u200b.txt'"}}]
+          - calls: [{tool: update_task, args: {task_id: "{{.Match.id}}", status: completed, result_summary: "It is written."}}]
+          - await: 'characters that do not show'
+            waiting: Nothing to do.
+            calls: [{tool: bash, args: {command: "rm evil/*; EVIL"}}]
           - calls: [{tool: update_task, args: {task_id: "{{.Match.id}}", status: completed, result_summary: "It is written."}}]
       - name: rest
         say: Nothing to do.
 `
+
+// report is a deliverable, which is text.
+const report = "the report\n<script>window.hacked=1</script>\n"
+
+// evilNames are names of files that would do harm if a page took them for more than names, and what it shows of
+// each. What turns or hides others besides, no file of the line has.
+var evilNames = map[string]string{
+	`<img src=x onerror="window.hacked=1">.txt`: "",
+	`<svg onload=window.hacked=1>.svg`:          "",
+	"<script>window.hacked=1</script>.js":       "",
+	"javascript:window.hacked=1":                "",
+	"soft\u00adhy\u200cphen\u3164.txt":          "soft⟨00AD⟩hy⟨200C⟩phen⟨3164⟩.txt",
+	"\u05d0\u05d1\u05d2 (1) \u202f.txt":         "",
+	`"a b/x b/x.txt`:                            "",
+	"__proto__":                                 "",
+	strings.Repeat("long", 50) + ".txt":         "",
+}
+
+// evilWork is actScript with a coder that makes such files.
+func evilWork() string {
+	make := ""
+	for name := range evilNames {
+		file := "evil/" + name
+		make += "mkdir -p '" + filepath.Dir(file) + "'; echo evil > '" + file + "'; "
+	}
+	escaped := func(s string) string { return strings.Trim(quoted(s), `"`) } // it stands in quotes
+	return strings.NewReplacer("REPORT", escaped(strings.TrimSpace(report)), "EVIL", escaped(make)).Replace(actScript)
+}
+
+// showsNames has the page show the names of hostile files, and what is in them, as text, wherever they are.
+func showsNames(t *testing.T, p *tab) {
+	t.Helper()
+	p.size(1280, 3000, "light")
+	for name, shown := range evilNames {
+		want := "evil/" + cmp.Or(shown, name)
+		for _, view := range []string{"#/default/task/T-001", "#/default/result"} {
+			p.goTo(view)
+			p.until("the difference has "+want, `[...document.querySelectorAll(".d-file")].some((e) => e.textContent === `+quoted(want)+`)`)
+			p.until("it can be jumped to", `[...document.querySelectorAll("option")].some((e) => e.textContent.startsWith(`+quoted(want[max(0, len(want)-80):])+`))`)
+		}
+	}
+	p.presses("Show", "section[aria-label=Deliverables]")
+	p.sees("<script>window.hacked=1</script>")
+	visit(t, p, "#/default/result", "#/default/task/T-001", "#/default/agent/coder-1")
+	p.size(1280, 900, "light")
+}
 
 // What a person does with tasks and members reaches the team: by dragging and by the menu, by the
 // pointer and by keys.
 func TestPageActs(t *testing.T) {
 	t.Parallel()
 	b := openBrowser(t)
-	c := folder(t, rehearse(t, actScript), "AGENTTEAM_LEASE=5s", "XDG_CACHE_HOME="+t.TempDir())
+	c := folder(t, rehearse(t, evilWork()), "AGENTTEAM_LEASE=5s", "XDG_CACHE_HOME="+t.TempDir())
 	repository(t, c.dir, `echo zero > zero.txt; printf '.agentteam\n' > .gitignore`)
 	c.upWith(3)
 	tm := newTeam(t, c.connect(), team.DefaultTeam)
@@ -130,12 +181,14 @@ func TestPageActs(t *testing.T) {
 		return v.Status == team.Completed && v.Assignee == "coder-1" && v.Commit != ""
 	})
 	p.keys("jm") // the first that is ready
-	p.presses("coder-2", "dialog")
+	p.reaches("coder-2", "dialog")
 	until(t, "it is held by coder-2", func() bool { v := task("T-002"); return v.Status == team.InProgress && v.Assignee == "coder-2" })
 	p.until("it stands there", `document.querySelector("[aria-label='In progress'] .card")`)
 	p.drops(".card[aria-label^=T-003]", ".column:last-child")
 	p.presses("Cancel it", "dialog")
 	until(t, "it is cancelled", func() bool { return task("T-003").Status == team.Cancelled })
+
+	showsNames(t, p)
 
 	// What T-001 has changed is commented on: as mail to its member, and as a task that follows it.
 	p.goTo("#/default/task/T-001")
@@ -160,11 +213,17 @@ func TestPageActs(t *testing.T) {
 	// Its deliverable is downloaded, and its work undone.
 	files := t.TempDir()
 	devtools(p, downloads.SetDownloadBehavior, downloads.SetDownloadBehaviorParams{Behavior: downloads.SetDownloadBehaviorBehaviorAllow, DownloadPath: files})
-	p.presses("Download", "section[aria-label=Deliverable]")
-	until(t, "it is downloaded", func() bool {
-		data, err := os.ReadFile(filepath.Join(files, "T-001-write-one.md"))
-		return err == nil && string(data) == "the report\n"
-	})
+	for _, asks := range []func(string, ...string){p.presses, p.reaches} {
+		asks("Download", "section[aria-label=Deliverable]")
+		file := filepath.Join(files, "T-001-write-one.md")
+		until(t, "it is downloaded", func() bool {
+			data, err := os.ReadFile(file)
+			return err == nil && string(data) == report
+		})
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+	}
 	p.keys("m")
 	p.presses("Undo its work", "dialog")
 	p.presses("Undo it", "dialog")

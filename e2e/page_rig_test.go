@@ -65,6 +65,7 @@ type tab struct {
 	t      *testing.T
 	ctx    context.Context
 	origin string
+	tapped int // how often a finger has touched a control
 
 	mu       sync.Mutex
 	reports  []string
@@ -263,9 +264,15 @@ const find = `((name, within) => {
   return all.find((e) => nameOf(e).startsWith(name) && e.getClientRects().length && !e.disabled)
 })`
 
-// presses clicks with the pointer on the control of that name, once it is there. What comes in meanwhile may move
-// it: it has to stand still for two frames, and is clicked on again if the click has missed it.
+// presses clicks with the pointer on the control of that name, once it is there.
 func (p *tab) presses(name string, within ...string) {
+	p.t.Helper()
+	p.meets(func(x, y float64) { p.do(chromedp.MouseClickXY(x, y)) }, name, within...)
+}
+
+// meets has press click on the control of that name, once it is there. What comes in meanwhile may move it: it
+// has to stand still for two frames, and is clicked on again if the click has missed it.
+func (p *tab) meets(press func(x, y float64), name string, within ...string) {
 	p.t.Helper()
 	at := find + "(" + quoted(name) + ", " + quoted(strings.Join(within, "")) + ")"
 	p.until("there is "+name, at)
@@ -285,7 +292,7 @@ func (p *tab) presses(name string, within ...string) {
 		if box != was || box.X == 0 {
 			return false
 		}
-		p.do(chromedp.MouseClickXY(box.X, box.Y))
+		press(box.X, box.Y)
 		return eval[bool](p, "window.clicked !== false") // or the click has made a new page
 	})
 }
@@ -294,6 +301,21 @@ func (p *tab) presses(name string, within ...string) {
 func (p *tab) keys(keys string) {
 	p.t.Helper()
 	p.do(chromedp.KeyEvent(keys))
+}
+
+// reaches goes by Tab to the control of that name, from where a person is who comes to the view, and presses Enter.
+func (p *tab) reaches(name string, within ...string) {
+	p.t.Helper()
+	at := find + "(" + quoted(name) + ", " + quoted(strings.Join(within, "")) + ")"
+	p.until("there is "+name, at)
+	eval[bool](p, `(document.querySelector("dialog[open]") || document.getElementById("main").focus(), true)`)
+	for n := 0; !eval[bool](p, at+" === document.activeElement"); n++ {
+		if n == 60 {
+			p.fatalf("%s is not reached by Tab", name)
+		}
+		p.keys(kb.Tab)
+	}
+	p.keys(kb.Enter)
 }
 
 // submits sends the box that has the focus, by Ctrl+Enter.

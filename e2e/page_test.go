@@ -1,10 +1,15 @@
 package e2e
 
 import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp/kb"
 
+	"agentteam/pkg/client"
 	"agentteam/pkg/team"
 )
 
@@ -133,13 +138,30 @@ func TestPageRun(t *testing.T) {
 	p.until("the whole difference is there", `[...document.querySelectorAll(".d-more .d-text")].some((e) => e.textContent === "done")`)
 	p.presses("by alias")
 	p.until("the cost is by alias", `[...document.querySelectorAll(".usage th")].some((e) => e.textContent === "alias")`)
-	p.types("The next goal", "Port the printer")
-	p.presses("Start")
+	p.keys("w")
+	p.until("the next goal can be typed", `document.activeElement.id === "next-goal"`)
+	p.keys("Port the printer")
+	p.submits()
 	p.sees("Goals before")
+	p.types("What to add", "And the lexer.")
+	p.presses("Add", "section[aria-label='Add to the goal']")
+	p.sees("The leader reads it.")
+	tm, err := c.connect().Open(t.Context(), team.DefaultTeam)
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the leader has what was added", func() bool {
+		all, err := tm.Mail().Inbox(t.Context(), team.Leader)
+		return err == nil && slices.ContainsFunc(all, func(l client.Letter) bool { return strings.Contains(l.Content, "And the lexer.") })
+	})
+	p.presses("Timeline", "section[aria-label='Goals before']")
+	p.sees("goal 1, ")
+	p.sees("a person's answer")
+	p.until("its tasks are bars, and it is whole", `document.querySelectorAll(".bar").length >= 4 && location.hash === "#/default/timeline?goal=1"`)
 }
 
-// pageAskScript has a coder in plan mode whose first plan is rejected, and which then makes a call
-// that must be allowed.
+// pageAskScript has a coder in plan mode whose first plan of each task is rejected. Of the first task it then makes a
+// call that is refused; of the second it makes calls that are allowed, and asks at its end.
 const pageAskScript = `
 agents:
   - match: {role: leader}
@@ -148,8 +170,28 @@ agents:
         say: I wait.
   - match: {role: coder}
     rules:
+      - name: answered
+        since: '(?s)<mail from="user"[^>]*in_reply_to'
+        steps:
+          - calls: [{tool: update_task, args: {task_id: T-002, status: completed, result_summary: "It is written."}}]
+      - name: always
+        since: 'has allowed your call.*echo three.*from now on'
+        steps:
+          - calls: [{tool: bash, args: {command: "echo three"}}]
+          - calls: [{tool: ask_user, args: {question: "Which port is it to be?", choices: ["8080", "9090"]}}]
+      - name: task
+        since: 'has allowed your call.*echo two.*as often'
+        steps:
+          - calls: [{tool: bash, args: {command: "echo two >>out.txt"}}]
+          - calls: [{tool: bash, args: {command: "echo two >>out.txt"}}]
+          - calls: [{tool: bash, args: {command: "echo three"}}]
+      - name: once
+        since: 'has allowed your call.*echo one.*once'
+        steps:
+          - calls: [{tool: bash, args: {command: "echo one >>out.txt"}}]
+          - calls: [{tool: bash, args: {command: "echo two >>out.txt"}}]
       - name: refused
-        since: 'has (refused|allowed) your call'
+        since: 'has refused your call'
         steps:
           - calls: [{tool: update_task, args: {task_id: T-001, status: completed, result_summary: done without}}]
       - name: approved
@@ -161,22 +203,29 @@ agents:
         steps:
           - calls: [{tool: submit_plan, args: {plan: "Write it in **small** letters."}}]
       - name: begin
-        since: '<task id="T-001"'
+        since: '<task id="T-00'
         steps:
           - calls: [{tool: submit_plan, args: {plan: "Write it in large letters."}}]
       - name: rest
         say: Nothing to do.
 `
 
-// Plans are rejected and approved, and a call is refused, by keys alone.
+// Plans are rejected and approved, and calls refused and allowed, once, for a task and from now on: by keys alone, by
+// the pointer, and on a phone.
 func TestPageDecides(t *testing.T) {
 	t.Parallel()
 	b := openBrowser(t)
-	c := up(t, pageAskScript, 2)
+	c := upAt(t, rehearse(t, pageAskScript), 2, "AGENTTEAM_SANDBOX=none") // so that commands are asked for without a rule
 	tm := newTeam(t, c.connect(), team.DefaultTeam)
-	permit(t, c, team.Permissions{Ask: []string{"Bash(echo *)"}})
 	c.ok("spawn", "coder", "--plan-mode", "--approver", "human")
 	c.ok("tasks", "add", "--title", "Write out.txt")
+	completed := func(id team.TaskID) {
+		t.Helper()
+		until(t, "the task is completed", func() bool {
+			task, err := tm.Board().Task(t.Context(), id)
+			return err == nil && task.Status == team.Completed
+		})
+	}
 	p := b.tab()
 	p.open(c)
 	p.goTo("#/default")
@@ -194,8 +243,28 @@ func TestPageDecides(t *testing.T) {
 	p.keys("r")
 	p.sees("Refused.")
 	p.until("nothing waits any more", `!document.title.startsWith("(")`)
-	until(t, "the task is completed", func() bool {
-		task, err := tm.Board().Task(t.Context(), "T-001")
-		return err == nil && task.Status == team.Completed
-	})
+	completed("T-001")
+
+	c.ok("tasks", "add", "--title", "Write more")
+	p.asked("Write it in large letters.")
+	p.presses("Reject", ".ask")
+	p.types("What is to be different", "smaller letters")
+	p.presses("Reject", ".ask .box")
+	phone := b.tab()
+	phone.onPhone()
+	phone.open(c)
+	phone.decidesByTaps("Write it in small letters.", "Approve")
+	phone.decidesByTaps("echo one >>out.txt", "Allow once")
+	p.asked("echo two >>out.txt")
+	p.presses("For the task", ".ask")
+	p.asked("echo three")
+	p.presses("Always", ".ask")
+	phone.decidesByTaps("Which port is it to be?", "9090")
+	completed("T-002")
+	if text, err := os.ReadFile(filepath.Join(c.dir, "out.txt")); string(text) != "one\ntwo\ntwo\n" {
+		t.Errorf("it has written %q, %v", text, err)
+	}
+	if record, err := tm.Record(t.Context()); err != nil || !slices.Equal(record.Hands.Permissions.Allow, []string{"Bash(echo three)"}) {
+		t.Errorf("allowed from now on is %v, %v", record.Hands.Permissions.Allow, err)
+	}
 }
