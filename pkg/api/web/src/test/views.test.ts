@@ -3,7 +3,8 @@ import assert from "node:assert/strict"
 import "./document"
 import { answers, streamed, until } from "./answers"
 import { route } from "../route"
-import { openTeam, team } from "../store"
+import { openTeam, session, team, type } from "../store"
+import { Mail } from "../ui"
 import { board } from "../views/board"
 import { one } from "../views/task"
 import { overview } from "../views/team"
@@ -56,6 +57,31 @@ test("what merges, what was returned and what runs beside a member is shown", as
   await shows("T-001", /^T-001 The work of T-001 merging its work has waited for the line 1 min 3. s/)
   assert.ok(!/not merged/.test(says(one.draw(route()))))
   await shows("T-002", /Returned work .* coder-2 returned\/T-002\/3 0123456789 What was not merged 1 file/)
+})
+
+test("mail is offered where it is read, and why not is said elsewhere", (t) => {
+  answers["/teams/green/events"] = () => streamed([], false)
+  at("#/green/agent/coder-1")
+  openTeam("green")
+  session.mayWrite = true
+  t.after(() => { openTeam(""); session.mayWrite = false })
+  const box = (to?: string) => says(Mail({ id: "say", label: "Say", button: "Send", send: async () => {}, to }))
+  const has = (status: string, ...members: string[]) => {
+    team!.record = { status }
+    team!.state.knowMembers(members.map((agent_id) => ({ agent_id, role: "coder", state: "joined", incarnation: 1 })))
+  }
+  has("active", "coder-1")
+  assert.deepEqual([box("coder-1"), box("leader"), box("*"), box()], ["Send", "Send", "Send", "Send"])
+  assert.equal(box("coder-2"), "coder-2 is not in the team: no mail is read there.")
+  has("finished", "coder-1")
+  assert.equal(box("coder-1"), "The team is finished and reads no mail. Start again from here")
+  type("green/agent/coder-1 say", "A thought")
+  assert.match(box(), /reads no mail.* Send$/)
+  type("green/agent/coder-1 say", "")
+  has("failed")
+  assert.match(box(), /^The team has failed /)
+  has("saved")
+  assert.equal(box(), "The team is saved and reads no mail.")
 })
 
 test("the cards of members stand in the order in which they need a person", async (t) => {
