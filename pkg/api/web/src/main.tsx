@@ -95,7 +95,7 @@ function draw() {
   render(document.getElementById("page"), [
     <Top r={r} n={r.team ? waits() : 0} key="top" />,
     <Bar key="bar" />,
-    <main id="main" key="main" tabindex="-1" aria-label={titleOf(r, v)} class={"view v-" + (v ? v.name || (v.top ? "teams" : "team") : "none")}>
+    <main id="main" key="main" tabindex="-1" aria-label={titleOf(r, v)}>
       {r.team && conn.state === "missing" ? <Empty>There is no team <b><Name of={r.team} /></b> here. <a href="#/">All teams</a></Empty> : v && !v.top && !team ? <Looking /> : v ? <Shown v={v} r={r} /> : <Empty>There is no view of this name. <a href={to(r.team)}>To the team</a></Empty>}
     </main>,
     <div class="notes" key="notes" role="status" aria-live="polite">

@@ -90,7 +90,7 @@ export function Doing(p: { of: Member; as: Stand; children?: Child }) {
       {a?.tokens ? <span title="tokens that its turns have used">{short(a.tokens)} tok</span> : null}
       {cost && <span title="cost">{cost}</span>}
       <Fill used={a?.context} of={a?.window} />
-      {a?.model && <span class="model" title={line(a.model, 200)}>{line(a.alias || a.model, 30)}</span>}
+      {a?.model && <span title={line(a.model, 200)}>{line(a.alias || a.model, 30)}</span>}
     </div>,
   ]
 }

@@ -39,7 +39,7 @@ export function Box(p: BoxProps) {
     type(id, "") // what is typed from now on is another text
     if (!(await act(id, () => p.send(text), p.done))) type(id, text + (typed(id) && "\n" + typed(id)))
   }
-  return <form class="box" key={id} onsubmit={(e: Event) => { e.preventDefault(); send() }}>
+  return <form key={id} onsubmit={(e: Event) => { e.preventDefault(); send() }}>
     <textarea id={p.id} aria-label={p.label} placeholder={p.placeholder ?? p.label} rows={p.rows ?? 2} value={typed(id)}
       oninput={(e: any) => type(id, e.target.value)}
       onkeydown={(e: KeyboardEvent) => {
@@ -74,6 +74,13 @@ export const Choice = (p: { id?: string; label: string; value: string; of: [stri
     {p.of.map(([v, text]) => <option value={v} selected={v === p.value} key={v}>{text}</option>)}
   </select>
 )
+
+// Jump is a choice of where to go, among the first 500 places.
+export function Jump(p: { to: string; of: [string, string][]; go: (place: string) => void }) {
+  const label = "Jump to a " + p.to
+  const all = p.of.length
+  return <Choice label={label} value="" pick={p.go} of={[["", label + (all > 500 ? ", the first 500 of " + all : "")], ...p.of.slice(0, 500)]} />
+}
 
 // moves are the keys that go through a list. pick chooses an id, whose place is then scrolled to.
 export function moves(what: string, ids: string[], at: string, pick: (id: string) => void, mark: string): Key[] {

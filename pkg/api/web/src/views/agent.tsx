@@ -12,7 +12,7 @@ import { argument, pretty } from "../call"
 import { sure } from "../dialog"
 import { key, type Key } from "../keys"
 import { colour, Doing, standOf, Who } from "../member"
-import { Button, Choice, Empty, Find, findKey, focus, Mail, mayWrite, TaskLink, write } from "../ui"
+import { Button, Empty, Find, findKey, focus, Jump, Mail, mayWrite, TaskLink, write } from "../ui"
 import { Transcript } from "../transcript"
 import type { Entry } from "../types"
 import type { Route } from "../route"
@@ -77,7 +77,7 @@ function body(e: Entry, result: Entry | undefined, n: number, id: string): Child
   const v: any = b.value ?? {}
   const key = id + "|" + n
   switch (b.type) {
-    case "TEXT_MESSAGE_CHUNK": return <div class="said"><Markdown id={key} of={b.delta || ""} /></div>
+    case "TEXT_MESSAGE_CHUNK": return <Markdown id={key} of={b.delta || ""} />
     case "TOOL_CALL_CHUNK": return <Call e={e} result={result} id={key} />
     case "TOOL_CALL_RESULT": return <Fold id={key} title={["a result ", <span class="dim">{line(b.content, 100)}</span>]}><Text id={key} of={b.content} mono /></Fold>
     case "MAIL_SENT": return <div class="mail-part"><div class="dim">{v.from === id ? ["to ", <Who of={v.to || ""} />] : ["mail from ", <Who of={v.from || e.agent_id} />]}{v.urgent && <b class="badge warn">urgent</b>}</div>
@@ -163,8 +163,7 @@ export const agent: View = {
       <Head r={r} />
       <div class="head tools">
         <Find what="in the conversation" enter={(back) => search(route(), back ? -1 : 1)} />
-        {said.given.length > 0 && <Choice label="Jump to a task" value="" pick={(i) => jump(r, +i)}
-          of={[["", "Jump to a task" + (said.given.length > 200 ? ", the last 200 of " + said.given.length : "")], ...said.given.slice(-200).map((g): [string, string] => [String(g.row), line(g.id + " " + g.title, 60)])]} />}
+        {said.given.length > 0 && <Jump to="task" go={(i) => jump(r, +i)} of={said.given.map((g): [string, string] => [String(g.row), line(g.id + " " + g.title, 60)]).reverse()} />}
         <span class="dim">{count.toLocaleString()} entries</span>
         <span class="gap"></span>
         {!atEnd(id) && <Button do={() => toEnd(id)} hint="G">Follow ↓</Button>}
@@ -172,7 +171,7 @@ export const agent: View = {
       {why && !count && <Empty>{say(why)}</Empty>}
       {!why && !count && <Empty>{read ? "It has said and done nothing yet." : "Looking…"}</Empty>}
       {(count > 0 || draft) && <List id={id} class="transcript" count={count + (draft ? 1 : 0)} estimate={60} follow label={"Conversation of " + line(r.id, 60)} row={(i) => {
-        if (i === count) return <div class="part live"><div class="at dim">✎</div><div class="what"><div class="said"><Markdown id={id + "draft"} of={draft!.text.slice(-20_000)} first={20_000} /></div></div></div>
+        if (i === count) return <div class="part live"><div class="at dim">✎</div><div class="what"><Markdown id={id + "draft"} of={draft!.text.slice(-20_000)} first={20_000} /></div></div>
         const { n, e, result } = said.row(i)
         return <div class={"part" + (i === found ? " on" : "")}><div class="at dim"><Time at={e?.time} /></div><div class="what">{e ? body(e, result, n, r.id) : "…"}</div></div>
       }} />}
@@ -181,7 +180,7 @@ export const agent: View = {
           send={async (content) => { sent.push({ id: (await write("say-" + r.id, r.id, content, { urgent })).message_id, text: content }) }} extra={<label class="check" title="It interrupts the reader"><input type="checkbox" checked={urgent} onchange={(e: any) => { urgent = e.target.checked }} /> urgent</label>} />
         {sent.slice(-3).map((s) => {
           const l = letter(s.id)
-          return <p class="dim fate" key={s.id}>{line(s.text, 80)} — {l ? <Delivery of={l} /> : "sent"}</p>
+          return <p class="dim" key={s.id}>{line(s.text, 80)} — {l ? <Delivery of={l} /> : "sent"}</p>
         })}
       </div>
     </div>

@@ -5,7 +5,7 @@ import { List, toRow } from "../list"
 import { get, path, say, type Problem } from "../request"
 import { once, team } from "../store"
 import { line, plain, Time } from "../text"
-import { Box, Choice, deaf, Empty, mayWrite, wakes, write } from "../ui"
+import { Box, deaf, Empty, Jump, mayWrite, wakes, write } from "../ui"
 import type { Diff as Patch } from "../api"
 
 const sign: Record<string, string> = { more: "+", less: "-", same: " " }
@@ -143,8 +143,8 @@ export function Diff(p: { id: string; task?: string; to: (file: string) => strin
   const id = "diff|" + shownOf
   return <div style={{ "--h": rows.length * 21 + (open < 0 ? 8 : 160) + "px" }}>
     <div class="head tools"><span class="dim">{files.length} {files.length === 1 ? "file" : "files"}, <b class="good">+{files.reduce((n, f) => n + f.added, 0)}</b> <b class="bad">−{files.reduce((n, f) => n + f.deleted, 0)}</b></span>
-      {files.length > 1 && <Choice label="Jump to a file" value="" pick={(f) => toRow(id, rows.findIndex((r) => r.kind === "file" && r.file === f))}
-        of={[["", "Jump to a file"], ...files.slice(0, 500).map((f): [string, string] => [f.path, nameOf(f.path).slice(-80) + " +" + f.added + " −" + f.deleted])]} />}
+      {files.length > 1 && <Jump to="file" go={(f) => toRow(id, rows.findIndex((r) => r.kind === "file" && r.file === f))}
+        of={files.map((f): [string, string] => [f.path, nameOf(f.path).slice(-80) + " +" + f.added + " −" + f.deleted])} />}
       <span class="dim">as of <Time at={read} /></span>
       {patch.truncated && <span class="badge warn">cut: teamctl diff shows the rest</span>}</div>
     <List id={id} class="patch" count={rows.length} estimate={20} label="Lines" row={(i) => {
@@ -154,7 +154,7 @@ export function Diff(p: { id: string; task?: string; to: (file: string) => strin
       return <div class={"d-" + r.kind}><div class="d-line">
         {mayWrite() ? <button class="d-n" aria-expanded={"" + (open === i)} aria-label={"Comment on line " + sign[r.kind] + (r.now || r.old)} onclick={() => { open = open === i ? -1 : i; redraw() }}>{r.now || r.old}</button>
           : <span class="d-n">{r.now || r.old}</span>}
-        <span class="d-sign" aria-hidden="true">{sign[r.kind]}</span><span class="d-text">{plain(r.text.length > 2000 ? r.text.slice(0, 2000) + "…" : r.text) || " "}</span></div>
+        <span aria-hidden="true">{sign[r.kind]}</span><span class="d-text">{plain(r.text.length > 2000 ? r.text.slice(0, 2000) + "…" : r.text) || " "}</span></div>
         {open === i && mayWrite() && <Comment row={r} task={p.task || ""} to={p.to(r.file) || "leader"} />}
       </div>
     }} />

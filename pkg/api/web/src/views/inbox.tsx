@@ -98,7 +98,7 @@ function body(w: Waiting): Child {
   const a = w.approval!
   if (!a.call) return <Markdown id={"p" + w.id} of={a.plan || ""} first={1500} />
   if (w.kind === "respawn") return <p>{line(a.call.why, 600)}</p>
-  return [<p class="dim">{line(a.call.why, 300)}</p>, <div class="call"><b class="tool">{line(a.call.tool, 60)}</b><Text id={"c" + w.id} of={pretty(a.call.arguments)} mono first={1500} /></div>,
+  return [<p class="dim">{line(a.call.why, 300)}</p>, <div><b class="tool">{line(a.call.tool, 60)}</b><Text id={"c" + w.id} of={pretty(a.call.arguments)} mono first={1500} /></div>,
     <p class="dim">in <bdi class="mono">{plain(a.call.dir)}</bdi></p>]
 }
 
