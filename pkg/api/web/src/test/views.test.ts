@@ -1,11 +1,12 @@
 import { test } from "node:test"
 import assert from "node:assert/strict"
 import "./document"
-import { answers, streamed, until } from "./answers"
+import { answers, asked, streamed, until } from "./answers"
 import { route } from "../route"
 import { openTeam, session, team, type } from "../store"
 import { Mail } from "../ui"
 import { board } from "../views/board"
+import { Diff, load } from "../views/diff"
 import { one } from "../views/task"
 import { overview } from "../views/team"
 
@@ -13,6 +14,8 @@ import { overview } from "../views/team"
 // label begins so.
 const says = (v: any): string => (Array.isArray(v) ? v.map(says).join(" ") : v?.kids ? v.text + says(v.kids) : "").replace(/\s+/g, " ").trim()
 const named = (v: any, label: string): any => Array.isArray(v) ? v.map((c) => named(c, label)).find(Boolean) : v?.props?.["aria-label"]?.startsWith(label) ? v : v?.kids && named(v.kids, label)
+
+const forms = (v: any): any[] => Array.isArray(v) ? v.flatMap(forms) : v?.tag === "form" ? [v] : v?.kids ? forms(v.kids) : []
 
 const entry = (type: string, value: any) => "data: " + JSON.stringify({ cursor: "", time: "2026-03-14T12:00:00Z", agent_id: "leader", event: { type, value } }) + "\n\n"
 const at = (hash: string) => ((globalThis as any).location.hash = hash)
@@ -96,4 +99,31 @@ test("the cards of members stand in the order in which they need a person", asyn
   await until("the team", () => team!.caughtUp)
   const cards = (v: any): string[] => Array.isArray(v) ? v.flatMap(cards) : v?.props?.class?.startsWith("card ") ? [v.key] : v?.kids ? cards(v.kids) : []
   assert.deepEqual(cards(overview.draw(route())), ["asks", "lost", "waits", "works", "works-too", "idle"])
+})
+
+test("a comment in a team that has ended becomes a task, which waits only for what can be completed", async (t) => {
+  const tasks = [task("T-001", "completed", { commit: "c1" }), task("T-002", "failed", { commit: "c2" })]
+  answers["/teams/grey/events"] = () => streamed(["event: snapshot\ndata: " + JSON.stringify({ members: [], tasks }) + "\n\nevent: ready\ndata: {}\n\n"], false)
+  answers["/teams/grey"] = () => ({ id: "grey", status: "finished" })
+  answers["/teams/grey/diff"] = () => ({ diff: "diff --git a/x b/x\n@@ -1 +1 @@\n-x\n+y\n", files: [{ path: "x", added: 1, deleted: 1 }] })
+  answers["POST /teams/grey/tasks"] = () => ({ tasks: [] })
+  at("#/grey/task/T-001")
+  openTeam("grey")
+  session.mayWrite = true
+  t.after(() => { openTeam(""); session.mayWrite = false })
+  await until("the team", () => team!.caughtUp && team!.record)
+  for (const [id, dependencies] of [["T-001", ["T-001"]], ["T-002", undefined]] as const) {
+    const diff = () => Diff({ id: "grey", task: id, to: () => "coder-1" })
+    load("grey", "?task=" + id, id)
+    await until("the difference", () => named(diff(), "Comment on line +1"))
+    named(diff(), "Comment on line +1").props.onclick()
+    assert.match(says(diff()), /The team is finished and reads no mail\. Start again from here .*Leave it Make it a task/)
+    type("grey/task/T-001 comment-" + id + "x:1", "Test it")
+    asked.length = 0
+    forms(diff())[0].props.onsubmit({ preventDefault() {} })
+    await until("it is sent", () => asked.some((a) => a.method === "POST"))
+    const [sent] = asked.find((a) => a.method === "POST")!.body.tasks
+    assert.deepEqual([sent.title, sent.description, sent.dependencies], ["Test it", "On x:1 of " + id + ":\n> +y\n\nTest it", dependencies])
+    await until("it is done", () => !forms(diff()).length)
+  }
 })

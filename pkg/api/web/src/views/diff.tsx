@@ -118,6 +118,7 @@ function Comment(p: { row: Row; task: string; to: string }) {
   const ended = deaf()
   const left = !ended && deaf(p.to)
   const to = left ? "leader" : p.to
+  const waits = p.task && !/failed|cancelled/.test(team!.state.tasks.get(p.task)?.status) // else it would for ever
   const quote = (text: string) => "On " + where(r) + (p.task ? " of " + p.task : "") + ":\n> " + sign[r.kind] + line(r.text, 300) + "\n\n" + text
   const done = () => { open = -1 }
   const id = "comment-" + p.task + where(r)
@@ -126,7 +127,7 @@ function Comment(p: { row: Row; task: string; to: string }) {
     {(ended || left) && <p class="dim small">{ended || left}{left && " The leader gets it."}</p>}
     {wakes() && <Box id={id} label={"Comment on " + where(r)} rows={2} button={ended ? "Make it a task" : "Send to " + line(to, 40)} done="Said."
       send={async (text) => {
-        if (follow || ended) await once(id, path(team!.id, "tasks"), { tasks: [{ title: line(text, 120), description: quote(text), ...(p.task && { dependencies: [p.task] }) }] })
+        if (follow || ended) await once(id, path(team!.id, "tasks"), { tasks: [{ title: line(text, 120), description: quote(text), ...(waits && { dependencies: [p.task] }) }] })
         else await write(id, to, quote(text))
         done()
       }} extra={[<button type="button" onclick={() => { done(); redraw() }}>Leave it</button>,
