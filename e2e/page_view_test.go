@@ -91,6 +91,10 @@ func TestPageGraphGrows(t *testing.T) {
 	f.says("GET /teams/red/graph", strings.Replace(graphOf("T-001", "T-002", "T-003"), `"edges": [`, `"edges": [{"from": "T-001", "to": "T-003"},`, 1))
 	f.task("red", "T-003", "pending", "", "T-002", "T-001")
 	p.until("three lines", lines+" === 3")
+	p.keys("l")
+	p.until("which task is chosen stands in the address", `location.hash.includes("at=T-001") && document.querySelector(".edges.near").getAttribute("d")`)
+	p.do(chromedp.Reload())
+	p.until("it is chosen again", `document.querySelector(".node.on")?.dataset.id === "T-001"`)
 }
 
 // A graph of 1,000 tasks is drawn again in each frame while it is dragged and zoomed. Only of what is seen
@@ -278,6 +282,12 @@ func TestPageTranscriptIsRead(t *testing.T) {
 	f.writes(path, entry(0, "TEXT_MESSAGE_CHUNK", map[string]any{"delta": "I begin with the **needle**."}))
 	f.writes(path, map[string]any{"agent_id": "coder-1", "future": true})
 	for n := range 1500 {
+		if n == 700 {
+			for range 20 { // which are taller than a list takes them for
+				f.writes(path, entry(n, "TEXT_MESSAGE_CHUNK", map[string]any{"delta": strings.Repeat("I think.\n\n", 20)}))
+			}
+			f.writes(path, entry(n, "CUSTOM", map[string]any{"name": "task", "value": map[string]any{"id": "T-007", "title": "Count"}}))
+		}
 		f.writes(path, entry(n, "TOOL_CALL_CHUNK", map[string]any{"toolCallId": fmt.Sprint("c", n), "toolCallName": "bash", "delta": `{"command": "echo"}`}))
 		f.writes(path, entry(n, "TOOL_CALL_RESULT", map[string]any{"toolCallId": fmt.Sprint("c", n), "content": fmt.Sprint("result ", n, " ") + strings.Repeat("long ", 1500)}))
 	}
@@ -294,7 +304,7 @@ func TestPageTranscriptIsRead(t *testing.T) {
 		fmt.Fprint(w, `{"entries": [`+strings.Join(f.feeds[path][from:min(from+limit, len(f.feeds[path]))], ",")+`]}`)
 	})
 	p := f.opened("#/red/agent/coder-1?q=needle")
-	p.sees("1,501 entries")
+	p.sees("1,522 entries")
 	p.sees("result 1499") // at its end
 	p.keys("n")
 	p.until("the first entry is found", `document.querySelector(".part.on strong")?.textContent === "needle"`)
@@ -302,6 +312,34 @@ func TestPageTranscriptIsRead(t *testing.T) {
 	p.goTo("#/red/agent/coder-1?q=result 700 ")
 	p.keys("n")
 	p.until("a result is found", `document.querySelector(".part.on .outcome")?.textContent.startsWith("result 700 ")`)
+
+	// The address of a task leads to where it was begun, in what is read and measured only then.
+	const given = `(() => {
+		const at = document.querySelector(".part.on .given a[href$='/task/T-007']")?.getBoundingClientRect()
+		const list = document.querySelector(".transcript")?.getBoundingClientRect()
+		return at && at.top >= list.top && at.bottom <= list.bottom
+	})()`
+	begun := func() {
+		t.Helper()
+		p.until("its begin is read and seen", given)
+		p.until("what is above it, too", `[...document.querySelectorAll(".transcript .what")].every((e) => e.innerText !== "…")`)
+		for range 3 {
+			p.drawn()
+		}
+		p.until("it stays in sight", given)
+	}
+	p.goTo("#/red/agent/coder-1?task=T-007")
+	begun()
+	p.do(chromedp.Reload())
+	begun()
+	p.keys("G")
+	p.sees("result 1499")
+	eval[bool](p, `(() => {
+		const jump = document.querySelector("select[aria-label='Jump to a task']")
+		jump.value = [...jump.options].find((o) => o.text === "T-007 Count").value
+		return jump.dispatchEvent(new Event("change"))
+	})()`)
+	begun()
 }
 
 // A deliverable is read as far as it is shown, and is text or named as none.

@@ -1,6 +1,7 @@
 // Long lists: only the rows that can be seen are in the document, whatever their number.
 
 import { h, redraw, type Child } from "./dom"
+import { made } from "./made"
 
 class Lane {
   y = 0
@@ -9,6 +10,7 @@ class Lane {
   tall: number[] = [] // heights that were measured
   known = 0 // rows whose place in sums holds
   stuck = true // it stays at its end
+  goal = -1 // the row that stays in sight, whatever above it is read and measured, until a person goes elsewhere
   el: any
 
   fit(n: number, estimate: number) {
@@ -31,6 +33,8 @@ class Lane {
 
 const lanes = new Map<string, Lane>()
 
+const laneOf = (id: string) => made(lanes, id, () => new Lane(), 50)
+
 export interface ListProps {
   id: string // of the list: it keeps its place as long as it has this id
   count: number
@@ -44,15 +48,11 @@ export interface ListProps {
 
 // List shows rows, each as tall as it is.
 export function List(p: ListProps) {
-  let lane = lanes.get(p.id)
-  if (!lane) {
-    lanes.set(p.id, (lane = new Lane()))
-    if (lanes.size > 50) lanes.delete(lanes.keys().next().value!)
-  }
-  const l = lane
+  const l = laneOf(p.id)
   l.fit(p.count, p.estimate)
   const whole = l.sums[p.count]
-  const y = p.follow && l.stuck ? Math.max(0, whole - l.height) : Math.min(l.y, Math.max(0, whole - l.height))
+  const place = () => Math.max(0, l.sums[Math.min(l.goal, p.count)] - l.height / 3)
+  const y = Math.min(p.follow && l.stuck ? Infinity : l.goal < 0 ? l.y : place(), Math.max(0, whole - l.height))
   const from = Math.max(0, l.at(y, p.count) - 4)
   const to = Math.min(p.count, l.at(y + l.height, p.count) + 5)
   const rows: Child[] = []
@@ -81,6 +81,7 @@ export function List(p: ListProps) {
       el.firstChild.style.setProperty("height", l.sums[p.count] + "px")
     }
     if (p.follow && l.stuck) el.scrollTop = el.scrollHeight
+    else if (l.goal >= 0) el.scrollTop = place()
     else if (shift) el.scrollTop += shift
     l.y = el.scrollTop
     if (changed) redraw(p.follow && l.stuck ? 100 : 0) // at the end new rows come, and are measured, on and on
@@ -89,10 +90,11 @@ export function List(p: ListProps) {
     const { el } = l
     if (Math.abs(el.scrollTop - l.y) < 1) return
     l.y = el.scrollTop
+    l.goal = -1
     l.stuck = el.scrollTop + el.clientHeight >= el.scrollHeight - 30
     redraw()
   }
-  return <div class={"list " + (p.class || "")} key={p.id} tabindex="0" role="region" aria-label={p.label} onscroll={onscroll} each={each}>
+  return <div class={"list " + (p.class || "")} key={p.id} tabindex="0" role="region" aria-label={p.label} onscroll={onscroll} onpointerdown={() => { l.goal = -1 }} each={each}>
     <div class="space" role="list" style={{ height: whole + "px" }}>
       <div class="rows" role="presentation" style={{ transform: "translateY(" + l.sums[from] + "px)" }}>{rows}</div>
     </div>
@@ -101,17 +103,14 @@ export function List(p: ListProps) {
 
 // toEnd has a list stay at its end again; toRow shows a row.
 export function toEnd(id: string) {
-  const l = lanes.get(id)
-  if (l) l.stuck = true
+  laneOf(id).stuck = true
   redraw()
 }
 
 export function toRow(id: string, i: number) {
-  const l = lanes.get(id)
-  if (!l || i < 0) return
+  const l = laneOf(id)
   l.stuck = false
-  l.y = Math.max(0, l.sums[Math.min(i, l.known)] - l.height / 3)
-  if (l.el) l.el.scrollTop = l.y
+  l.goal = i
   redraw()
 }
 

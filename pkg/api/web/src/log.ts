@@ -4,6 +4,7 @@
 
 import { Pages } from "./pages"
 import { get, path } from "./request"
+import { made } from "./made"
 import type { Entry, Message } from "./types"
 
 export const kinds = ["says", "tool", "mail", "task", "member", "trouble"] as const
@@ -80,12 +81,7 @@ export class Log {
 
   // rows are the numbers of the entries of these kinds and this member, in order; "" = all.
   rows(only: string, agent: string): number[] {
-    const name = only + "|" + agent
-    let v = this.#views.get(name)
-    if (!v) {
-      this.#views.set(name, (v = { seen: 0, rows: [] }))
-      if (this.#views.size > 8) this.#views.delete(this.#views.keys().next().value!)
-    }
+    const v = made(this.#views, only + "|" + agent, () => ({ seen: 0, rows: [] as number[] }), 8)
     const wanted = only ? only.split(",").map((k) => kinds.indexOf(k as Kind) + 1) : []
     const a = agent ? this.#agentAt.get(agent) ?? -1 : 0
     for (; v.seen < this.count; v.seen++) {
@@ -99,8 +95,7 @@ export class Log {
   entry = (n: number) => this.#pages.get(n)
 
   #agent(id: string): number {
-    if (!this.#agentAt.has(id)) this.#agentAt.set(id, this.#agentAt.size)
-    return this.#agentAt.get(id)!
+    return made(this.#agentAt, id, () => this.#agentAt.size)
   }
 }
 

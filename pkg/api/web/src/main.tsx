@@ -44,14 +44,12 @@ function waits(): number {
 const titleOf = (r: Route, v?: View) => line(!v ? "not found" : !r.team ? "Teams" : !v.name ? r.team : (r.id || v.label) + " · " + r.team, 120)
 
 let titled = ""
-let iconOf = -1
 
 function dress(r: Route, v: View | undefined) {
   const n = waits()
   const title = (n ? "(" + n + ") " : "") + titleOf(r, v) + " · agentteam"
-  if (title !== titled) document.title = titled = title
-  if (n !== iconOf) {
-    iconOf = n
+  if (title !== titled) {
+    document.title = titled = title
     document.querySelector("link[rel=icon]")!.setAttribute("href", "/assets/icon.svg" + (n ? "?n=" + n : ""))
   }
 }
@@ -79,7 +77,7 @@ function Top(p: { r: Route; n: number }) {
       </a>)}
     </nav>}
     <span class="gap"></span>
-    {session.readOnly && <span class="dim" title="The token of this login is for reading only">read-only</span>}
+    {session.readOnly && <span class="dim">read-only</span>}
     <span class={"dot " + conn.state} role="img" aria-label={"connection: " + conn.state} title={"connection: " + conn.state}></span>
     <button class="icon" onclick={() => choose({ "": "dark", dark: "light" }[theme()])} title={worn} aria-label={worn + ". Change"}>
       {{ "": "◐", dark: "●", light: "○" }[theme()]}
@@ -97,7 +95,7 @@ function draw() {
   render(document.getElementById("page"), [
     <Top r={r} n={r.team ? waits() : 0} key="top" />,
     <Bar key="bar" />,
-    <main id="main" key="main" tabindex="-1" aria-label={titleOf(r, v)} class={"view v-" + (v ? v.name || (v.top ? "teams" : "team") : "none")}>
+    <main id="main" key="main" tabindex="-1" aria-label={titleOf(r, v)}>
       {r.team && conn.state === "missing" ? <Empty>There is no team <b><Name of={r.team} /></b> here. <a href="#/">All teams</a></Empty> : v && !v.top && !team ? <Looking /> : v ? <Shown v={v} r={r} /> : <Empty>There is no view of this name. <a href={to(r.team)}>To the team</a></Empty>}
     </main>,
     <div class="notes" key="notes" role="status" aria-live="polite">

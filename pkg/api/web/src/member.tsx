@@ -2,12 +2,12 @@
 
 import { h, type Child } from "./dom"
 import { argument } from "./call"
-import { to } from "./route"
+import { filter, picked, to } from "./route"
 import { asked, isPlan, type Member } from "./state"
 import { team } from "./store"
 import { Ago, line, price, short, span, words } from "./text"
 import type { Agent } from "./types"
-import { TaskLink } from "./ui"
+import { Choice, TaskLink } from "./ui"
 
 // Who is a member's name, which leads to what it does.
 export function Who(p: { of: string }) {
@@ -51,7 +51,8 @@ export function standOf(m: Member, a?: Agent): Stand {
   if (plan) return s(you ? "wants" : "waits", isPlan(plan) ? "waits for its plan" : "waits for leave", you ? "you decide" : "the leader decides", you ? 0 : 4)
   const q = [...team!.state.questions.values()].find((q) => q.from === m.id)
   if (q || a?.waits_for === "person") return s("wants", "waits for your answer", a?.about || q?.content, 0)
-  if (m.asks) return s(team!.state.isPerson(m.asks) ? "wants" : "waits", "waits for " + (m.asks === "user" ? "you" : line(m.asks, 40)), "", team!.state.isPerson(m.asks) ? 0 : 4)
+  const person = team!.state.isPerson(m.asks)
+  if (m.asks) return s(person ? "wants" : "waits", "waits for " + (m.asks === "user" ? "you" : line(m.asks, 40)), "", person ? 0 : 4)
   if (a?.waits_for && a.waits_for !== "model") return s("waits", "waits for " + ({ answer: line(a.awaits, 40) || "an answer", merge: "its work to be merged", job: "its job", plan: "its plan", permission: "leave" }[a.waits_for] ?? words(a.waits_for)), a.about, 4)
   if (m.trouble) return s("trouble", "its model gives no turn", m.trouble + (m.refused > 1 ? " (" + m.refused + " times)" : ""), 2)
   if (m.person) return s("person", m.task ? "has a task" : "a person's seat", "", 7)
@@ -60,14 +61,14 @@ export function standOf(m: Member, a?: Agent): Stand {
   return s("idle", a?.drains ? "idle, leaves" : "idle", a?.reason, 6)
 }
 
-// memberNames are the names of all members, to choose from.
-export const memberNames = (): [string, string][] => [...team!.state.members.keys()].filter((m) => m !== "user").sort().map((m) => [m, line(m, 40)])
+// OnlyMember narrows a view to one member.
+export const OnlyMember = () => <Choice label="Only this member" value={picked("member")} pick={(m) => filter("member", m)}
+  of={[["", "everyone"], ["user", "you"], ...[...team!.state.members.keys()].filter((m) => m !== "user").sort().map((m): [string, string] => [m, line(m, 40)])]} />
 
 function Fill(p: { used?: number; of?: number }) {
   if (!p.used) return null
-  const part = p.of ? Math.min(100, Math.round((100 * p.used) / p.of)) : 0
-  return <span class={"fill" + (part > 85 ? " high" : "")} title={"context: about " + p.used.toLocaleString() + " tokens" + (p.of ? " of " + p.of.toLocaleString() : "")}>
-    {p.of ? [<span class="gauge" role="img" aria-label={"context " + part + " % full"}><i style={{ width: part + "%" }}></i></span>, part + " %"] : short(p.used)}
+  return <span title={"context: about " + p.used.toLocaleString() + " tokens" + (p.of ? " of " + p.of.toLocaleString() : "")}>
+    {p.of ? [<meter aria-label="context" max={p.of} high={p.of * 0.85} optimum="0" value={p.used}></meter>, " ", Math.min(100, Math.round((100 * p.used) / p.of)), " %"] : short(p.used)}
   </span>
 }
 
@@ -89,7 +90,7 @@ export function Doing(p: { of: Member; as: Stand; children?: Child }) {
       {a?.tokens ? <span title="tokens that its turns have used">{short(a.tokens)} tok</span> : null}
       {cost && <span title="cost">{cost}</span>}
       <Fill used={a?.context} of={a?.window} />
-      {a?.model && <span class="model" title={line(a.model, 200)}>{line(a.alias || a.model, 30)}</span>}
+      {a?.model && <span title={line(a.model, 200)}>{line(a.alias || a.model, 30)}</span>}
     </div>,
   ]
 }

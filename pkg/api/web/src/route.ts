@@ -40,11 +40,12 @@ export function go(address: string) {
   location.hash = address
 }
 
-// filter sets a part of the query, and leaves no trace in the browser's history; "" takes it away.
-export function filter(name: string, value: string) {
+// filter sets a part of the query; "" takes it away. What narrows leaves no trace in the browser's history;
+// with opens it is a step, from which Back returns.
+export function filter(name: string, value: string, opens = false) {
   const r = route()
-  if (value) r.query.set(name, value)
-  else r.query.delete(name)
-  history.replaceState(null, "", to(r.team, r.view, r.id, Object.fromEntries(r.query)))
+  const at = to(r.team, r.view, r.id, { ...Object.fromEntries(r.query), [name]: value })
+  if (opens) return go(at)
+  history.replaceState(null, "", at)
   dispatchEvent(new Event("hashchange"))
 }

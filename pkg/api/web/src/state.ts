@@ -2,6 +2,7 @@
 // why. One file of cases tests both, ../../../feed/state/testdata/cases.json. Texts are counted
 // in bytes, as the feed counts them. Times are milliseconds since 1970; 0 = not known.
 
+import { made } from "./made"
 import type { Approval, Delta, Entry, EventBody, Member as Record_, Message, Task as TaskRecord } from "./types"
 
 export interface Call {
@@ -56,7 +57,7 @@ export interface Draft {
   hidden: boolean
 }
 
-interface Run { agent: string; id: string; started: boolean; over: boolean }
+interface Run { agent: string; id: string; over: boolean }
 interface Texts { queue: Draft[]; run: string; closed: string; cut: string[]; turn: string }
 
 const user = "user"
@@ -71,12 +72,9 @@ export const asked = (p: Approval) => (p.approver === "human" || !isPlan(p) ? us
 export const isSubagent = (agent: string) => agent.includes(".")
 
 const encoder = new TextEncoder()
-const bytes = (s: string) => { // most texts are ASCII
-  for (let i = 0; i < s.length; i++) if (s.charCodeAt(i) > 127) return encoder.encode(s).length
-  return s.length
-}
+const bytes = (s: string) => encoder.encode(s).length
 const head = (s: string, n: number) => new TextDecoder().decode(encoder.encode(s).subarray(0, n))
-const fields = (s: string | undefined) => (s || "").split(/\s+/).filter(Boolean).join(" ")
+const fields = (s?: string) => (s || "").trim().replace(/\s+/g, " ")
 const asks = (m: Message) => !!m.await_reply || (m.choices?.length ?? 0) > 0
 const time = (t: string | null | undefined) => Date.parse(t || "") || 0
 
@@ -219,9 +217,7 @@ export class Team {
   }
 
   #get(id: string): Member {
-    let m = this.members.get(id)
-    if (!m) this.members.set(id, (m = blank(id)))
-    return m
+    return made(this.members, id, () => blank(id))
   }
 
   #joins(m: Member) {
@@ -229,9 +225,7 @@ export class Team {
   }
 
   #text(a: string): Texts {
-    let x = this.#texts.get(a)
-    if (!x) this.#texts.set(a, (x = { queue: [], run: "", closed: "", cut: [], turn: "" }))
-    return x
+    return made(this.#texts, a, () => ({ queue: [], run: "", closed: "", cut: [], turn: "" }))
   }
 
   #hold(task: TaskRecord, at: number) {
@@ -295,11 +289,7 @@ export class Team {
   }
 
   #run(a: string, id: string, b: EventBody): Run {
-    const key = id || a
-    const started = b.type === "RUN_STARTED"
-    let r = this.#runs.get(key)
-    if (!r) this.#runs.set(key, (r = { agent: a, id, started, over: false }))
-    else if (started && !r.over) r.started = true
+    const r = made(this.#runs, id || a, () => ({ agent: a, id, over: false }))
     const m = this.#get(a)
     const closes = b.type === "RUN_FINISHED" || b.type === "RUN_ERROR"
     if (!r.over && (m.run === "" || !closes)) m.run = id

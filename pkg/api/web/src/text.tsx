@@ -2,7 +2,9 @@
 
 import { h, redraw, type Child } from "./dom"
 
-const odd = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u115f\u1160\u180e\u200b-\u200c\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]|(?<![\p{Extended_Pictographic}\ufe0f\u{1f3fb}-\u{1f3ff}])\u200d/gu
+// odd are controls, what Unicode calls ignorable, as it is drawn as nothing, and what breaks lines. A variation selector
+// belongs to the character before it, and so does a joiner of emojis.
+const odd = /(?![\t\n\u200d\ufe00-\ufe0f\u{e0100}-\u{e01ef}])[\p{Cc}\p{DI}\u2028\u2029\ufff9-\ufffb]|(?<![\p{Extended_Pictographic}\ufe0f\u{1f3fb}-\u{1f3ff}])\u200d/gu
 
 // plain makes characters visible that would hide others, turn them round or move them.
 export function plain(s: unknown): string {
@@ -31,10 +33,17 @@ export function cut(id: string, text: string, first = step): { text: string; mor
   const rest = text.length - n
   return {
     text: text.slice(0, n),
-    more: <button class="more" onclick={() => { more.set(id, Math.min(text.length, n + 100_000)); redraw() }}>
-      {"Show more (" + rest.toLocaleString() + " characters are left)"}
-    </button>,
+    more: More(id, Math.min(text.length, n + 100_000), rest.toLocaleString() + " characters are left"),
   }
+}
+
+const More = (id: string, next: number, why: string) => <button class="more" onclick={() => { more.set(id, next); redraw() }}>{"Show more (" + why + ")"}</button>
+
+// part is what is shown of a list: so many, the last ones with a number below 0, and a button for more, which
+// says how many there are. id names the list.
+export function part<T>(id: string, all: T[], first: number): [T[], Child] {
+  const n = more.get(id) ?? Math.abs(first)
+  return [first < 0 ? all.slice(-n) : all.slice(0, n), all.length > n && More(id, n + 300, "these are the " + (first < 0 ? "last " : "first ") + n + " of " + all.length)]
 }
 
 // Text is a text as it was written, in lines of its own.
@@ -44,7 +53,7 @@ export function Text(p: { id: string; of: unknown; first?: number; mono?: boolea
 }
 
 const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" })
-const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" })
+const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium", hourCycle: "h23" })
 const day = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23" })
 
 const ms = (t: unknown) => (typeof t === "number" ? t : Date.parse(String(t ?? "")))
@@ -84,7 +93,7 @@ export function short(n: number): string {
 export const price = (u: any, digits = 2) => (typeof u?.cost === "number" ? u.cost.toFixed(digits) + " " + line(u.currency, 8) : "")
 
 // words is a value of the API for people: waiting_user is "waiting user"; what is not known is shown as it is.
-export const words = (s: unknown) => line(String(s ?? "").replace(/_/g, " "), 60)
+export const words = (s: unknown) => line(s, 60).replace(/_/g, " ")
 
 // State is how a goal or a team stands, in other words than the API's if there are some.
 export const State = (p: { of: string; as?: string | false }) => <span class={"state s-" + p.of.replace(/\W/g, "")}>{p.as || words(p.of)}</span>

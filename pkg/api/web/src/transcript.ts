@@ -2,7 +2,6 @@
 
 import { Pages } from "./pages"
 import { get } from "./request"
-import { line } from "./text"
 import type { Entry } from "./types"
 
 const page = 100 // entries, of which each is here whole
@@ -16,7 +15,7 @@ const textOf = (e?: Entry) => {
 
 export class Transcript {
   rows: number[] = [] // the entry that begins each row: a call and its result are one
-  given: { row: number; task: string }[] = []
+  given: { row: number; id: string; title: string }[] = []
   #calls = new Map<string, number>() // without a result so far
   #results = new Map<number, number>() // the entry that is the result of a call
   #entries: Pages
@@ -43,7 +42,7 @@ export class Transcript {
     }
     if (b.type === "TOOL_CALL_CHUNK") this.#calls.set(id, n)
     const v: any = b.value
-    if (b.type === "CUSTOM" && b.name === "task") this.given.push({ row: this.rows.length, task: line(v?.id + " " + v?.title, 60) })
+    if (b.type === "CUSTOM" && b.name === "task") this.given.push({ row: this.rows.length, id: v?.id, title: v?.title })
     this.rows.push(n)
   }
 

@@ -5,7 +5,7 @@ import { key, type Key } from "./keys"
 import { path, say, type Problem } from "./request"
 import { filter, picked, place, to } from "./route"
 import { act, isBusy, once, session, team, type, typed } from "./store"
-import { line } from "./text"
+import { line, words } from "./text"
 
 // focus has a person type in a field that is about to be drawn; look shows what a selector finds then.
 // soon calls f once that has happened.
@@ -26,8 +26,12 @@ export const Button = (p: ButtonProps) => (
 )
 
 // Box is where a text is typed; it is kept for its place and id until send has succeeded. Ctrl+Enter sends it.
-export function Box(p: { id: string; label: string; button: string; send: (text: string) => Promise<unknown>; done?: string; rows?: number; extra?: Child; placeholder?: string }) {
-  const id = place() + " " + p.id
+interface BoxProps { id: string; label: string; button: string; send: (text: string) => Promise<unknown>; done?: string; rows?: number; extra?: Child; placeholder?: string }
+
+const nameOf = (id: string) => place() + " " + id
+
+export function Box(p: BoxProps) {
+  const id = nameOf(p.id)
   const send = async () => {
     const text = typed(id).trim()
     if (isBusy(id)) return
@@ -35,7 +39,7 @@ export function Box(p: { id: string; label: string; button: string; send: (text:
     type(id, "") // what is typed from now on is another text
     if (!(await act(id, () => p.send(text), p.done))) type(id, text + (typed(id) && "\n" + typed(id)))
   }
-  return <form class="box" key={id} onsubmit={(e: Event) => { e.preventDefault(); send() }}>
+  return <form key={id} onsubmit={(e: Event) => { e.preventDefault(); send() }}>
     <textarea id={p.id} aria-label={p.label} placeholder={p.placeholder ?? p.label} rows={p.rows ?? 2} value={typed(id)}
       oninput={(e: any) => type(id, e.target.value)}
       onkeydown={(e: KeyboardEvent) => {
@@ -46,6 +50,23 @@ export function Box(p: { id: string; label: string; button: string; send: (text:
   </form>
 }
 
+// deaf is why no mail is offered: the team is not at work, and its API would refuse it, or who is to get it
+// has left; "" = it is.
+export function deaf(who = "leader"): Child {
+  const status = team!.record?.status || "active"
+  if (status !== "active") return ["The team " + (status === "failed" ? "has " : "is ") + words(status) + " and reads no mail. ", wakes() && <a href={to(team!.id, "result")}>Start again from here</a>]
+  return who !== "leader" && who !== "*" && !team!.state.member(who).joined && line(who, 60) + " is not in the team: no mail is read there."
+}
+
+// wakes reports whether a goal or a task has the team work, if it does not.
+export const wakes = () => !/saved|ing$/.test(team!.record?.status)
+
+// Mail is a box for mail, or says why there is none. What was typed, and refused, stays in sight.
+export function Mail(p: BoxProps & { to?: string }) {
+  const why = deaf(p.to)
+  return mayWrite() && <div class="composer">{why && <p class="dim small">{why}</p>}{(!why || typed(nameOf(p.id))) && Box(p)}</div>
+}
+
 // Choice is a list to choose from: values, each with its text. With pick it shows value, whatever was
 // chosen, so the same can be picked again.
 export const Choice = (p: { id?: string; label: string; value: string; of: [string, string][]; pick?: (value: string) => void }) => (
@@ -53,6 +74,13 @@ export const Choice = (p: { id?: string; label: string; value: string; of: [stri
     {p.of.map(([v, text]) => <option value={v} selected={v === p.value} key={v}>{text}</option>)}
   </select>
 )
+
+// Jump is a choice of where to go, among the first 500 places.
+export function Jump(p: { to: string; of: [string, string][]; go: (place: string) => void }) {
+  const label = "Jump to a " + p.to
+  const all = p.of.length
+  return <Choice label={label} value="" pick={p.go} of={[["", label + (all > 500 ? ", the first 500 of " + all : "")], ...p.of.slice(0, 500)]} />
+}
 
 // moves are the keys that go through a list. pick chooses an id, whose place is then scrolled to.
 export function moves(what: string, ids: string[], at: string, pick: (id: string) => void, mark: string): Key[] {

@@ -5,7 +5,8 @@ import { answers, asked } from "./answers"
 import { drawing, h, redraw } from "../dom"
 import { atEnd, List, toRow } from "../list"
 import { api, get, path, Problem, say } from "../request"
-import { route, to } from "../route"
+import { filter, picked, route, to } from "../route"
+import { part } from "../text"
 
 const address = (hash: string) => ((globalThis as any).location.hash = hash)
 
@@ -49,6 +50,56 @@ test("of a long list only what is seen is drawn", () => {
   toRow("l", 500)
   list(100_001)
   assert.ok(drawn.length < 60 && drawn.includes(500) && !atEnd("l"), drawn.join())
+})
+
+test("a row that is gone to stays in sight, however tall what is above it turns out to be", () => {
+  const heights = (i: number) => 20 + (i * 37) % 400
+  const el: any = { clientHeight: 600, scrollTop: 0, scrollHeight: 1e6, firstChild: { style: { setProperty() {} }, firstChild: {} } }
+  const draw = () => {
+    const list: any = List({ id: "m", label: "m", count: 1000, estimate: 20, follow: true, row: (i) => h("p", null, i) })
+    const rows = list.kids[0].kids[0]
+    el.firstChild.firstChild.children = rows.kids.map((r: any) => ({ dataset: { i: r.props["data-i"] }, offsetHeight: heights(r.props["data-i"]) }))
+    let y = +/[\d.]+/.exec(rows.props.style.transform)![0]
+    const places = new Map<number, number>()
+    for (const r of rows.kids) {
+      places.set(r.props["data-i"], y)
+      y += heights(r.props["data-i"])
+    }
+    list.props.each(el)
+    return { list, place: places.get(500)! - el.scrollTop }
+  }
+  draw()
+  toRow("m", 500)
+  for (let n = 0; n < 20; n++) draw()
+  const { list, place } = draw()
+  assert.equal(place, 200)
+  el.scrollTop += 100 // by a person
+  list.props.onscroll()
+  assert.equal(draw().place, 100)
+})
+
+test("what narrows a view leaves no step behind, what opens something does", () => {
+  const page = globalThis as any
+  const { location, history } = page
+  const steps: string[] = []
+  page.location = { get hash() { return steps.at(-1) ?? "" }, set hash(to: string) { steps.push(to) } }
+  page.history = { replaceState(_: any, __: any, to: string) { steps[steps.length - 1] = to } }
+  address("#/red/mail")
+  for (const typed of ["a", "ab", "abc"]) filter("q", typed)
+  filter("thread", "m1", true)
+  filter("q", "")
+  assert.deepEqual(steps, ["#/red/mail?q=abc", "#/red/mail?thread=m1"])
+  assert.deepEqual([picked("thread"), picked("q")], ["m1", ""])
+  Object.assign(page, { location, history })
+})
+
+test("of a list that is not shown whole the rest is counted, and shown when it is asked for", () => {
+  const all = [...Array(700).keys()]
+  const [last, more]: any = part("p", all, -300)
+  assert.deepEqual([last.length, last[0], more.kids[0].text], [300, 400, "Show more (these are the last 300 of 700)"])
+  more.props.onclick()
+  assert.deepEqual(part("p", all, -300)[0], all.slice(100))
+  assert.deepEqual(part("q", all.slice(0, 300), 300), [all.slice(0, 300), false])
 })
 
 test("a tab that was hidden before its frame came is drawn when it is seen", () => {

@@ -23,6 +23,8 @@ test("characters that hide or turn others are shown", () => {
   assert.equal(plain("x\u2066y\u2069"), "x⟨2066⟩y⟨2069⟩")
   assert.equal(plain("👩\u200D💻"), "👩\u200D💻", "a joined picture is whole")
   assert.equal(plain("a\u200Db"), "a⟨200D⟩b")
+  assert.equal(plain("a\u{E0041}b\uFFA0c\u3164"), "a⟨E0041⟩b⟨FFA0⟩c⟨3164⟩")
+  assert.equal(plain("❤\uFE0F 葛\u{E0100}"), "❤\uFE0F 葛\u{E0100}", "a character keeps its variant")
   assert.equal(plain("one\r\ntwo\tthree"), "one\ntwo\tthree")
   assert.equal(plain(undefined), "")
 })

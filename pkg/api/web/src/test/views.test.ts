@@ -1,10 +1,12 @@
 import { test } from "node:test"
 import assert from "node:assert/strict"
 import "./document"
-import { answers, streamed, until } from "./answers"
+import { answers, asked, streamed, until } from "./answers"
 import { route } from "../route"
-import { openTeam, team } from "../store"
+import { openTeam, session, team, type } from "../store"
+import { Mail } from "../ui"
 import { board } from "../views/board"
+import { Diff, load } from "../views/diff"
 import { one } from "../views/task"
 import { overview } from "../views/team"
 
@@ -12,6 +14,8 @@ import { overview } from "../views/team"
 // label begins so.
 const says = (v: any): string => (Array.isArray(v) ? v.map(says).join(" ") : v?.kids ? v.text + says(v.kids) : "").replace(/\s+/g, " ").trim()
 const named = (v: any, label: string): any => Array.isArray(v) ? v.map((c) => named(c, label)).find(Boolean) : v?.props?.["aria-label"]?.startsWith(label) ? v : v?.kids && named(v.kids, label)
+
+const forms = (v: any): any[] => Array.isArray(v) ? v.flatMap(forms) : v?.tag === "form" ? [v] : v?.kids ? forms(v.kids) : []
 
 const entry = (type: string, value: any) => "data: " + JSON.stringify({ cursor: "", time: "2026-03-14T12:00:00Z", agent_id: "leader", event: { type, value } }) + "\n\n"
 const at = (hash: string) => ((globalThis as any).location.hash = hash)
@@ -58,6 +62,31 @@ test("what merges, what was returned and what runs beside a member is shown", as
   await shows("T-002", /Returned work .* coder-2 returned\/T-002\/3 0123456789 What was not merged 1 file/)
 })
 
+test("mail is offered where it is read, and why not is said elsewhere", (t) => {
+  answers["/teams/green/events"] = () => streamed([], false)
+  at("#/green/agent/coder-1")
+  openTeam("green")
+  session.mayWrite = true
+  t.after(() => { openTeam(""); session.mayWrite = false })
+  const box = (to?: string) => says(Mail({ id: "say", label: "Say", button: "Send", send: async () => {}, to }))
+  const has = (status: string, ...members: string[]) => {
+    team!.record = { status }
+    team!.state.knowMembers(members.map((agent_id) => ({ agent_id, role: "coder", state: "joined", incarnation: 1 })))
+  }
+  has("active", "coder-1")
+  assert.deepEqual([box("coder-1"), box("leader"), box("*"), box()], ["Send", "Send", "Send", "Send"])
+  assert.equal(box("coder-2"), "coder-2 is not in the team: no mail is read there.")
+  has("finished", "coder-1")
+  assert.equal(box("coder-1"), "The team is finished and reads no mail. Start again from here")
+  type("green/agent/coder-1 say", "A thought")
+  assert.match(box(), /reads no mail.* Send$/)
+  type("green/agent/coder-1 say", "")
+  has("failed")
+  assert.match(box(), /^The team has failed /)
+  has("saved")
+  assert.equal(box(), "The team is saved and reads no mail.")
+})
+
 test("the cards of members stand in the order in which they need a person", async (t) => {
   const joins = (id: string) => entry("MEMBER_JOINED", { agent_id: id, role: "coder", state: "joined", incarnation: 1 })
   const by = (id: string, event: any) => "data: " + JSON.stringify({ cursor: "", time: "2026-03-14T12:00:01Z", agent_id: id, run_id: "r-" + id, event }) + "\n\n"
@@ -70,4 +99,31 @@ test("the cards of members stand in the order in which they need a person", asyn
   await until("the team", () => team!.caughtUp)
   const cards = (v: any): string[] => Array.isArray(v) ? v.flatMap(cards) : v?.props?.class?.startsWith("card ") ? [v.key] : v?.kids ? cards(v.kids) : []
   assert.deepEqual(cards(overview.draw(route())), ["asks", "lost", "waits", "works", "works-too", "idle"])
+})
+
+test("a comment in a team that has ended becomes a task, which waits only for what can be completed", async (t) => {
+  const tasks = [task("T-001", "completed", { commit: "c1" }), task("T-002", "failed", { commit: "c2" })]
+  answers["/teams/grey/events"] = () => streamed(["event: snapshot\ndata: " + JSON.stringify({ members: [], tasks }) + "\n\nevent: ready\ndata: {}\n\n"], false)
+  answers["/teams/grey"] = () => ({ id: "grey", status: "finished" })
+  answers["/teams/grey/diff"] = () => ({ diff: "diff --git a/x b/x\n@@ -1 +1 @@\n-x\n+y\n", files: [{ path: "x", added: 1, deleted: 1 }] })
+  answers["POST /teams/grey/tasks"] = () => ({ tasks: [] })
+  at("#/grey/task/T-001")
+  openTeam("grey")
+  session.mayWrite = true
+  t.after(() => { openTeam(""); session.mayWrite = false })
+  await until("the team", () => team!.caughtUp && team!.record)
+  for (const [id, dependencies] of [["T-001", ["T-001"]], ["T-002", undefined]] as const) {
+    const diff = () => Diff({ id: "grey", task: id, to: () => "coder-1" })
+    load("grey", "?task=" + id, id)
+    await until("the difference", () => named(diff(), "Comment on line +1"))
+    named(diff(), "Comment on line +1").props.onclick()
+    assert.match(says(diff()), /The team is finished and reads no mail\. Start again from here .*Leave it Make it a task/)
+    type("grey/task/T-001 comment-" + id + "x:1", "Test it")
+    asked.length = 0
+    forms(diff())[0].props.onsubmit({ preventDefault() {} })
+    await until("it is sent", () => asked.some((a) => a.method === "POST"))
+    const [sent] = asked.find((a) => a.method === "POST")!.body.tasks
+    assert.deepEqual([sent.title, sent.description, sent.dependencies], ["Test it", "On x:1 of " + id + ":\n> +y\n\nTest it", dependencies])
+    await until("it is done", () => !forms(diff()).length)
+  }
 })

@@ -3,28 +3,28 @@
 import { h, redraw, type Child } from "../dom"
 import { atEnd, List, toEnd, toRow } from "../list"
 import { Markdown } from "../markdown"
-import { api, get, path, say, type Problem } from "../request"
+import { api, path, say, type Problem } from "../request"
 import { picked, route, to } from "../route"
-import { act, every, note, team } from "../store"
+import { act, note, team } from "../store"
 import { follow } from "../stream"
 import { Ago, line, Name, Text, Time, words } from "../text"
 import { argument, pretty } from "../call"
 import { sure } from "../dialog"
 import { key, type Key } from "../keys"
 import { colour, Doing, standOf, Who } from "../member"
-import { Box, Button, Choice, Empty, Find, findKey, focus, mayWrite, TaskLink, write } from "../ui"
+import { Button, Empty, Find, findKey, focus, Jump, Mail, mayWrite, TaskLink, write } from "../ui"
 import { Transcript } from "../transcript"
-import type { Entry, Letter } from "../types"
+import type { Entry } from "../types"
 import type { Route } from "../route"
 import type { View } from "../view"
-import { Delivery } from "./delivery"
+import { Delivery, letter } from "./delivery"
 
 let said = new Transcript("")
 let why: Problem | undefined
 let read = false
 const open = new Set<string>() // what was unfolded
 let urgent = false
-let sent: { id: string; text: string; letter?: Letter }[] = []
+let sent: { id: string; text: string }[] = []
 
 function begin(r: Route): () => void {
   const where = path(r.team, "members", r.id, "transcript")
@@ -36,6 +36,7 @@ function begin(r: Route): () => void {
   why = undefined
   sent = []
   found = -1
+  jumped = ""
   const end = follow({
     url: () => "/v1" + where,
     on: (name, data, id) => {
@@ -49,23 +50,9 @@ function begin(r: Route): () => void {
     },
     restart: clear,
   })
-  const stopAsking = every(3000, () => deliveries(r.team))
   return () => {
     end()
-    stopAsking()
     searches++
-  }
-}
-
-async function deliveries(id: string) {
-  for (const s of sent.slice(-5)) {
-    if (s.letter?.fates?.length && s.letter.fates.every((f) => f.fate !== "pending" && f.fate !== "delivered")) continue
-    try {
-      s.letter = await get(path(id, "messages", s.id))
-      redraw()
-    } catch {
-      // it is asked again
-    }
   }
 }
 
@@ -78,7 +65,7 @@ const Fold = (p: { id: string; title: Child; children?: Child; class?: string })
 function Call(p: { e: Entry; result?: Entry; id: string }) {
   const b = p.e.event
   const result = p.result?.event.content
-  const bad = /^(error|\[error|\{"error)/i.test(result || "")
+  const bad = /^[[{"]*error/i.test(result || "")
   return <Fold id={p.id} class={bad ? "failed" : ""} title={[<b class="tool">{words(b.toolCallName)}</b>, " ", <code>{argument(b.delta || "")}</code>, " ",
     <span class="dim outcome">{result === undefined ? "…" : line(result, 80) || "done"}</span>]}>
     <Text id={p.id + "a"} of={pretty(b.delta || "")} mono />{result !== undefined && [<div class="dim small">result</div>, <Text id={p.id + "r"} of={result} mono />]}
@@ -90,7 +77,7 @@ function body(e: Entry, result: Entry | undefined, n: number, id: string): Child
   const v: any = b.value ?? {}
   const key = id + "|" + n
   switch (b.type) {
-    case "TEXT_MESSAGE_CHUNK": return <div class="said"><Markdown id={key} of={b.delta || ""} /></div>
+    case "TEXT_MESSAGE_CHUNK": return <Markdown id={key} of={b.delta || ""} />
     case "TOOL_CALL_CHUNK": return <Call e={e} result={result} id={key} />
     case "TOOL_CALL_RESULT": return <Fold id={key} title={["a result ", <span class="dim">{line(b.content, 100)}</span>]}><Text id={key} of={b.content} mono /></Fold>
     case "MAIL_SENT": return <div class="mail-part"><div class="dim">{v.from === id ? ["to ", <Who of={v.to || ""} />] : ["mail from ", <Who of={v.from || e.agent_id} />]}{v.urgent && <b class="badge warn">urgent</b>}</div>
@@ -106,6 +93,14 @@ function body(e: Entry, result: Entry | undefined, n: number, id: string): Child
 
 let found = -1 // the row that was found last
 let searches = 0 // each ends the one before
+let jumped = "" // the task of the address to whose begin it has gone
+
+const idOf = (r: Route) => "transcript|" + r.team + "|" + r.id
+
+function jump(r: Route, row: number) {
+  found = row
+  toRow(idOf(r), row)
+}
 
 async function search(r: Route, by: number) {
   const q = picked("q").toLowerCase()
@@ -116,19 +111,18 @@ async function search(r: Route, by: number) {
     const row = await said.find(q, found, by, wanted)
     if (!wanted()) return
     if (row < 0) return note("Nothing of that is in the conversation.")
-    found = row
-    toRow("transcript|" + r.team + "|" + r.id, row)
+    jump(r, row)
   } catch (e) {
     if (wanted()) note(say(e), true)
   }
 }
 
 async function stop(id: string, name: string, drain: boolean) {
-  if (!(await sure(drain ? "Let " + line(name, 60) + " end its task and leave the team then?" : "Stop " + line(name, 60) + "? A task that it holds goes back to the board.", drain ? "Drain it" : "Stop it"))) return
+  if (!(await sure(drain ? "Let " + line(name, 60) + " end its task, and then leave?" : "Stop " + line(name, 60) + "? A task that it holds goes back to the board.", drain ? "Drain it" : "Stop it"))) return
   act("stop" + name, () => api("DELETE", path(id, "members", name) + (drain ? "?drain=true&timeout=1" : "?timeout=20")), drain ? "It leaves once it has no task." : "It has left.")
 }
 
-const compact = (id: string, name: string) => act("compact" + name, () => api("POST", path(id, "members", name, "compact")), "Its conversation is made shorter before its next turn.")
+const compact = (id: string, name: string) => act("compact" + name, () => api("POST", path(id, "members", name, "compact")), "It is made shorter before its next turn.")
 
 function Head(p: { r: Route }) {
   const { r } = p
@@ -140,7 +134,7 @@ function Head(p: { r: Route }) {
     <Doing of={m} as={s}>{a?.trouble && <p class="bad">{line(a.trouble, 200)}</p>}</Doing>
     {mayWrite() && m.joined > 0 && <div class="acts left">
       {r.id !== "leader" && [<Button id={"stop" + r.id} do={() => stop(r.team, r.id, true)}>Drain…</Button>, <Button id={"stop" + r.id} class="bad" do={() => stop(r.team, r.id, false)}>Stop…</Button>]}
-      {!m.person && <Button id={"compact" + r.id} title="Make its conversation shorter before its next turn" do={() => compact(r.team, r.id)}>Compact</Button>}
+      {!m.person && <Button id={"compact" + r.id} title="Make its conversation shorter" do={() => compact(r.team, r.id)}>Compact</Button>}
     </div>}
   </div>
 }
@@ -152,20 +146,24 @@ export const agent: View = {
     findKey("in the conversation"),
     key("n", "next place", () => search(r, 1)),
     key("N", "place before", () => search(r, -1)),
-    key("G", "to the end, and follow", () => toEnd("transcript|" + r.team + "|" + r.id)),
+    key("G", "to the end, and follow", () => toEnd(idOf(r))),
     key("w", "write to it", () => focus("say-" + r.id)),
   ],
   draw(r): Child {
-    const id = "transcript|" + r.team + "|" + r.id
+    const id = idOf(r)
     const draft = team!.state.draft(r.id)
+    const task = picked("task")
+    const first = task !== jumped && said.given.find((g) => g.id === task)
+    if (first) {
+      jumped = task
+      jump(r, first.row)
+    }
     const count = said.rows.length
-    const m = team!.state.member(r.id)
     return <div class="page agent">
       <Head r={r} />
       <div class="head tools">
         <Find what="in the conversation" enter={(back) => search(route(), back ? -1 : 1)} />
-        {said.given.length > 0 && <Choice label="Jump to a task" value="" pick={(i) => toRow(id, +i)}
-          of={[["", "Jump to a task"], ...said.given.slice(-200).map((g): [string, string] => [String(g.row), g.task])]} />}
+        {said.given.length > 0 && <Jump to="task" go={(i) => jump(r, +i)} of={said.given.map((g): [string, string] => [String(g.row), line(g.id + " " + g.title, 60)]).reverse()} />}
         <span class="dim">{count.toLocaleString()} entries</span>
         <span class="gap"></span>
         {!atEnd(id) && <Button do={() => toEnd(id)} hint="G">Follow ↓</Button>}
@@ -173,18 +171,18 @@ export const agent: View = {
       {why && !count && <Empty>{say(why)}</Empty>}
       {!why && !count && <Empty>{read ? "It has said and done nothing yet." : "Looking…"}</Empty>}
       {(count > 0 || draft) && <List id={id} class="transcript" count={count + (draft ? 1 : 0)} estimate={60} follow label={"Conversation of " + line(r.id, 60)} row={(i) => {
-        if (i === count) return <div class="part live"><div class="at dim">✎</div><div class="what"><div class="said"><Markdown id={id + "draft"} of={draft!.text.slice(-20_000)} first={20_000} /></div></div></div>
+        if (i === count) return <div class="part live"><div class="at dim">✎</div><div class="what"><Markdown id={id + "draft"} of={draft!.text.slice(-20_000)} first={20_000} /></div></div>
         const { n, e, result } = said.row(i)
         return <div class={"part" + (i === found ? " on" : "")}><div class="at dim"><Time at={e?.time} /></div><div class="what">{e ? body(e, result, n, r.id) : "…"}</div></div>
       }} />}
-      {mayWrite() && m.joined > 0 && <div class="composer">
-        <Box id={"say-" + r.id} label={"Message to " + line(r.id, 60)} placeholder={"A message to " + line(r.id, 60) + "  (w)"} button="Send" send={async (content) => {
-          const got = await write("say-" + r.id, r.id, content, { urgent })
-          sent.push({ id: got.message_id, text: content })
-          deliveries(r.team)
-        }} extra={<label class="check" title="It is read before anything else, and interrupts the reader"><input type="checkbox" checked={urgent} onchange={(e: any) => { urgent = e.target.checked }} /> urgent</label>} />
-        {sent.slice(-3).map((s) => <p class="dim fate" key={s.id}>{line(s.text, 80)} — {s.letter ? <Delivery of={s.letter} /> : "sent"}</p>)}
-      </div>}
+      <div>
+        <Mail id={"say-" + r.id} to={r.id} label={"Message to " + line(r.id, 60)} placeholder={"A message to " + line(r.id, 60) + "  (w)"} button="Send"
+          send={async (content) => { sent.push({ id: (await write("say-" + r.id, r.id, content, { urgent })).message_id, text: content }) }} extra={<label class="check" title="It interrupts the reader"><input type="checkbox" checked={urgent} onchange={(e: any) => { urgent = e.target.checked }} /> urgent</label>} />
+        {sent.slice(-3).map((s) => {
+          const l = letter(s.id)
+          return <p class="dim" key={s.id}>{line(s.text, 80)} — {l ? <Delivery of={l} /> : "sent"}</p>
+        })}
+      </div>
     </div>
   },
 }

@@ -3,9 +3,9 @@
 import { h, redraw, type Child } from "../dom"
 import { List } from "../list"
 import { api, path } from "../request"
-import { filter, go, picked, route, to } from "../route"
+import { filter, go, picked, to } from "../route"
 import { act, once, team, type OpenTeam } from "../store"
-import { line, short, words } from "../text"
+import { line, part, short, words } from "../text"
 import { Sheet, sure } from "../dialog"
 import { key, type Key } from "../keys"
 import { colour, Who } from "../member"
@@ -119,7 +119,7 @@ function TaskCard(p: { t: OpenTeam; task: Task }) {
     <div class="head"><TaskLink of={task.id} />
       {task.priority ? <span class="badge warn">{priorities[task.priority]}</span> : null}
       {s === "merging" && <span class="badge">merging</span>}
-      {task.returned?.length ? <span class="badge warn" title="It was not merged; the next holder of the task has it">work returned</span> : null}
+      {task.returned?.length ? <span class="badge warn" title="It was not merged. The next holder of the task has it.">work returned</span> : null}
       <span class="gap"></span>
       {mayWrite() && <button class="icon" aria-label={"What to do with " + task.id} aria-haspopup="dialog" onclick={() => openMenu(task.id)}>⋯</button>}</div>
     <div class="last" dir="auto">{line(task.title, 200)}</div>
@@ -179,6 +179,7 @@ function Adding(p: { t: OpenTeam }) {
   if (!adding) return null
   const shut = () => { adding = false; redraw() }
   const made = (text: string) => read(text, (id) => p.t.state.tasks.has(id))
+  const [some, more] = part("new-tasks", made(typed), 50)
   return <Sheet name="New tasks" shut={shut} wide>
     <div oninput={() => redraw()} each={(el: any) => {
       const now = el.querySelector("textarea").value
@@ -186,35 +187,31 @@ function Adding(p: { t: OpenTeam }) {
       typed = now
     }}><Box id="new-tasks" label="New tasks, one a line" placeholder={"Write the parser ! @coder\n  All that its assignee needs to know.\nTest it < 1, T-004"} rows={6} button="Add" done="They are on the board."
       send={async (text) => { await once("new-tasks", path(p.t.id, "tasks"), { tasks: made(text) }); adding = false }} /></div>
-    <ol class="steps">{made(typed).slice(0, 50).map((n) => <li><span dir="auto">{line(n.title)}</span> <span class="dim">{[n.priority && priorities[n.priority], n.role && "for a " + line(n.role, 40),
-      n.dependencies[0] && "waits for " + n.dependencies.join(", "), n.description && "with a description"].filter(Boolean).join(", ")}</span></li>)}</ol>
-    <p class="dim small">! is a high priority, !! a critical one; @ goes before a role, &lt; before what it waits for: tasks of this list by number, or ids; \ keeps a mark in the title. Lines set in describe a task.</p>
+    <ol class="steps">{some.map((n) => <li><span dir="auto">{line(n.title)}</span> <span class="dim">{[n.priority && priorities[n.priority], n.role && "for a " + line(n.role, 40),
+      n.dependencies[0] && "waits for " + n.dependencies.join(", "), n.description && "with a description"].filter(Boolean).join(", ")}</span></li>)}</ol>{more}
+    <p class="dim small">! is a high priority, !! a critical one, @ a role, &lt; what it waits for: numbers of this list, or ids; \ keeps a mark in the title. Lines set in describe a task.</p>
   </Sheet>
 }
 
 function keys(): Key[] {
   const t = team
   if (!t) return []
-  const q = route().query
-  const graph = q.get("show") === "graph"
+  const graph = picked("show") === "graph"
   const common: Key[] = [
     findKey("tasks"),
-    key("v", graph ? "show columns" : "show the graph", () => filter("show", graph ? "" : "graph")),
+    key("v", graph ? "show columns" : "show the graph", () => filter("show", graph ? "" : "graph", true)),
     ...(mayWrite() ? [key("n", "new tasks", startAdding)] : []),
   ]
   if (graph) return [...common, ...graphKeys(t)]
-  const all = sorted(t, q.get("q") || "")
-  const names = [...all.keys()].filter((name) => all.get(name)!.length)
-  const pick = (name: string, i: number) => {
-    const list = all.get(name) || []
-    selected = list[Math.min(list.length - 1, i)]?.id || ""
+  const lists = [...sorted(t, picked("q")).values()].filter((list) => list.length)
+  const now = t.state.tasks.get(selected)
+  const column = lists.findIndex((list) => list.includes(now!))
+  const move = (right: number, down: number) => {
+    const list = lists[Math.max(0, Math.min(lists.length - 1, column + right))] || []
+    selected = list[Math.max(0, Math.min(list.length - 1, (lists[column] || []).indexOf(now!) + down))]?.id || ""
     redraw()
     look(".card.on")
   }
-  const now = t.state.tasks.get(selected)
-  const column = names.indexOf(now ? columnOf(t, now) : "")
-  const i = all.get(names[column])?.indexOf(now!) ?? -1
-  const move = (right: number, down: number) => pick(names[Math.max(0, Math.min(names.length - 1, column + right))], Math.max(0, i + down))
   return [
     ...common,
     key("j ArrowDown", "next task", () => move(0, 1)),
@@ -240,7 +237,7 @@ export const board: View = {
       <div class="head tools">
         <h1>Board</h1>
         <Find what="tasks" />
-        <span class="chips"><Chip on={!graph} do={() => filter("show", "")}>columns</Chip><Chip on={graph} do={() => filter("show", "graph")}>graph</Chip></span>
+        <span class="chips"><Chip on={!graph} do={() => filter("show", "", true)}>columns</Chip><Chip on={graph} do={() => filter("show", "graph", true)}>graph</Chip></span>
         <span class="gap"></span>
         {mayWrite() && <Button class="main" hint="n" do={startAdding}>New tasks</Button>}
       </div>
@@ -255,7 +252,7 @@ export const board: View = {
 function Columns(t: OpenTeam, q: string) {
   const all = sorted(t, q)
   return [
-    mayWrite() && <div class="chips members" role="group" aria-label="Members, to drag tasks to">{people().slice(0, 60).map((m) => <a class={"chip c-" + colour(m)} href={to(t.id, "agent", m)} key={m} {...drop(m, true)}>{line(m, 40)}</a>)}</div>,
+    mayWrite() && <div class="chips members" role="group" aria-label="Members, to drag tasks to">{people().map((m) => <a class={"chip c-" + colour(m)} href={to(t.id, "agent", m)} key={m} {...drop(m, true)}>{line(m, 40)}</a>)}</div>,
     <div class="columns">{[...all].map(([name, list]) => {
       const label = columns[name]
       return <section class="column" key={name} aria-label={label} {...drop(name, false)}>

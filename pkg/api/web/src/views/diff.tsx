@@ -5,8 +5,10 @@ import { List, toRow } from "../list"
 import { get, path, say, type Problem } from "../request"
 import { once, team } from "../store"
 import { line, plain, Time } from "../text"
-import { Box, Choice, Empty, mayWrite } from "../ui"
+import { Box, deaf, Empty, Jump, mayWrite, wakes, write } from "../ui"
 import type { Diff as Patch } from "../api"
+
+const sign: Record<string, string> = { more: "+", less: "-", same: " " }
 
 interface Row { kind: "file" | "at" | "more" | "less" | "same" | "note"; text: string; old: number; now: number; file: string }
 
@@ -109,20 +111,27 @@ export function parsed(text: string): Row[] {
 
 const where = (r: Row) => nameOf(r.file) + ":" + (r.now || r.old)
 
+// Comment goes to who holds the task of the difference, or held it, if that member is there, else to the leader. A
+// team that has ended reads no mail, but a task has it begin again.
 function Comment(p: { row: Row; task: string; to: string }) {
   const r = p.row
-  const quote = (text: string) => "On " + where(r) + (p.task ? " of " + p.task : "") + ":\n> " + (r.kind === "less" ? "-" : r.kind === "more" ? "+" : " ") + line(r.text, 300) + "\n\n" + text
+  const ended = deaf()
+  const left = !ended && deaf(p.to)
+  const to = left ? "leader" : p.to
+  const waits = p.task && !/failed|cancelled/.test(team!.state.tasks.get(p.task)?.status) // else it would for ever
+  const quote = (text: string) => "On " + where(r) + (p.task ? " of " + p.task : "") + ":\n> " + sign[r.kind] + line(r.text, 300) + "\n\n" + text
   const done = () => { open = -1 }
   const id = "comment-" + p.task + where(r)
   let follow = false
   return <div class="comment">
-    <Box id={id} label={"Comment on " + where(r)} rows={2} button={"Send to " + line(p.to || "the leader", 40)} done="Said."
+    {(ended || left) && <p class="dim small">{ended || left}{left && " The leader gets it."}</p>}
+    {wakes() && <Box id={id} label={"Comment on " + where(r)} rows={2} button={ended ? "Make it a task" : "Send to " + line(to, 40)} done="Said."
       send={async (text) => {
-        if (follow) await once(id, path(team!.id, "tasks"), { tasks: [{ title: line(text, 120), description: quote(text), ...(p.task && { dependencies: [p.task] }) }] })
-        else await once(id, path(team!.id, "messages"), { to: p.to || "leader", content: quote(text) })
+        if (follow || ended) await once(id, path(team!.id, "tasks"), { tasks: [{ title: line(text, 120), description: quote(text), ...(waits && { dependencies: [p.task] }) }] })
+        else await write(id, to, quote(text))
         done()
       }} extra={[<button type="button" onclick={() => { done(); redraw() }}>Leave it</button>,
-        <button type="button" onclick={(e: any) => { follow = true; e.target.closest("form").requestSubmit(); follow = false }}>Make it a task</button>]} />
+        !ended && <button type="button" onclick={(e: any) => { follow = true; e.target.closest("form").requestSubmit(); follow = false }}>Make it a task</button>]} />}
   </div>
 }
 
@@ -135,20 +144,19 @@ export function Diff(p: { id: string; task?: string; to: (file: string) => strin
   const id = "diff|" + shownOf
   return <div style={{ "--h": rows.length * 21 + (open < 0 ? 8 : 160) + "px" }}>
     <div class="head tools"><span class="dim">{files.length} {files.length === 1 ? "file" : "files"}, <b class="good">+{files.reduce((n, f) => n + f.added, 0)}</b> <b class="bad">−{files.reduce((n, f) => n + f.deleted, 0)}</b></span>
-      {files.length > 1 && <Choice label="Jump to a file" value="" pick={(f) => toRow(id, rows.findIndex((r) => r.kind === "file" && r.file === f))}
-        of={[["", "Jump to a file"], ...files.slice(0, 500).map((f): [string, string] => [f.path, nameOf(f.path).slice(-80) + " +" + f.added + " −" + f.deleted])]} />}
+      {files.length > 1 && <Jump to="file" go={(f) => toRow(id, rows.findIndex((r) => r.kind === "file" && r.file === f))}
+        of={files.map((f): [string, string] => [f.path, nameOf(f.path).slice(-80) + " +" + f.added + " −" + f.deleted])} />}
       <span class="dim">as of <Time at={read} /></span>
       {patch.truncated && <span class="badge warn">cut: teamctl diff shows the rest</span>}</div>
     <List id={id} class="patch" count={rows.length} estimate={20} label="Lines" row={(i) => {
       const r = rows[i]
       if (r.kind === "file") return <div class="d-file"><bdi>{nameOf(r.text)}</bdi></div>
       if (r.kind === "at" || r.kind === "note") return <div class="d-at"><span class="d-text">{line(r.text, 300)}</span></div>
-      const sign = r.kind === "more" ? "+" : r.kind === "less" ? "−" : " "
       return <div class={"d-" + r.kind}><div class="d-line">
-        {mayWrite() ? <button class="d-n" aria-expanded={"" + (open === i)} aria-label={"Comment on line " + sign + (r.now || r.old)} onclick={() => { open = open === i ? -1 : i; redraw() }}>{r.now || r.old}</button>
+        {mayWrite() ? <button class="d-n" aria-expanded={"" + (open === i)} aria-label={"Comment on line " + sign[r.kind] + (r.now || r.old)} onclick={() => { open = open === i ? -1 : i; redraw() }}>{r.now || r.old}</button>
           : <span class="d-n">{r.now || r.old}</span>}
-        <span class="d-sign" aria-hidden="true">{sign}</span><span class="d-text">{plain(r.text.length > 2000 ? r.text.slice(0, 2000) + "…" : r.text) || " "}</span></div>
-        {open === i && mayWrite() && <Comment row={r} task={p.task || ""} to={p.to(r.file)} />}
+        <span aria-hidden="true">{sign[r.kind]}</span><span class="d-text">{plain(r.text.length > 2000 ? r.text.slice(0, 2000) + "…" : r.text) || " "}</span></div>
+        {open === i && mayWrite() && <Comment row={r} task={p.task || ""} to={p.to(r.file) || "leader"} />}
       </div>
     }} />
   </div>

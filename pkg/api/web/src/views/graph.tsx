@@ -4,7 +4,7 @@ import { h, redraw, type Child } from "../dom"
 import { curve, Zoom, zoomKeys } from "../drawing"
 import { drag } from "../pointer"
 import { path, type Problem } from "../request"
-import { go, picked, to } from "../route"
+import { filter, go, picked, to } from "../route"
 import { ask, every, team, type OpenTeam } from "../store"
 import { line, words } from "../text"
 import { key, type Key } from "../keys"
@@ -23,19 +23,20 @@ let by = new Map<string, Node>()
 let layers: number[] = [] // how many nodes each has
 let why: Problem | undefined
 let asked = "" // the tasks and their dependencies for which it was asked
-let selected = ""
+const selected = () => picked("at")
 let moved = false // a person has chosen what is seen
 const see = { x: 0, y: 0, scale: 0, w: 800, h: 500 } // what is seen of it: its middle, and how large
 let dragged = false
 
-let paths: string[] | undefined // of the lines between tasks, and of those of the selected one
+let paths: string[] | undefined // of the lines between tasks, and of those of the one that was selected then
+let near = ""
 let drawn = new Map<string, { says: string; as: Child }>() // the tasks that are in the document
 
 export function openGraph(r: Route) {
   nodes = []
   edges = []
   why = undefined
-  asked = selected = ""
+  asked = ""
   moved = false
   see.scale = 0
   return every(5000, () => read(r.team))
@@ -94,8 +95,7 @@ function zoom(by: number, x = see.x, y = see.y) {
 function show(id: string) {
   const n = by.get(id)
   if (!n) return
-  selected = id
-  paths = undefined
+  filter("at", id)
   moved = true
   const dx = (xOf(n) + box.w / 2 - see.x) * see.scale
   const dy = (yOf(n) + box.h / 2 - see.y) * see.scale
@@ -111,7 +111,7 @@ function all() {
 }
 
 export function graphKeys(t: OpenTeam): Key[] {
-  const n = by.get(selected)
+  const n = by.get(selected())
   const move = (depth: number, place: number) => {
     const from = n ?? nodes[0]
     if (!from) return
@@ -126,8 +126,8 @@ export function graphKeys(t: OpenTeam): Key[] {
     key("j ArrowDown", "next of the layer", () => move(0, 1)),
     key("k ArrowUp", "previous of the layer", () => move(0, -1)),
     ...zoomKeys(zoom, all),
-    key("Enter", "its whole story", () => selected && go(to(t.id, "task", selected))),
-    key("m", "what to do with it", () => openMenu(selected)),
+    key("Enter", "its whole story", () => n && go(to(t.id, "task", n.id))),
+    key("m", "what to do with it", () => openMenu(selected())),
   ]
 }
 
@@ -148,10 +148,11 @@ function pan(e: PointerEvent) {
 
 function drawLines() {
   paths = ["", ""]
+  near = selected()
   for (const e of edges) {
     const a = by.get(e.from)
     const b = by.get(e.to)
-    if (a && b) paths[+(a.id === selected || b.id === selected)] += curve(xOf(a) + box.w, yOf(a) + box.h / 2, xOf(b), yOf(b) + box.h / 2)
+    if (a && b) paths[+(a.id === near || b.id === near)] += curve(xOf(a) + box.w, yOf(a) + box.h / 2, xOf(b), yOf(b) + box.h / 2)
   }
   return paths
 }
@@ -163,12 +164,12 @@ export function Graph(p: { t: OpenTeam; find: string }): Child {
   const hgt = see.h / see.scale
   const left = see.x - w / 2
   const top = see.y - hgt / 2
-  const [lines, near] = paths || drawLines()
+  const [lines, lit] = paths && near === selected() ? paths : drawLines()
   const stands = (n: Node) => {
     const task = p.t.state.tasks.get(n.id)
     return task ? statusOf(p.t, task) : n.status
   }
-  const sel = by.get(selected)
+  const sel = by.get(selected())
   const each = (el: any) => {
     if (Math.abs(el.clientWidth - see.w) > 1 || Math.abs(el.clientHeight - see.h) > 1) {
       see.w = el.clientWidth || 800
@@ -210,7 +211,7 @@ export function Graph(p: { t: OpenTeam; find: string }): Child {
         zoom(Math.exp(-e.deltaY / 400), left + ((e.clientX - r.left) / r.width) * w, top + ((e.clientY - r.top) / r.height) * hgt)
       }}>
       <path class="edges" d={lines} />
-      <path class="edges near" d={near} />
+      <path class="edges near" d={lit} />
       {seen}
     </svg>
     <div class="over">

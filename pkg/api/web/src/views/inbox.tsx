@@ -4,7 +4,7 @@ import { h, redraw, type Child } from "../dom"
 import { Markdown } from "../markdown"
 import { api, path } from "../request"
 import { act, OpenTeam, type Waiting } from "../store"
-import { Ago, line, plain, Text } from "../text"
+import { Ago, line, part, plain, Text } from "../text"
 import { pretty } from "../call"
 import { key, type Key } from "../keys"
 import { Who } from "../member"
@@ -72,12 +72,13 @@ export function Inbox(p: { t: OpenTeam }) {
   const t = p.t
   const all = t.waiting()
   const newest = all.at(-1)
+  const [some, more] = part("inbox" + t.id, all, 100)
   shows(all)
   return <section aria-label="Waiting for you">
     <h2>Waiting for you {all.length > 0 && <span class="count">{all.length}</span>}</h2>
     <p class="sr" aria-live="polite">{newest ? all.length + " waiting for you. The newest: " + line(newest.from + does(newest), 80) : "Nothing waits for you."}</p>
-    {all.length === 0 && <p class="dim calm">{t.caughtUp ? "Nothing. The team goes on without you." : "Looking…"}</p>}
-    {all.slice(0, 100).map((w) => <Ask t={t} w={w} on={w.id === selected} key={w.id} />)}
+    {all.length === 0 && <p class="dim">{t.caughtUp ? "Nothing. The team goes on without you." : "Looking…"}</p>}
+    {some.map((w) => <Ask t={t} w={w} on={w.id === selected} key={w.id} />)}{more}
   </section>
 }
 
@@ -97,7 +98,7 @@ function body(w: Waiting): Child {
   const a = w.approval!
   if (!a.call) return <Markdown id={"p" + w.id} of={a.plan || ""} first={1500} />
   if (w.kind === "respawn") return <p>{line(a.call.why, 600)}</p>
-  return [<p class="dim">{line(a.call.why, 300)}</p>, <div class="call"><b class="tool">{line(a.call.tool, 60)}</b><Text id={"c" + w.id} of={pretty(a.call.arguments)} mono first={1500} /></div>,
+  return [<p class="dim">{line(a.call.why, 300)}</p>, <div><b class="tool">{line(a.call.tool, 60)}</b><Text id={"c" + w.id} of={pretty(a.call.arguments)} mono first={1500} /></div>,
     <p class="dim">in <bdi class="mono">{plain(a.call.dir)}</bdi></p>]
 }
 

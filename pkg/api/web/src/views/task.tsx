@@ -5,7 +5,7 @@ import { Markdown } from "../markdown"
 import { path, type Problem } from "../request"
 import { to } from "../route"
 import { ask, every, team } from "../store"
-import { Ago, line, price, short, Text, Time, words } from "../text"
+import { Ago, line, part, price, short, Text, Time, words } from "../text"
 import { key, type Key } from "../keys"
 import { Who } from "../member"
 import { Button, Looking, mayWrite, Panel, TaskLink } from "../ui"
@@ -49,14 +49,18 @@ function begin(r: Route): () => void {
   })
 }
 
-function steps(all: Step[]) {
-  return <ol class="steps">{all.slice(-300).map((s) => <li key={s.revision}><span class="dim"><Time at={s.at} /></span> {s.by && <Who of={s.by} />} <span dir="auto">{line(s.what, 200)}</span>{s.why && <span class="dim" dir="auto"> {line(s.why, 600)}</span>}</li>)}</ol>
+function steps(id: string, all: Step[]) {
+  const [some, more] = part("steps" + id, all, -300)
+  return [more, <ol class="steps">{some.map((s) => <li key={s.revision}><span class="dim"><Time at={s.at} /></span> {s.by && <Who of={s.by} />} <span dir="auto">{line(s.what, 200)}</span>{s.why && <span class="dim" dir="auto"> {line(s.why, 600)}</span>}</li>)}</ol>]
 }
 
-const links = (ids: string[]) => ids.slice(0, 60).map((d) => {
-  const s = team!.state.tasks.get(d)
-  return <li key={d}><TaskLink of={d} /> <span class="badge">{words(s ? statusOf(team!, s) : "unknown")}</span> <span dir="auto">{line(s?.title, 100)}</span></li>
-})
+function links(name: string, id: string, ids: string[] = []) {
+  const [some, more] = part(name + id, ids, 60)
+  return ids.length > 0 && [<h3>{name}</h3>, <ul class="plain">{some.map((d) => {
+    const s = team!.state.tasks.get(d)
+    return <li key={d}><TaskLink of={d} /> <span class="badge">{words(s ? statusOf(team!, s) : "unknown")}</span> <span dir="auto">{line(s?.title, 100)}</span></li>
+  })}</ul>, more]
+}
 
 export const one: View = {
   name: "task",
@@ -86,13 +90,12 @@ export const one: View = {
       {v.result_summary && <Panel name="What came of it"><Markdown id={"r" + v.id} of={v.result_summary} first={4000} /></Panel>}
       {v.check && <Panel name="Check"><Text id={"k" + v.id} of={v.check} mono /></Panel>}
       {(v.waiting_for?.length || v.dependencies?.length || v.blocks?.length) ? <Panel name="Around it">
-        {v.dependencies?.length ? [<h3>It comes after</h3>, <ul class="plain">{links(v.dependencies)}</ul>] : null}
-        {v.blocks?.length ? [<h3>What waits for it</h3>, <ul class="plain">{links(v.blocks)}</ul>] : null}</Panel> : null}
+        {links("It comes after", v.id, v.dependencies || [])}{links("What waits for it", v.id, v.blocks || [])}</Panel> : null}
       {v.deliverable_digest && <Panel name="Deliverable"><Deliverable team={r.team} task={v.id} path={v.deliverable_path} /></Panel>}
-      <Panel name="History">{history ? steps(history.steps || []) : null}
+      <Panel name="History">{history && steps(r.team + v.id, history.steps || [])}
         {history && !history.whole && <p class="dim small">Older steps are not stored any more.</p>}
-        {[...new Set(history?.steps?.map((s) => s.assignee))].map((a) => a && a !== "user" && <p><a href={to(r.team, "agent", a, { q: v.id })}>Transcript of {line(a, 40)}</a></p>)}</Panel>
-      {v.returned?.length ? <Panel name="Returned work"><p class="dim">It was not merged. The next holder of the task has it as branches.</p>
+        {[...new Set(history?.steps?.map((s) => s.assignee))].map((a) => a && a !== "user" && <p><a href={to(r.team, "agent", a, { task: v.id })}>Transcript of {line(a, 40)}</a></p>)}</Panel>
+      {v.returned?.length ? <Panel name="Returned work"><p class="dim">It was not merged. The next holder of the task has it.</p>
         <ul class="plain">{v.returned.map((y) => <li key={y.epoch}><Who of={y.by} /> <bdi class="mono">{line("returned/" + v.id + "/" + y.epoch + " " + (y.commit || "").slice(0, 10), 90)}</bdi></li>)}</ul></Panel> : null}
       {(v.commit || back(v)) && <Panel name={v.commit ? "What it has changed" : "What was not merged"}><Diff id={r.team} task={v.id} to={() => v.assignee} /></Panel>}
       <Menu />

@@ -7,10 +7,10 @@ import { atEnd, List, toEnd } from "../list"
 import { kinds } from "../log"
 import { filter, picked, to } from "../route"
 import { OpenTeam, team } from "../store"
-import { Ago, line, Name, plain, price, short, span, State } from "../text"
+import { Ago, line, Name, plain, price, short, span, State, Text } from "../text"
 import { key, type Key } from "../keys"
-import { colour, Doing, memberNames, standOf, Who } from "../member"
-import { Box, Chip, Choice, Empty, focus, mayWrite, setGoal, write } from "../ui"
+import { colour, Doing, OnlyMember, standOf, Who } from "../member"
+import { Box, Chip, Empty, focus, Mail, mayWrite, setGoal, write } from "../ui"
 import type { Draft, Member } from "../state"
 import type { View } from "../view"
 import { statusOf } from "./board"
@@ -41,14 +41,14 @@ function Goal(p: { t: OpenTeam }) {
       <State of={status} as={!status && "…"} />
       {g?.goal_number ? <span class="dim">goal {g.goal_number}</span> : null}
       <span class="gap"></span>
-      {seconds ? <span class="fact" title="since the goal was set">{span(seconds)}</span> : null}
-      <span class="fact" title="tokens of its model calls">{short(g?.usage?.total_tokens || p.t.state.tokens)} tokens</span>
-      {cost && <span class="fact" title="the part of the cost that is known">{cost}</span>}
+      {seconds ? <span class="dim" title="since the goal was set">{span(seconds)}</span> : null}
+      <span class="dim" title="tokens of its model calls">{short(g?.usage?.total_tokens || p.t.state.tokens)} tokens</span>
+      {cost && <span class="dim" title="the part of the cost that is known">{cost}</span>}
     </div>
     <h1 dir="auto">{text ? <details class="goal-text"><summary>{line(text, 280)}</summary><div class="text">{plain(text)}</div></details> : <span class="dim">{record ? "This team has no goal yet." : "…"}</span>}</h1>
     {g?.lost && <p class="badge warn">{line(g.lost, 300)}</p>}
     <Progress tasks={counts(p.t)} />
-    {!working && g?.summary && <details class="result" open><summary>Result</summary><div class="text">{plain(g.summary.slice(0, 4000))}</div></details>}
+    {!working && g?.summary && <details class="result" open><summary>Result</summary><Text id={"result" + p.t.id + g.goal_number} of={g.summary} /></details>}
     {!working && g?.reason && <p class="badge bad">{line(g.reason, 600)}</p>}
     {mayWrite() && !working && record && <Box id={"goal-" + p.t.id} label="Goal" placeholder={text ? "What is it to reach next?" : "What is the team to reach?"} button="Set the goal"
       send={(goal) => setGoal(p.t.id, goal)} done="The goal is set." />}
@@ -72,7 +72,7 @@ function Members(p: { t: OpenTeam }) {
   const all = p.t.state.present().map((m) => ({ m, rank: standOf(m, p.t.agents.get(m.id)).rank })).sort((a, b) => a.rank - b.rank)
   return <section class="members" aria-label="Members">
     <h2>Members <span class="dim">{all.length || ""}</span></h2>
-    {all.length === 0 && <p class="dim calm">{p.t.record ? "No member is in the team. The leader comes with the first goal." : "Looking…"}</p>}
+    {all.length === 0 && <p class="dim">{p.t.record ? "No member is in the team. The leader comes with the first goal." : "Looking…"}</p>}
     <div class="cards">{all.map(({ m }) => <Card t={p.t} m={m} key={m.id} />)}</div>
   </section>
 }
@@ -90,7 +90,7 @@ function Stream(p: { t: OpenTeam }) {
   return <section class="stream" aria-label="Stream">
     <div class="head tools">
       <h2>Stream</h2>
-      <Choice label="Only this member" value={agent} of={[["", "everyone"], ["user", "you"], ...memberNames()]} pick={(m) => filter("member", m)} />
+      <OnlyMember />
       <span class="chips" role="group" aria-label="Kinds">{kinds.map((k) =>
         <Chip on={on.includes(k)} do={() => filter("kind", (on.includes(k) ? on.filter((x) => x !== k) : [...on, k]).join(","))}>{k}</Chip>)}</span>
       {t.strange > 0 && <p class="badge warn" role="status">{t.strange} records have a form that this page does not know. Reload it for a newer one.</p>}
@@ -123,7 +123,7 @@ export const overview: View = {
         <Inbox t={t} />
         <Members t={t} />
         {mayWrite() && t.record && <section aria-label="Write to the leader"><h2>Write to the leader</h2>
-          <Box id="say-leader" label="Message to the leader" placeholder="A message to the leader  (w)" button="Send" send={(content) => write("say-leader", "leader", content)} done="Sent." /></section>}
+          <Mail id="say-leader" label="Message to the leader" placeholder="A message to the leader  (w)" button="Send" send={(content) => write("say-leader", "leader", content)} done="Sent." /></section>}
       </div>
       <Stream t={t} />
     </div>
