@@ -35,7 +35,7 @@ func ParseBy(s string) (By, error) {
 type Row struct {
 	Name string // of an agent, role, alias or task; "" = none, or not known
 	Sum
-	Parts []Row // the same calls, told apart by what was named next; ordered as rows are
+	Parts []Row // the same calls, by what was named next; ordered as rows are
 }
 
 // Table is what calls have used, by name.

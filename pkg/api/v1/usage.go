@@ -18,7 +18,7 @@ type usageIn struct {
 type usageRow struct {
 	Name string `json:"name"` // "" = calls without a task, or of which the role or alias is not known
 	client.Usage
-	Parts []usageRow `json:"parts,omitempty" doc:"With split: the same calls told apart by that, the costly first."`
+	Parts []usageRow `json:"parts,omitempty" doc:"With split: the same calls by that, the costly first."`
 }
 
 func usageRows(rows []usage.Row) []usageRow {
