@@ -329,11 +329,11 @@ func TestPageDeliverableIsRead(t *testing.T) {
 		t.Errorf("it is downloaded as %s", name)
 	}
 	for n, want := range []string{"Show more", "It is no text.", "The API does not answer."} {
-		p.presses("Show", fmt.Sprintf("tr:nth-child(%d)", n+1))
+		p.presses("Show", fmt.Sprintf("tbody tr:nth-child(%d)", n+1))
 		p.sees(want)
 	}
 	brokertest.Receive(t, "no more of it is read than is shown", left)
-	p.presses("Hide", "tr:nth-child(2)")
+	p.presses("Hide", "tbody tr:nth-child(2)")
 	p.until("it is gone", `!document.body.innerText.includes("It is no text.")`)
 }
 
@@ -370,7 +370,7 @@ func (p *tab) fingers(x, y, from, to float64) {
 	devtools(p, input.DispatchTouchEvent, input.DispatchTouchEventParams{Type: "touchEnd"})
 }
 
-// wheel turns the wheel over a place; the modifier 2 is Ctrl.
+// wheel turns the wheel over a place; the modifier 2 is Ctrl, and DevTools take no 0.
 func (p *tab) wheel(x, y, dx, dy float64, modifiers int64) {
 	p.t.Helper()
 	devtools(p, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: input.DispatchMouseEventTypeMouseWheel, X: x, Y: y, DeltaX: dx, DeltaY: dy, Modifiers: modifiers})
@@ -413,11 +413,11 @@ func TestPagePansAndZooms(t *testing.T) {
 	}
 	shows("a drag along the whole chooses a part", func(from, to, _ time.Time) bool { return to.Sub(from) < 5*time.Minute }, func(x, y float64) { mouse(x-100, x+100, y) })
 	shows("a drag along a part goes to what is later", func(from, to, was time.Time) bool { return to.After(was) && to.Sub(from) < 5*time.Minute }, func(x, y float64) { mouse(x, x-60, y) })
-	shows("the wheel goes back", func(_, to, was time.Time) bool { return to.Before(was) }, func(x, y float64) { p.wheel(x, y, -90, 0, 0) })
+	shows("the wheel goes back", func(_, to, was time.Time) bool { return to.Before(was) }, func(x, y float64) { p.wheel(x, y, -90, 0.1, 0) })
 	shows("H goes to what is earlier", func(_, to, was time.Time) bool { return to.Before(was) }, func(_, _ float64) { p.keys("H") })
 	from, to := shown()
 	long := to.Sub(from)
-	shows("the wheel with Ctrl comes closer", func(from, to, _ time.Time) bool { return to.Sub(from) < long }, func(x, y float64) { p.wheel(x, y, 0, -200, 2) })
+	shows("the wheel with Ctrl comes closer", func(from, to, _ time.Time) bool { return to.Sub(from) < long }, func(x, y float64) { p.wheel(x, y, 0.1, -200, 2) })
 	from, to = shown()
 	long = to.Sub(from)
 	shows("fingers that go apart come closer", func(from, to, _ time.Time) bool { return to.Sub(from) < long*2/3 }, func(x, y float64) { p.fingers(x, y, 60, 200) })
@@ -443,6 +443,7 @@ func TestPagePansAndZooms(t *testing.T) {
 	p.touches(x, y+100, x+50, y+100)
 	p.until("a finger moves it", fmt.Sprintf("%s[0] < %f", view, was[0]))
 	p.keys("0")
+	p.drawn() // in another place
 	x, y = p.place(".node[data-id='T-002']")
 	p.do(chromedp.MouseClickXY(x, y))
 	p.until("the chosen task stands in the address", `location.hash.includes("on=T-002") && document.querySelector(".node.on")?.dataset.id === "T-002"`)

@@ -42,7 +42,7 @@ function blocks(lines: string[], depth: number): Child[] {
     } else if (/^ {0,3}([-*_])( *\1){2,} *$/.test(l)) flush(<hr />)
     else if (/^ {0,3}>/.test(l) && depth < 4) {
       const inner: string[] = []
-      for (; i < lines.length && /^ {0,3}>/.test(lines[i]); i++) inner.push(lines[i].replace(/^ {0,3}> ?/, ""))
+      for (; /^ {0,3}>/.test(lines[i]); i++) inner.push(lines[i].replace(/^ {0,3}> ?/, ""))
       i--
       flush(<blockquote>{blocks(inner, depth + 1)}</blockquote>)
     } else if ((m = item.exec(l)) && depth < 6) {
@@ -59,11 +59,9 @@ function blocks(lines: string[], depth: number): Child[] {
       if (list?.tag !== tag) all.push((list = h(tag, { start: parseInt(m[2]) || undefined })))
       list.kids.push(<li>{inline(inner[0], 0)}{blocks(inner.slice(1), depth + 1)}</li>)
     } else if (l.includes("|") && cells(lines[i + 1] || "").every((c) => /^:?-+:?$/.test(c))) {
-      const head = cells(l)
       const rows: string[][] = []
-      for (i += 2; i < lines.length && lines[i].includes("|"); i++) rows.push(cells(lines[i]))
-      i--
-      flush(<div class="scrolls" tabindex="0" role="region" aria-label="table"><table><thead><tr>{head.map((c) => <th>{inline(c, 0)}</th>)}</tr></thead>
+      for (i++; lines[i + 1]?.includes("|"); i++) rows.push(cells(lines[i + 1]))
+      flush(<div class="scrolls" tabindex="0" role="region" aria-label="table"><table><thead><tr>{cells(l).map((c) => <th>{inline(c, 0)}</th>)}</tr></thead>
         <tbody>{rows.map((r) => <tr>{r.map((c) => <td>{inline(c, 0)}</td>)}</tr>)}</tbody></table></div>)
     } else text.push(l)
   }

@@ -40,12 +40,11 @@ export function follow(s: Source): () => void {
   let over = false
   let last = ""
   let tries = 0
-  let stop = new AbortController()
+  let stop: AbortController
   let wake: () => void = () => {}
 
   async function once() {
-    stop = new AbortController()
-    const mine = stop
+    const mine = (stop = new AbortController())
     let connected = Infinity
     let timer: any
     const heard = () => {
@@ -155,7 +154,7 @@ export function follow(s: Source): () => void {
       wake()
     } else timer = setTimeout(() => {
       unseen = true
-      stop.abort()
+      stop?.abort()
     }, left)
   }
   addEventListener("online", again)
@@ -164,7 +163,7 @@ export function follow(s: Source): () => void {
   return () => {
     over = true
     clearTimeout(timer)
-    stop.abort()
+    stop?.abort()
     wake()
     removeEventListener("online", again)
     document.removeEventListener("visibilitychange", again)

@@ -98,10 +98,10 @@ function show(id: string) {
   const n = by.get(id)
   if (!n) return
   filter("on", id)
-  const dx = (xOf(n) + box.w / 2 - see.x) * see.scale
-  const dy = (yOf(n) + box.h / 2 - see.y) * see.scale
-  if (Math.abs(dx) > see.w / 2 - 60) see.x = xOf(n) + box.w / 2
-  if (Math.abs(dy) > see.h / 2 - 30) see.y = yOf(n) + box.h / 2
+  const x = xOf(n) + box.w / 2
+  const y = yOf(n) + box.h / 2
+  if (Math.abs(x - see.x) * see.scale > see.w / 2 - 60) see.x = x
+  if (Math.abs(y - see.y) * see.scale > see.h / 2 - 30) see.y = y
   if (see.scale < 0.5) see.scale = 0.8
   seen()
 }
@@ -202,7 +202,8 @@ export function Graph(p: { t: OpenTeam; find: string }): Child {
       </g> }
       else redraw()
     }
-    return was && now.set(n.id, was) && was.as
+    if (was) now.set(n.id, was)
+    return was?.as
   }
   const tasks = nodes.map((n) => xOf(n) > left - box.w && xOf(n) < left + w && yOf(n) > top - box.h && yOf(n) < top + hgt && node(n))
   drawn = now

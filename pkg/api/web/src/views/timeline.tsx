@@ -248,7 +248,7 @@ const Counts = kept(({ t }) => {
   const now = all.at(-1)!
   return <Panel name="Tasks over time">
     <svg class="area" viewBox="0 0 600 80" preserveAspectRatio="none" role="img" aria-label={"Now: " + layers.map(([k]) => now[k] + " " + k).join(", ")}>
-      {layers.map(([k, name]) => <path key={name} class={"t-" + name} d={all.map((c, i) => block(x(i), (low[i] -= (c[k] / most) * 78), x(i + 1) - x(i), (c[k] / most) * 78)).join("")} />)}
+      {layers.map(([k, name]) => <path class={"t-" + name} d={all.map((c, i) => block(x(i), (low[i] -= (c[k] / most) * 78), x(i + 1) - x(i), (c[k] / most) * 78)).join("")} />)}
     </svg>
     <Legend of={layers.map(([k, name]) => ["t-" + name, now[k] + " " + k])} />
   </Panel>
