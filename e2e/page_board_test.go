@@ -235,7 +235,7 @@ const judge = `(() => {
 })()`
 
 // harmless begin the names of the controls that only change what is shown.
-const harmless = `^(Keys|Theme: |Find |Only (this member|with)|Jump to a |says$|tool$|mail$|task$|member$|trouble$|columns$|graph$|by (member|role|alias)$|Closer$|Farther$|All$|Show|Hide$|Copy$|Follow ↓|To the newest ↓|← All mail|Dismiss$|Reload the page|https?:|you →|\S+ → )`
+const harmless = `^(Keys|Theme: |Find |Only (this member|with)|Jump to a |says$|tool$|mail$|task$|member$|trouble$|columns$|graph$|by (member|role|alias)$|all goals$|Closer$|Farther$|All$|Show|Hide$|Copy$|Follow ↓|To the newest ↓|← All mail|Dismiss$|Reload the page|https?:|you →|\S+ → )`
 
 // Nothing of what a hostile member says, does, names or writes runs, and a token for reading sees no
 // button that it may not press. All views are judged with it.

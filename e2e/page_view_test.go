@@ -5,16 +5,18 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"agentteam/pkg/broker/brokertest"
 )
 
 // timelineOf is what the API says of a goal in which coder-1 has done T-001.
 func timelineOf(sentence string) string {
-	return `{"goal": 1, "from": "2026-03-14T12:00:00Z", "to": "2026-03-14T12:10:00Z", "whole": true, "sentence": ` + quoted(sentence) + `,
+	return `{"goal": 1, "begun": "2026-03-14T12:00:00Z", "ended": "2026-03-14T12:10:00Z", "from": "2026-03-14T12:00:00Z", "to": "2026-03-14T12:10:00Z", "whole": true, "sentence": ` + quoted(sentence) + `,
 		"lanes": [{"agent_id": "coder-1", "seconds": {"model": 300, "idle": 300}, "spans": [
 			{"kind": "model", "from": "2026-03-14T12:00:00Z", "to": "2026-03-14T12:05:00Z", "task": "T-001"},
 			{"kind": "idle", "from": "2026-03-14T12:05:00Z", "to": "2026-03-14T12:10:00Z"}]}],
@@ -365,11 +367,11 @@ func TestPageDeliverableIsRead(t *testing.T) {
 		t.Errorf("it is downloaded as %s", name)
 	}
 	for n, want := range []string{"Show more", "It is no text.", "The API does not answer."} {
-		p.presses("Show", fmt.Sprintf("li:nth-child(%d)", n+1))
+		p.presses("Show", fmt.Sprintf("tbody tr:nth-child(%d)", n+1))
 		p.sees(want)
 	}
 	brokertest.Receive(t, "no more of it is read than is shown", left)
-	p.presses("Hide", "li:nth-child(2)")
+	p.presses("Hide", "tbody tr:nth-child(2)")
 	p.until("it is gone", `!document.body.innerText.includes("It is no text.")`)
 }
 
@@ -389,4 +391,105 @@ func TestPageNewTasksPreview(t *testing.T) {
 	if got := f.requested("POST /teams/red/tasks"); !strings.Contains(got, `"title":"Check that a < b"`) || !strings.Contains(got, `"dependencies":["line 1"]`) {
 		t.Errorf("the page sends %s", got)
 	}
+}
+
+// fingers has two fingers go apart along a line through a place, and let go.
+func (p *tab) fingers(x, y, from, to float64) {
+	p.t.Helper()
+	at := func(kind input.DispatchTouchEventType, apart float64) {
+		one, two := 1.0, 2.0
+		devtools(p, input.DispatchTouchEvent, input.DispatchTouchEventParams{Type: kind,
+			TouchPoints: []*input.TouchPoint{{X: x - apart/2, Y: y, ID: &one}, {X: x + apart/2, Y: y, ID: &two}}})
+	}
+	at("touchStart", from)
+	for i := 1.0; i <= 8; i++ {
+		at("touchMove", from+(to-from)*i/8)
+	}
+	devtools(p, input.DispatchTouchEvent, input.DispatchTouchEventParams{Type: "touchEnd"})
+}
+
+// wheel turns the wheel over a place; the modifier 2 is Ctrl, and DevTools take no 0.
+func (p *tab) wheel(x, y, dx, dy float64, modifiers int64) {
+	p.t.Helper()
+	devtools(p, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: input.DispatchMouseEventTypeMouseWheel, X: x, Y: y, DeltaX: dx, DeltaY: dy, Modifiers: modifiers})
+}
+
+// A timeline and a graph are moved and stretched by the mouse, the wheel and fingers; what is seen of a
+// timeline, and which task of a graph is chosen, stands in the address.
+func TestPagePansAndZooms(t *testing.T) {
+	t.Parallel()
+	f := newFakeAPI(t)
+	f.member("red", "coder-1")
+	f.says("GET /teams/red/timeline", timelineOf("It was quick."))
+	p := f.opened("#/red/timeline")
+	p.sees("It was quick.")
+	shown := func() (from, to time.Time) {
+		t.Helper()
+		at := eval[[]string](p, `((q) => [q.get("from") || "2026-03-14T12:00:00Z", q.get("to") || "2026-03-14T12:10:00Z"])(new URLSearchParams(location.hash.split("?")[1]))`)
+		for i, to := range []*time.Time{&from, &to} {
+			var err error
+			if *to, err = time.Parse(time.RFC3339, at[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return from, to
+	}
+	shows := func(what string, holds func(from, to, was time.Time) bool, do func(x, y float64)) {
+		t.Helper()
+		_, was := shown()
+		x, y := p.place(".lanes svg")
+		do(x, y)
+		p.untilSo(what, func() bool { from, to := shown(); return holds(from, to, was) })
+	}
+	mouse := func(from, to, y float64) {
+		button := chromedp.ButtonType(input.MouseButtonLeft)
+		p.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMousePressed, from, y, button))
+		for i := 1.0; i <= 8; i++ {
+			p.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, from+(to-from)*i/8, y, button))
+		}
+		p.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseReleased, to, y, button))
+	}
+	shows("a drag along the whole chooses a part", func(from, to, _ time.Time) bool { return to.Sub(from) < 5*time.Minute }, func(x, y float64) { mouse(x-100, x+100, y) })
+	shows("a drag along a part goes to what is later", func(from, to, was time.Time) bool { return to.After(was) && to.Sub(from) < 5*time.Minute }, func(x, y float64) { mouse(x, x-60, y) })
+	shows("the wheel goes back", func(_, to, was time.Time) bool { return to.Before(was) }, func(x, y float64) { p.wheel(x, y, -90, 0.1, 0) })
+	shows("H goes to what is earlier", func(_, to, was time.Time) bool { return to.Before(was) }, func(_, _ float64) { p.keys("H") })
+	from, to := shown()
+	long := to.Sub(from)
+	shows("the wheel with Ctrl comes closer", func(from, to, _ time.Time) bool { return to.Sub(from) < long }, func(x, y float64) { p.wheel(x, y, 0.1, -200, 2) })
+	from, to = shown()
+	long = to.Sub(from)
+	shows("fingers that go apart come closer", func(from, to, _ time.Time) bool { return to.Sub(from) < long*2/3 }, func(x, y float64) { p.fingers(x, y, 60, 200) })
+	for range 18 {
+		p.keys("+")
+	}
+	p.until("a part of a second has milliseconds", `document.querySelector("text.tick")?.textContent.includes(".")`)
+	if ticks := eval[[]string](p, `[...document.querySelectorAll("text.tick")].map((e) => e.textContent)`); len(ticks) < 2 || ticks[0] == ticks[1] {
+		t.Errorf("the ticks are %q", ticks)
+	}
+
+	f.says("GET /teams/red/graph", graphOf("T-001", "T-002"))
+	f.task("red", "T-001", "pending", "")
+	f.task("red", "T-002", "pending", "", "T-001")
+	p.goTo("#/red/board?show=graph")
+	p.until("two tasks are there", `document.querySelectorAll(".node").length === 2`)
+	const view = `document.querySelector(".graph svg").getAttribute("viewBox").split(" ").map(Number)`
+	was := eval[[]float64](p, view)
+	x, y := p.place(".graph svg")
+	p.fingers(x, y, 60, 200)
+	p.until("fingers that go apart come closer", fmt.Sprintf("%s[2] < %f", view, was[2]*2/3))
+	was = eval[[]float64](p, view)
+	p.touches(x, y+100, x+50, y+100)
+	p.until("a finger moves it", fmt.Sprintf("%s[0] < %f", view, was[0]))
+	p.keys("0")
+	p.drawn() // in another place
+	x, y = p.place(".node[data-id='T-002']")
+	p.do(chromedp.MouseClickXY(x, y))
+	p.until("the chosen task stands in the address", `location.hash.includes("on=T-002") && document.querySelector(".node.on")?.dataset.id === "T-002"`)
+	p.presses("What to do with T-002")
+	p.until("its menu is open", `document.querySelector("dialog[open]")?.textContent.includes("T-002")`)
+	p.keys(kb.Escape)
+	p.until("the menu is shut", `!document.querySelector("dialog[open]")`)
+	x, y = p.place(".node[data-id='T-001']")
+	p.do(chromedp.MouseClickXY(x, y, chromedp.ButtonType(input.MouseButtonRight)))
+	p.until("the other button opens the menu of another", `document.querySelector("dialog[open]")?.textContent.includes("T-001")`)
 }

@@ -14,6 +14,7 @@ import (
 
 func (a *app) costCmd() *cobra.Command {
 	var by string
+	var goal int
 	cmd := &cobra.Command{
 		Use: "cost", Short: "Show what the team's model calls have used and cost", Args: atMost(0),
 		Long: "cost sums up the tokens and the price of all model calls that the team's journals hold, the costly first.\n" +
@@ -28,7 +29,7 @@ func (a *app) costCmd() *cobra.Command {
 			}
 			var table usage.Table
 			err = a.readTeam(func(ctx context.Context, t *client.Team) (err error) {
-				table, err = t.Cost(ctx, by)
+				table, err = t.Cost(ctx, goal, by)
 				if err == nil && len(table.Rows) == 0 {
 					a.note(fmt.Sprintf("no member of team %s has called a model yet", t.ID()))
 				}
@@ -41,6 +42,7 @@ func (a *app) costCmd() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&by, "by", string(usage.ByAgent), "a row for each agent, role, alias (of the model) or task")
+	cmd.Flags().IntVar(&goal, "goal", 0, "only calls from when the goal of this number was set until the next one was; -1: the newest, 0: all")
 	completeFlags(cmd, map[string]cobra.CompletionFunc{"by": fixed(usage.Bys()...)})
 	return cmd
 }

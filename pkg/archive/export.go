@@ -183,7 +183,7 @@ func (e *export) all(ctx context.Context, t *client.Team) (err error) {
 	if err := e.inbox(ctx, t, team.UserAgent); err != nil {
 		return err
 	}
-	table, err := t.Cost(ctx, usage.ByAgent)
+	table, err := t.Cost(ctx, 0, usage.ByAgent)
 	if err != nil {
 		return err
 	}

@@ -57,6 +57,7 @@ type Client struct {
 	workspaces workspace.Source
 	unshare    func() // see [Client.Storage]
 	charts     charts
+	bills      bills
 }
 
 // Options name what to connect to.

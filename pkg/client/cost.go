@@ -40,12 +40,45 @@ func UsageOf(s usage.Sum) Usage {
 
 // Usage sums up what the goal has used so far, from the members' journals.
 func (g *Goal) Usage(ctx context.Context) (Usage, error) {
-	t, err := usage.Read(ctx, g.team.team, g.log, usage.ByAgent)
+	t, err := usage.Read(ctx, g.team.team, g.log, 0)
 	return UsageOf(t.Total), err
 }
 
-// Cost sums up what the team's model calls have used since it was made, from the
-// members' journals: as long as those are.
-func (t *Team) Cost(ctx context.Context, by usage.By) (usage.Table, error) {
-	return usage.Read(ctx, t.team, 1, by)
+// Cost sums up what the team's model calls have used, from the members' journals: as long as
+// those are. Of a goal, by its number, they are the calls from when it was set until the next
+// one was; 0 stands for all since the team was made, -1 for the newest goal. The table has a row for each name by the
+// first of by, with parts by the next. Errors: those of [Goals.Timeline].
+func (t *Team) Cost(ctx context.Context, goal int, by ...usage.By) (usage.Table, error) {
+	from, until, err := t.calls(ctx, goal)
+	if err != nil {
+		return usage.Table{}, err
+	}
+	return usage.Read(ctx, t.team, from, until, by...)
+}
+
+// calls are the sequences in the journals between which the calls of a goal stand; until is 0
+// if none was set after it.
+func (t *core) calls(ctx context.Context, goal int) (from, until uint64, err error) {
+	if goal == 0 {
+		return 1, 0, nil
+	}
+	record, err := t.record(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	goal = max(goal, 0) // of which span makes the newest
+	began, _, err := span(record, &goal)
+	if err != nil {
+		return 0, 0, err
+	}
+	if from, err = t.team.Logs.FirstSince(ctx, began); err != nil || goal == record.GoalNumber {
+		return from, 0, err
+	}
+	next := goal + 1
+	ended, _, err := span(record, &next)
+	if err != nil {
+		return 0, 0, err
+	}
+	until, err = t.team.Logs.FirstSince(ctx, ended)
+	return from, until, err
 }

@@ -245,9 +245,24 @@ func TestUsageOfGoal(t *testing.T) {
 	if string(data) != want || err != nil {
 		t.Errorf("the goal has used\n%s, %v, want\n%s", data, err, want)
 	}
-	all, err := r.Cost(t.Context(), usage.ByAgent)
+	all, err := r.Cost(t.Context(), 0, usage.ByAgent)
 	if err != nil || all.Total.Calls != 3 || len(all.Rows) != 1 || all.Rows[0].Name != "leader" || all.Rows[0].Cost != 1 {
 		t.Errorf("the team has used %+v, %v", all, err)
+	}
+
+	r.end(t, "migrated")
+	note(turn) // of the first goal still: the next is not set
+	r.start(t, "and document it")
+	note(turn)
+	note(turn)
+	for goal, calls := range map[int]int{0: 6, 1: 3, 2: 2, -1: 2} {
+		of, err := r.Cost(t.Context(), goal, usage.ByAgent, usage.ByAlias)
+		if err != nil || of.Total.Calls != calls || len(of.Rows) != 1 || of.Rows[0].Calls != calls || of.Rows[0].Parts[0].Name != "strong" {
+			t.Errorf("goal %d has used %+v, %v, want %d calls", goal, of, err, calls)
+		}
+	}
+	if _, err := r.Cost(t.Context(), 3, usage.ByAgent); team.CodeOf(err) != team.NotFound {
+		t.Errorf("the cost of a goal that there was not: %v", err)
 	}
 }
 
@@ -306,5 +321,59 @@ func TestSlowReaderOfAGoal(t *testing.T) {
 	})
 	if err != nil || record.Summary != "done" || reads != 2 || !slices.Contains(got, "user TASK_CREATED") {
 		t.Errorf("%v, %+v; of %s it has %q in %d readings", err, record.Summary, task.ID, got, reads)
+	}
+}
+
+// The list of teams has what each has used; what was counted once is not read again, and is not
+// taken for that of a team that was made again under the name.
+func TestTeamsWithUsage(t *testing.T) {
+	r := newRig(t)
+	c := r.client
+	turn := journal.Record{Kind: journal.Turn, Turn: json.RawMessage(`{"alias":"strong","usage":{"prompt_tokens":100,"completion_tokens":20}}`)}
+	incarnation := uint64(0)
+	works := func(turns int) {
+		t.Helper()
+		incarnation++
+		j, _, err := journal.Open(t.Context(), r.bt, "coder-1", incarnation, journal.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range turns {
+			if _, err := j.Append(t.Context(), turn); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	used := func() (calls int) {
+		t.Helper()
+		teams, err := c.Teams(t.Context())
+		if err == nil {
+			err = c.WithUsage(t.Context(), teams)
+		}
+		if err != nil || len(teams) != 1 || teams[0].Usage == nil {
+			t.Fatalf("the teams are %+v, %v", teams, err)
+		}
+		return teams[0].Usage.ModelCalls
+	}
+	if n := used(); n != 0 {
+		t.Errorf("before its first call the team has used %d", n)
+	}
+	works(2)
+	for range 2 {
+		if n := used(); n != 2 {
+			t.Errorf("after two calls the team has used %d", n)
+		}
+	}
+	works(1)
+	if n := used(); n != 3 {
+		t.Errorf("after one more the team has used %d", n)
+	}
+
+	if _, err := c.DeleteTeam(t.Context(), "t", true, 0); err != nil {
+		t.Fatal(err)
+	}
+	again := makeTeam(t, c, client.NewTeam{ID: "t", Roles: roles("coder")})
+	if n := used(); n != 0 {
+		t.Errorf("the team that was made again as %s has used %d", again.ID(), n)
 	}
 }

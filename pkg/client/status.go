@@ -173,6 +173,7 @@ type TeamStatus struct {
 	Plans     []Plan   `json:"plans,omitempty"`     // that wait, and that a person has to decide on; those of the leader are not among them
 	Waiting   int      `json:"waiting,omitempty"`   // how many of these three wait for the person
 	Unread    int      `json:"unread,omitempty"`    // messages to that person, who has written nothing to their sender since
+	Usage     *Usage   `json:"usage,omitempty"`     // since the team was made; nil: not counted, see [Client.WithUsage]
 }
 
 // Work is what a member is at, or waits for.

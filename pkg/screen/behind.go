@@ -496,7 +496,7 @@ func (f *following) cost(ctx context.Context) error {
 // costs are what the model calls have cost, or where that is not known how many tokens they
 // have used.
 func (f *following) costs(ctx context.Context) (bill, error) {
-	t, err := f.team.Cost(ctx, "agent")
+	t, err := f.team.Cost(ctx, 0, "agent")
 	if err != nil {
 		return bill{}, err
 	}

@@ -2,6 +2,7 @@ package usage
 
 import (
 	"context"
+	"slices"
 
 	"agentteam/pkg/broker"
 	"agentteam/pkg/journal"
@@ -10,11 +11,11 @@ import (
 )
 
 // Read sums up the model calls in all journals of a team, from sequence from of
-// their stream up to its present end. It holds one record at a time, however many
-// there are. Errors: Unavailable.
-func Read(ctx context.Context, t *broker.Storage, from uint64, by By) (Table, error) {
+// their stream up to that before until, or with 0 its present end; by is that of
+// [NewTally]. It holds one record at a time, however many there are. Errors: Unavailable.
+func Read(ctx context.Context, t *broker.Storage, from, until uint64, by ...By) (Table, error) {
 	var roles map[team.AgentID]string
-	if by == ByRole {
+	if slices.Contains(by, ByRole) {
 		members, err := roster.New(t).List(ctx)
 		if err != nil {
 			return Table{}, err
@@ -24,11 +25,24 @@ func Read(ctx context.Context, t *broker.Storage, from uint64, by By) (Table, er
 			roles[m.AgentID] = m.Role
 		}
 	}
-	tally := NewTally(by, roles)
-	err := journal.Each(ctx, t, from, func(r journal.Record) {
+	tally := NewTally(roles, by...)
+	_, err := tally.Read(ctx, t, from, until)
+	return tally.Table(), err
+}
+
+// Read counts the calls in all journals of a team from sequence from up to that before until,
+// or with 0 the present end, and returns the sequence behind the last record that it has read,
+// also beside an error. Errors: Unavailable.
+func (t *Tally) Read(ctx context.Context, s *broker.Storage, from, until uint64) (next uint64, err error) {
+	next = from
+	err = journal.Each(ctx, s, from, func(r journal.Record) {
+		if until > 0 && r.Seq >= until {
+			return
+		}
+		next = r.Seq + 1
 		if c, ok := callOf(r); ok {
-			tally.Add(c)
+			t.Add(c)
 		}
 	})
-	return tally.Table(), err
+	return next, err
 }

@@ -79,13 +79,16 @@ func TestRead(t *testing.T) {
 		usage.ByAlias: "strong: 4 calls, 311 tokens, 0 wasted; : 1 calls, 0 tokens, 50 wasted",
 		usage.ByTask:  "T-002: 2 calls, 200 tokens, 50 wasted; T-001: 2 calls, 101 tokens, 0 wasted; : 1 calls, 10 tokens, 0 wasted",
 	} {
-		table, err := usage.Read(t.Context(), bt, 1, by)
+		table, err := usage.Read(t.Context(), bt, 1, 0, by)
 		if got := show(table); err != nil || got != want {
 			t.Errorf("by %s: %s, %v; want\n%s", by, got, err, want)
 		}
 	}
-	if table, err := usage.Read(t.Context(), bt, last+1, usage.ByAgent); err != nil || table.Total.Tokens() != 301 {
+	if table, err := usage.Read(t.Context(), bt, last+1, 0, usage.ByAgent); err != nil || table.Total.Tokens() != 301 {
 		t.Errorf("after the leader's call %d tokens were used, %v; want 301", table.Total.Tokens(), err)
+	}
+	if table, err := usage.Read(t.Context(), bt, 1, last+1, usage.ByAgent); err != nil || table.Total.Tokens() != 10 {
+		t.Errorf("up to the leader's call %d tokens were used, %v; want 10", table.Total.Tokens(), err)
 	}
 }
 
@@ -110,7 +113,7 @@ func BenchmarkRead(b *testing.B) {
 	}
 	wg.Wait()
 	for b.Loop() {
-		table, err := usage.Read(b.Context(), bt, 1, usage.ByAgent)
+		table, err := usage.Read(b.Context(), bt, 1, 0, usage.ByAgent)
 		if err != nil || table.Total.Calls != agents*each/2 {
 			b.Fatalf("%d calls, %v", table.Total.Calls, err)
 		}

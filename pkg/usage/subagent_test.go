@@ -12,7 +12,7 @@ func TestSubagents(t *testing.T) {
 	bt := brokertest.Team(t, "t")
 	write(t, bt, "coder-1", turn(t, "T-001", 100))
 	write(t, bt, "coder-1.a1b2c3d", turn(t, "T-001", 10), turn(t, "T-001", 20))
-	table, err := usage.Read(t.Context(), bt, 1, usage.ByAgent)
+	table, err := usage.Read(t.Context(), bt, 1, 0, usage.ByAgent)
 	if got := show(table); err != nil || got != "coder-1: 3 calls, 130 tokens, 0 wasted" {
 		t.Errorf("%s, %v", got, err)
 	}

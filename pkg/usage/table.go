@@ -35,6 +35,7 @@ func ParseBy(s string) (By, error) {
 type Row struct {
 	Name string // of an agent, role, alias or task; "" = none, or not known
 	Sum
+	Parts []Row // the same calls, by what was named next; ordered as rows are
 }
 
 // Table is what calls have used, by name.
@@ -46,32 +47,36 @@ type Table struct {
 
 // Tally sums up calls. It must be made with [NewTally]; use it from one goroutine.
 type Tally struct {
-	by    By
+	by    []By
 	roles map[team.AgentID]string
-	sums  map[string]*Sum
+	rows  map[string]*Tally
 	total Sum
 }
 
-// NewTally returns a tally of no calls. roles are the agents' roles, for ByRole; one
+// NewTally returns a tally of no calls, which has a row for each name by the first of by,
+// in each of which are parts by the next. roles are the agents' roles, for ByRole; one
 // who is not in it has the role "".
-func NewTally(by By, roles map[team.AgentID]string) *Tally {
-	return &Tally{by: by, roles: roles, sums: map[string]*Sum{}}
+func NewTally(roles map[team.AgentID]string, by ...By) *Tally {
+	return &Tally{by: by, roles: roles, rows: map[string]*Tally{}}
 }
 
 // Add counts one call.
 func (t *Tally) Add(c Call) {
-	name := t.name(c)
-	s := t.sums[name]
-	if s == nil {
-		s = new(Sum)
-		t.sums[name] = s
-	}
-	s.add(c)
 	t.total.add(c)
+	if len(t.by) == 0 {
+		return
+	}
+	name := t.name(c)
+	row := t.rows[name]
+	if row == nil {
+		row = NewTally(t.roles, t.by[1:]...)
+		t.rows[name] = row
+	}
+	row.Add(c)
 }
 
 func (t *Tally) name(c Call) string {
-	switch t.by {
+	switch t.by[0] {
 	case ByRole:
 		return t.roles[c.Agent]
 	case ByAlias:
@@ -84,9 +89,12 @@ func (t *Tally) name(c Call) string {
 
 // Table returns what was counted so far.
 func (t *Tally) Table() Table {
-	table := Table{By: t.by, Total: t.total}
-	for name, s := range t.sums {
-		table.Rows = append(table.Rows, Row{name, *s})
+	table := Table{Total: t.total}
+	if len(t.by) > 0 {
+		table.By = t.by[0]
+	}
+	for name, row := range t.rows {
+		table.Rows = append(table.Rows, Row{name, row.total, row.Table().Rows})
 	}
 	slices.SortFunc(table.Rows, func(a, b Row) int {
 		return cmp.Or(

@@ -11,7 +11,7 @@ import (
 )
 
 func ExampleTally() {
-	t := usage.NewTally(usage.ByTask, nil)
+	t := usage.NewTally(nil, usage.ByTask)
 	t.Add(usage.Call{Agent: "coder-1", Task: "T-001", Usage: model.Usage{PromptTokens: 900, CompletionTokens: 100, Cost: 0.25}})
 	t.Add(usage.Call{Agent: "coder-1", Task: "T-002", Usage: model.Usage{PromptTokens: 500, CompletionTokens: 10, Unpriced: 1}})
 	t.Add(usage.Call{Agent: "coder-2", Task: "T-001", Usage: model.Usage{PromptTokens: 1000, WastedPrompt: 300, Cost: 0.5}})
@@ -47,7 +47,7 @@ func TestTable(t *testing.T) {
 		usage.ByTask:  {"T-001 5", " 3", "T-002 1"},
 	} {
 		t.Run(string(by), func(t *testing.T) {
-			tally := usage.NewTally(by, roles)
+			tally := usage.NewTally(roles, by)
 			for _, c := range calls {
 				tally.Add(c)
 			}
@@ -65,6 +65,29 @@ func TestTable(t *testing.T) {
 				t.Errorf("by %s: the rows are %d calls and %d tokens together, the total is %+v", table.By, calls, tokens, table.Total)
 			}
 		})
+	}
+}
+
+// A row has parts by what is named next, which together are the row.
+func TestParts(t *testing.T) {
+	tally := usage.NewTally(map[team.AgentID]string{"coder-1": "coder", "coder-2": "coder"}, usage.ByRole, usage.ByAgent, usage.ByAlias)
+	for _, c := range []struct {
+		agent team.AgentID
+		alias string
+		cost  float64
+	}{{"coder-1", "cheap", 1}, {"coder-2", "strong", 4}, {"coder-2", "cheap", 2}, {"coder-2", "cheap", 1}, {"leader", "strong", 9}} {
+		tally.Add(usage.Call{Agent: c.agent, Alias: c.alias, Usage: model.Usage{PromptTokens: 1, Cost: c.cost}})
+	}
+	var show func(rows []usage.Row) string
+	show = func(rows []usage.Row) (s string) {
+		for _, r := range rows {
+			s += fmt.Sprint("(", r.Name, " ", r.Calls, " ", r.Cost, show(r.Parts), ")")
+		}
+		return s
+	}
+	const want = "( 1 9(leader 1 9(strong 1 9)))(coder 4 8(coder-2 3 7(strong 1 4)(cheap 2 3))(coder-1 1 1(cheap 1 1)))"
+	if got := show(tally.Table().Rows); got != want {
+		t.Errorf("the rows are %s, want %s", got, want)
 	}
 }
 
@@ -86,7 +109,7 @@ func TestKnown(t *testing.T) {
 		"a call in part":    {[]model.Usage{partly}, "0.2", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tally := usage.NewTally(usage.ByAgent, nil)
+			tally := usage.NewTally(nil, usage.ByAgent)
 			for _, u := range tt.calls {
 				tally.Add(usage.Call{Usage: u})
 			}

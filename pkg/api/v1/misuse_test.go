@@ -150,11 +150,11 @@ func (m misuse) query(t *testing.T) {
 		var wrong []string
 		switch {
 		case s.Type.Is("integer"):
-			wrong = []string{"ten", "1.5", "-1", "99999999999999999999"}
-			if s.Max == nil {
-				t.Errorf("%s has no limit", name)
+			wrong = []string{"ten", "1.5", "99999999999999999999"}
+			if s.Min == nil || s.Max == nil {
+				t.Errorf("%s has no limits", name)
 			} else {
-				wrong = append(wrong, fmt.Sprint(*s.Max+1))
+				wrong = append(wrong, fmt.Sprint(*s.Min-1), fmt.Sprint(*s.Max+1))
 			}
 		case s.Type.Is("boolean"):
 			wrong = []string{"perhaps"}

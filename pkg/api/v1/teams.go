@@ -91,10 +91,13 @@ const tagTeams = "teams"
 func (s *service) teams() {
 	add(s, operation{
 		id: "list-teams", method: http.MethodGet, path: "/v1/teams", tag: tagTeams, summary: "List all teams",
-		doc: "All teams in order of their names, also those that have ended, each with its state.",
+		doc: "All teams in order of their names, also those that have ended, each with its state and what it has used.",
 	}, func(ctx context.Context, _ *struct{}) (*teamsOut, error) {
 		var out teamsOut
 		teams, err := s.Client.Teams(ctx)
+		if err == nil {
+			err = s.Client.WithUsage(ctx, teams)
+		}
 		out.Body.Teams = append([]client.TeamStatus{}, teams...)
 		return &out, err
 	})

@@ -75,6 +75,7 @@ func TestTeams(t *testing.T) {
 
 		{name: "usage", do: "GET /v1/teams/t/usage", want: 200, says: []string{`"by":"agent"`, `"rows":[]`, `"model_calls":0`}},
 		{name: "usage by task", do: "GET /v1/teams/t/usage?by=task", want: 200, says: []string{`"by":"task"`}},
+		{name: "usage of no goal", do: "GET /v1/teams/t/usage?goal=9", want: 404, code: team.NotFound},
 		{name: "usage by nonsense", do: "GET /v1/teams/t/usage?by=colour", want: 422, code: team.InvalidArgument, says: []string{"query.by"}},
 		{name: "usage of none", do: "GET /v1/teams/green/usage", want: 404, code: team.NotFound},
 		{name: "status without a leader process", do: "GET /v1/status", want: 503, code: team.Unavailable},
@@ -96,6 +97,7 @@ func TestGoal(t *testing.T) {
 		{name: "while it is at work", do: "POST /v1/teams/t/goal", body: `{"goal":"and back"}`, want: 409, code: team.Conflict, says: []string{"at work", "数到十"}},
 		{name: "as mail", do: "POST /v1/teams/t/goal", body: `{"goal":"and back","add":true}`, want: 202, says: []string{`"started":false`, `"goal":"数到十"`}},
 		{name: "show", do: "GET /v1/teams/t/goal", want: 200, says: []string{`"status":"active"`, `"summary":""`, `"finished_at":null`, `"usage":{`}},
+		{name: "usage of its goal", do: "GET /v1/teams/t/usage?by=role&split=alias&goal=-1", want: 200, says: []string{`"by":"role"`, `"rows":[]`}},
 		{name: "wait a little", do: "GET /v1/teams/t/goal?wait=1", want: 200, says: []string{`"status":"active"`}},
 		{name: "wait for long", do: "GET /v1/teams/t/goal?wait=31", want: 422, code: team.InvalidArgument, says: []string{"query.wait"}},
 		{name: "wait for a word", do: "GET /v1/teams/t/goal?wait=ever", want: 422, code: team.InvalidArgument, says: []string{"query.wait"}},

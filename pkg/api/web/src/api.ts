@@ -985,6 +985,7 @@ export interface TeamStatus {
   storage?: string
   tasks: Record<string, number>
   unread?: number
+  usage?: Usage
   waiting?: number
   work?: Work[] | null
 }
@@ -994,9 +995,11 @@ export interface Teams {
 }
 
 export interface Timeline {
+  begun: string
   counts: Count[]
   critical: Stage[]
   edges: Edge[]
+  ended: string
   from: string
   goal: number
   lanes: Lane[]
@@ -1052,6 +1055,7 @@ export interface UsageRow {
   estimated: boolean
   model_calls: number
   name: string
+  parts?: UsageRow[] | null
   prompt_tokens: number
   reasoning_tokens: number
   total_tokens: number

@@ -6,6 +6,12 @@ import { key } from "./keys"
 // Legend says what colours mean: classes, each with its text.
 export const Legend = (p: { of: [string, string][] }) => <div class="legend">{p.of.map(([name, text]) => <span key={name}><i class={name}></i>{text}</span>)}</div>
 
+// Bar is a bar of parts, each with its class, of which most fills it.
+export const Bar = (p: { of: [string, number][]; most: number }) => {
+  let x = 0
+  return <svg class="bar-chart" viewBox={"0 0 " + p.most + " 1"} preserveAspectRatio="none" aria-hidden="true">{p.of.map(([name, n]) => <rect class={name} x={(x += n) - n} width={n} height="1" />)}</svg>
+}
+
 // curve is a line from the right of one thing to the left of another, as the path of an SVG has it.
 export const curve = (x1: number, y1: number, x2: number, y2: number) => "M" + x1 + " " + y1 + "C" + (x1 + 20) + " " + y1 + " " + (x2 - 20) + " " + y2 + " " + x2 + " " + y2
 

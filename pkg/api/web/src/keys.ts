@@ -7,7 +7,7 @@ export const key = (keys: string, does: string, run: Key["run"]): Key => ({ keys
 
 // Keys that only move go on while they are held. Any other acts once for each press: who holds one
 // down has not decided twice.
-const moving = /^(Arrow.*|[hjkl+=-])$/
+const moving = /^(Arrow.*|[hjklHL+=-])$/
 
 // How long a g waits for the key behind it, in milliseconds.
 const leads = 1500

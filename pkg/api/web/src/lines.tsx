@@ -20,15 +20,15 @@ export function what(e: Entry): Child {
     case "RUN_ERROR": return ["stops: ", line(b.message || b.code, 400)]
     case "COMPACTION_FINISHED": return "has shortened its conversation"
     case "CUSTOM":
-      if (b.name === "reset") return "Earlier entries are not stored any more; the page goes on with what is there"
+      if (b.name === "reset") return "Earlier entries are not stored any more"
       return [words(b.name), " ", line(b.message || v.title, 300)]
   }
-  const kind = b.type.split("_")[0]
-  const verb = words(b.type.slice(kind.length + 1).toLowerCase())
+  const [kind, ...rest] = b.type.split("_")
+  const verb = rest.join(" ").toLowerCase()
   switch (kind) {
     case "TASK": return [<TaskLink of={v.id || ""} />, " " + verb + ": ", line(v.title, 300), v.reason && [" (", line(v.reason, 200), ")"]]
     case "MEMBER": return [verb, v.last_error && [": ", line(v.last_error, 300)]]
-    case "APPROVAL": return [v.call ? ["leave for ", <b class="tool">{line(v.call.tool, 60)}</b>] : "plan", " " + verb, v.task && [" for ", <TaskLink of={v.task} />], v.feedback && [": ", line(v.feedback, 300)]]
+    case "APPROVAL": return [v.call ? "leave for " + line(v.call.tool, 60) : "plan", " " + verb, v.task && [" for ", <TaskLink of={v.task} />], v.feedback && [": ", line(v.feedback, 300)]]
   }
   return words(b.type) // of a kind that this page does not know
 }

@@ -46,27 +46,21 @@ export class Log {
   mail: Message[] = [] // the newest of it, for the threads; another list once some was dropped
   cut = false // there was more mail before
   #marks: string[] = [""] // the cursor behind which each page begins
-  #kind = new Uint8Array(4096)
-  #who = new Uint16Array(4096)
-  #agentAt = new Map<string, number>()
+  #kind: (Kind | "")[] = []
+  #who: string[] = []
   #pages: Pages
   #views = new Map<string, { seen: number; rows: number[] }>()
 
   constructor(readonly team: string) {
     this.#pages = new Pages(page, 40, async (p) => { // 8,000 entries
-      const after = this.#marks[p] ? "&after=" + encodeURIComponent(this.#marks[p]) : ""
-      return (await get(path(team) + "/events?limit=" + page + after)).events.map((e: Entry) => slim(e))
+      const after = this.#marks[p]
+      return (await get(path(team) + "/events?limit=" + page + (after && "&after=" + encodeURIComponent(after)))).events.map((e: Entry) => slim(e))
     })
   }
 
   add(e: Entry) {
-    if (this.count === this.#kind.length) {
-      this.#kind = grown(this.#kind, new Uint8Array(this.count * 2))
-      this.#who = grown(this.#who, new Uint16Array(this.count * 2))
-    }
-    const kind = kindOf(e)
-    this.#kind[this.count] = kind ? kinds.indexOf(kind) + 1 : 0
-    this.#who[this.count] = this.#agent(e.agent_id)
+    this.#kind.push(kindOf(e))
+    this.#who.push(e.agent_id)
     const s = slim(e)
     this.#pages.add(this.count++, s)
     if (this.count % page === 0) this.#marks.push(e.cursor)
@@ -82,24 +76,13 @@ export class Log {
   // rows are the numbers of the entries of these kinds and this member, in order; "" = all.
   rows(only: string, agent: string): number[] {
     const v = made(this.#views, only + "|" + agent, () => ({ seen: 0, rows: [] as number[] }), 8)
-    const wanted = only ? only.split(",").map((k) => kinds.indexOf(k as Kind) + 1) : []
-    const a = agent ? this.#agentAt.get(agent) ?? -1 : 0
     for (; v.seen < this.count; v.seen++) {
       const k = this.#kind[v.seen]
-      if (k && (!only || wanted.includes(k)) && (!agent || this.#who[v.seen] === a)) v.rows.push(v.seen)
+      if (k && (!only || only.includes(k)) && (!agent || this.#who[v.seen] === agent)) v.rows.push(v.seen)
     }
     return v.rows
   }
 
   // entry is that of a number; undefined = it is being read.
   entry = (n: number) => this.#pages.get(n)
-
-  #agent(id: string): number {
-    return made(this.#agentAt, id, () => this.#agentAt.size)
-  }
-}
-
-function grown<T extends Uint8Array | Uint16Array>(from: T, into: T): T {
-  into.set(from as any)
-  return into
 }

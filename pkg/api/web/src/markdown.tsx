@@ -3,7 +3,7 @@
 // never fetched.
 
 import { h, type Child, type VNode } from "./dom"
-import { cut, plain } from "./text"
+import { cut, line, plain } from "./text"
 
 const kept = new Map<string, { text: string; node: VNode }>()
 
@@ -23,44 +23,45 @@ const item = /^(\s*)([-*+]|\d{1,9}[.)])\s+([^]*)$/
 function blocks(lines: string[], depth: number): Child[] {
   const all: Child[] = []
   let text: string[] = []
-  const flush = () => {
+  const flush = (next?: Child) => {
     if (text.length) all.push(<p>{text.map((l, i) => [i > 0 && <br />, inline(l, 0)])}</p>)
     text = []
+    if (next) all.push(next)
   }
   for (let i = 0; i < lines.length; i++) {
     const l = lines[i]
-    const fence = /^\s*(```+|~~~+)\s*([\w+-]*)/.exec(l)
+    const fence = /^\s*(```+|~~~+)/.exec(l)
     let m: RegExpExecArray | null
     if (fence) {
-      flush()
       const code: string[] = []
       for (i++; i < lines.length && !lines[i].trim().startsWith(fence[1]); i++) code.push(lines[i])
-      all.push(<pre tabindex="0"><code>{plain(code.join("\n"))}</code></pre>)
+      flush(<pre tabindex="0"><code>{plain(code.join("\n"))}</code></pre>)
     } else if (!l.trim()) flush()
     else if ((m = /^ {0,3}(#{1,6})\s+([^]*)$/.exec(l))) {
-      flush()
-      all.push(<div class={"h h" + m[1].length} role="heading" aria-level={Math.min(6, m[1].length + 2)}>{inline(m[2], 0)}</div>)
-    } else if (/^ {0,3}([-*_])( *\1){2,} *$/.test(l)) {
-      flush()
-      all.push(<hr />)
-    } else if (/^ {0,3}>/.test(l) && depth < 4) {
-      flush()
+      flush(<div class={"h h" + m[1].length} role="heading" aria-level={Math.min(6, m[1].length + 2)}>{inline(m[2], 0)}</div>)
+    } else if (/^ {0,3}([-*_])( *\1){2,} *$/.test(l)) flush(<hr />)
+    else if (/^ {0,3}>/.test(l) && depth < 4) {
       const inner: string[] = []
-      for (; i < lines.length && /^ {0,3}>/.test(lines[i]); i++) inner.push(lines[i].replace(/^ {0,3}> ?/, ""))
+      for (; /^ {0,3}>/.test(lines[i]); i++) inner.push(lines[i].replace(/^ {0,3}> ?/, ""))
       i--
-      all.push(<blockquote>{blocks(inner, depth + 1)}</blockquote>)
+      flush(<blockquote>{blocks(inner, depth + 1)}</blockquote>)
     } else if ((m = item.exec(l)) && depth < 6) {
       flush()
-      const [taken, list] = items(lines, i, m, depth)
-      all.push(list)
-      i = taken - 1
+      const inner = [m[3]]
+      const deep = m[1].length
+      for (let next; (next = lines[i + 1]) !== undefined; i++) {
+        const indent = next.search(/\S/)
+        if (indent >= 0 && indent <= deep) break
+        inner.push(next.slice(Math.min(indent, deep + 2)))
+      }
+      const tag = /\d/.test(m[2]) ? "ol" : "ul"
+      let list: any = all.at(-1)
+      if (list?.tag !== tag) all.push((list = h(tag, { start: parseInt(m[2]) || undefined })))
+      list.kids.push(<li>{inline(inner[0], 0)}{blocks(inner.slice(1), depth + 1)}</li>)
     } else if (l.includes("|") && cells(lines[i + 1] || "").every((c) => /^:?-+:?$/.test(c))) {
-      flush()
-      const head = cells(l)
       const rows: string[][] = []
-      for (i += 2; i < lines.length && lines[i].includes("|"); i++) rows.push(cells(lines[i]))
-      i--
-      all.push(<div class="scrolls" tabindex="0" role="region" aria-label="table"><table><thead><tr>{head.map((c) => <th>{inline(c, 0)}</th>)}</tr></thead>
+      for (i++; lines[i + 1]?.includes("|"); i++) rows.push(cells(lines[i + 1]))
+      flush(<div class="scrolls" tabindex="0" role="region" aria-label="table"><table><thead><tr>{cells(l).map((c) => <th>{inline(c, 0)}</th>)}</tr></thead>
         <tbody>{rows.map((r) => <tr>{r.map((c) => <td>{inline(c, 0)}</td>)}</tr>)}</tbody></table></div>)
     } else text.push(l)
   }
@@ -69,26 +70,6 @@ function blocks(lines: string[], depth: number): Child[] {
 }
 
 const cells = (l: string) => l.trim().replace(/^\||\|$/g, "").split("|").slice(0, 40).map((c) => c.trim())
-
-// items are those of one list, from line i on; it returns the line behind them.
-function items(lines: string[], i: number, first: RegExpExecArray, depth: number): [number, Child] {
-  const deep = first[1].length
-  const ordered = /\d/.test(first[2])
-  const all: Child[] = []
-  while (i < lines.length) {
-    const m = item.exec(lines[i])
-    if (!m || m[1].length !== deep || /\d/.test(m[2]) !== ordered) break
-    const inner = [m[3]]
-    for (i++; i < lines.length; i++) {
-      const indent = /^\s*/.exec(lines[i])![0].length
-      if (lines[i].trim() ? indent <= deep : !(lines[i + 1] && /^\s*/.exec(lines[i + 1])![0].length > deep)) break
-      inner.push(lines[i].slice(Math.min(indent, deep + 2)))
-    }
-    all.push(<li>{inner.length === 1 ? inline(inner[0], 0) : [inline(inner[0], 0), blocks(inner.slice(1), depth + 1)]}</li>)
-    if (i < lines.length && !lines[i].trim() && item.test(lines[i + 1] || "")) i++
-  }
-  return [i, ordered ? <ol start={parseInt(first[2])}>{all}</ol> : <ul>{all}</ul>]
-}
 
 function inline(s: string, depth: number): Child[] {
   if (s.length > 20_000 || depth > 4) return [plain(s)]
@@ -136,15 +117,9 @@ function inline(s: string, depth: number): Child[] {
 
 // link is a text with the address that it leads to; only those of the web lead anywhere.
 function link(text: string, url: string, image: boolean): Child {
-  let safe = ""
-  try {
-    const u = new URL(url)
-    if (u.protocol === "http:" || u.protocol === "https:") safe = u.href
-  } catch {
-    // it is shown as it is
-  }
+  const safe = /^https?:/i.test(url) && URL.canParse(url) && new URL(url).href
   const what = <span>{image && "image: "}{plain(text)}{text && " "}</span>
-  if (!safe) return <span>{what}<span class="url">{"(" + plain(url.slice(0, 300)) + ")"}</span></span>
+  if (!safe) return <span>{what}<span class="url">({line(url)})</span></span>
   return <span>{what}<button class="url" role="link" title={"Open " + safe.slice(0, 500) + " in a new tab"} onclick={() => window.open(safe, "_blank", "noopener,noreferrer")}>
-    {plain(safe.length > 120 ? safe.slice(0, 120) + "…" : safe)}</button></span>
+    {line(safe, 120)}</button></span>
 }

@@ -27,6 +27,8 @@ const quiet = 40_000
 // A stream that has lasted for so long was no failed try, in milliseconds.
 const enough = 10_000
 
+const ended = "the stream has ended"
+
 const breath = () => new Promise<void>((go) => {
   const c = new MessageChannel()
   c.port1.onmessage = () => { c.port1.close(); go() }
@@ -38,12 +40,11 @@ export function follow(s: Source): () => void {
   let over = false
   let last = ""
   let tries = 0
-  let stop = new AbortController()
+  let stop: AbortController
   let wake: () => void = () => {}
 
   async function once() {
-    stop = new AbortController()
-    const mine = stop
+    const mine = (stop = new AbortController())
     let connected = Infinity
     let timer: any
     const heard = () => {
@@ -59,9 +60,6 @@ export function follow(s: Source): () => void {
       const reader = r.body!.getReader()
       const text = new TextDecoder()
       let rest = ""
-      let name = ""
-      let id = ""
-      let data: string[] = []
       let began = performance.now()
       for (;;) {
         const part = await reader.read()
@@ -69,33 +67,28 @@ export function follow(s: Source): () => void {
         if (part.done) break
         heard()
         rest += text.decode(part.value, { stream: true })
-        let from = 0
-        for (let at; (at = rest.indexOf("\n", from)) >= 0; from = at + 1) {
-          const l = rest.slice(from, rest[at - 1] === "\r" ? at - 1 : at)
-          if (l === "") {
-            if (data.length) {
-              if (name === "problem") throw problem(data.join("\n"))
-              s.on(name, data.join("\n"), id)
-              if (id) last = id
+        const events = rest.split(/\r?\n\r?\n/)
+        rest = events.pop()!
+        for (const event of events) {
+          const of = (field: string) => [...event.matchAll(RegExp("^" + field + ": ?(.*)", "gm"))].map((m) => m[1]).join("\n")
+          const data = of("data")
+          if (data) {
+            if (of("event") === "problem") {
+              const p = JSON.parse(data)
+              throw new Problem(p.status || 0, p.detail || ended, p.hint)
             }
-            name = id = ""
-            data = []
-            if (performance.now() - began > 8) { // the page is to be drawn in between
-              await breath()
-              if (over) return
-              began = performance.now()
-            }
-            continue
+            last = of("id") || last
+            s.on(of("event"), data, of("id"))
           }
-          const [, field, value] = /^([^:]*):? ?([^]*)$/.exec(l)!
-          if (field === "data") data.push(value)
-          else if (field === "event") name = value
-          else if (field === "id") id = value
+          if (performance.now() - began > 8) { // the page is to be drawn in between
+            await breath()
+            if (over) return
+            began = performance.now()
+          }
         }
-        rest = rest.slice(from)
         began = performance.now()
       }
-      throw new Problem(0, "the connection has ended")
+      throw new Problem(0, ended)
     } finally {
       if (performance.now() - connected > enough) tries = 0
       clearTimeout(timer)
@@ -161,7 +154,7 @@ export function follow(s: Source): () => void {
       wake()
     } else timer = setTimeout(() => {
       unseen = true
-      stop.abort()
+      stop?.abort()
     }, left)
   }
   addEventListener("online", again)
@@ -170,18 +163,9 @@ export function follow(s: Source): () => void {
   return () => {
     over = true
     clearTimeout(timer)
-    stop.abort()
+    stop?.abort()
     wake()
     removeEventListener("online", again)
     document.removeEventListener("visibilitychange", again)
-  }
-}
-
-function problem(data: string): Problem {
-  try {
-    const d = JSON.parse(data)
-    return new Problem(d.status || 0, d.detail || "the stream has ended", d.hint || "")
-  } catch {
-    return new Problem(0, "the stream has ended")
   }
 }

@@ -92,6 +92,9 @@ export function short(n: number): string {
 // price is what a use of models has cost; "" = that is not known.
 export const price = (u: any, digits = 2) => (typeof u?.cost === "number" ? u.cost.toFixed(digits) + " " + line(u.currency, 8) : "")
 
+// spent is what a use of models was: tokens, and the cost that is known.
+export const spent = (u: any, digits?: number) => short(u?.total_tokens || 0) + " tokens " + price(u, digits)
+
 // words is a value of the API for people: waiting_user is "waiting user"; what is not known is shown as it is.
 export const words = (s: unknown) => line(s, 60).replace(/_/g, " ")
 

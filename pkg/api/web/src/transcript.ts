@@ -10,7 +10,7 @@ const page = 100 // entries, of which each is here whole
 const textOf = (e?: Entry) => {
   const b = e?.event
   const v: any = b?.value
-  return [b?.delta, b?.message, b?.toolCallName, b?.content, v?.content, v?.title].filter(Boolean).join("\n")
+  return [b?.delta, b?.message, b?.toolCallName, b?.content, v?.content, v?.title].join("\n")
 }
 
 export class Transcript {

@@ -13,7 +13,7 @@ export type Approval = Loose<Omit<Asked, "call">> & { id: string; agent_id: stri
 export type Member = Loose<Stored> & { agent_id: string; role: string; state: string; incarnation: number }
 export type Message = Loose<Mail> & { id: string; from: string; to: string; content: string; created_at: string }
 export type Task = Loose<Work> & { id: string; title: string; status: string; assignee: string }
-export type TeamStatus = Loose<Standing> & { id: string; status: string; goal: string; usage?: { cost?: number | null; currency?: string } }
+export type TeamStatus = Loose<Standing> & { id: string; status: string; goal: string }
 
 export interface EventBody {
   type: string

@@ -291,7 +291,7 @@ func (f *Fold) count(at time.Time) {
 // Timeline returns the timeline up to a time. The fold may be continued.
 func (f *Fold) Timeline(to time.Time) Timeline {
 	to = later(f.now, to)
-	t := Timeline{Goal: f.goal, From: f.from, To: to, Whole: !f.holes, Lanes: []Lane{}, Tasks: []Bar{}, Edges: []team.Edge{}, Counts: thin(f.series)}
+	t := Timeline{Goal: f.goal, Begun: f.from, Ended: to, From: f.from, To: to, Whole: !f.holes, Lanes: []Lane{}, Tasks: []Bar{}, Edges: []team.Edge{}, Counts: thin(f.series)}
 	lanes := slices.SortedFunc(maps.Values(f.lanes), func(a, b *lane) int { return cmp.Compare(a.order, b.order) })
 	for _, l := range lanes {
 		now := *l // what is open goes on in the fold

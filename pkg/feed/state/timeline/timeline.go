@@ -14,9 +14,11 @@ import (
 
 // Timeline is what members were at between two times.
 type Timeline struct {
-	Goal     int         `json:"goal"` // its number
+	Goal     int         `json:"goal"`  // its number
+	Begun    time.Time   `json:"begun"` // of the goal; From and To are those of the part that is shown
+	Ended    time.Time   `json:"ended"` // of a goal under way: now
 	From     time.Time   `json:"from"`
-	To       time.Time   `json:"to"`    // of a goal under way: now
+	To       time.Time   `json:"to"`
 	Whole    bool        `json:"whole"` // no entry of that time is missing
 	Sentence string      `json:"sentence"`
 	Lanes    []Lane      `json:"lanes" nullable:"false"` // of the agents, in the order in which they were there, at most 1,000; people have none

@@ -4,13 +4,13 @@ import { heard } from "./document"
 import { answers, asked, until } from "./answers"
 import { openTeam, team } from "../store"
 import { route } from "../route"
-import { timeline } from "../views/timeline"
+import { clockOf, timeline } from "../views/timeline"
 
 test("a table that cannot be made is said to be so each time that it is drawn", async (t) => {
   mock.method(console, "error", () => {})
   ;(globalThis as any).location.hash = "#/red/timeline"
   const at = "2026-03-14T12:00:00Z"
-  answers["/teams/red/timeline"] = () => ({ from: at, to: at, sentence: "", goal: 1, lanes: [], tasks: [null], counts: [], critical: [] })
+  answers["/teams/red/timeline"] = () => ({ begun: at, ended: at, from: at, to: at, sentence: "", goal: 1, lanes: [], tasks: [null], counts: [], critical: [] })
   openTeam("red")
   const end: any = timeline.open!(route())
   t.after(() => {
@@ -36,7 +36,7 @@ test("a held key asks once at a time, each press counts, and what is shown is wh
   ;(globalThis as any).location.hash = "#/red/timeline"
   const answer: ((d: any) => void)[] = []
   answers["/teams/red/timeline"] = () => new Promise((go) => answer.push(go))
-  const says = (sentence: string, from: number, to: number) => ({ from: new Date(from).toISOString(), to: new Date(to).toISOString(), sentence, goal: 1, counts: [], critical: [], edges: [], lanes: [], tasks: [] })
+  const says = (sentence: string, from: number, to: number) => ({ begun: "2026-03-14T12:00:00Z", ended: "2026-03-14T12:10:00Z", from: new Date(from).toISOString(), to: new Date(to).toISOString(), sentence, goal: 1, counts: [], critical: [], edges: [], lanes: [], tasks: [] })
   openTeam("red")
   let end: any = timeline.open!(route())
   t.after(() => {
@@ -77,7 +77,7 @@ test("a held key asks once at a time, each press counts, and what is shown is wh
 test("a member that gets another colour is drawn in it", async (t) => {
   ;(globalThis as any).location.hash = "#/red/timeline"
   ;(globalThis as any).innerHeight = 800
-  answers["/teams/red/timeline"] = () => ({ from, to, sentence: "", goal: 1, counts: [], critical: [], edges: [], tasks: [], lanes: [{ agent_id: "coder-1", seconds: {}, spans: [] }] })
+  answers["/teams/red/timeline"] = () => ({ begun: from, ended: to, from, to, sentence: "", goal: 1, counts: [], critical: [], edges: [], tasks: [], lanes: [{ agent_id: "coder-1", seconds: {}, spans: [] }] })
   openTeam("red")
   const end: any = timeline.open!(route())
   t.after(() => {
@@ -96,7 +96,7 @@ test("what points at the lanes leaves them as they are drawn, and only those tha
   ;(globalThis as any).innerHeight = 800
   const many = <T>(n: number, of: (i: number) => T) => Array.from({ length: n }, (_, i) => of(i))
   answers["/teams/red/timeline"] = () => ({
-    from, to, sentence: "", goal: 1, counts: [], critical: [], edges: [],
+    begun: from, ended: to, from, to, sentence: "", goal: 1, counts: [], critical: [], edges: [],
     lanes: many(300, (i) => ({ agent_id: "coder-" + i, seconds: {}, spans: [{ kind: "model", from, to }] })),
     tasks: many(500, (i) => ({ task: "T-" + i, title: "", agent_id: "coder-" + (i % 300), status: "completed", from, to })),
   })
@@ -133,7 +133,6 @@ test("what points at the lanes leaves them as they are drawn, and only those tha
   lanes.clientWidth = 0 // as of a window that is hardly there
   scrolled(0)
   press("closer")
-  assert.match(reads().at(-1)!.path, /points=100&/)
   lanes.clientWidth = 900
   scrolled(0)
   d.querySelector = () => null
@@ -151,4 +150,38 @@ test("what points at the lanes leaves them as they are drawn, and only those tha
   while (frames.length) frames.shift()!()
   mock.restoreAll()
   assert.equal(focused, 101)
+})
+
+test("of very many lines between tasks those in sight are drawn, and how many are not is said", async (t) => {
+  ;(globalThis as any).location.hash = "#/red/timeline"
+  ;(globalThis as any).innerHeight = 800
+  const hold = (task: string, lane: number, minute: number) => ({ task, title: "", agent_id: "coder-" + lane, status: "completed", from: "2026-03-14T12:0" + minute + ":00Z", to: "2026-03-14T12:0" + (minute + 1) + ":00Z" })
+  const edges = (n: number, of: string) => Array.from({ length: n }, () => ({ from: of + 1, to: of + 2 }))
+  answers["/teams/red/timeline"] = () => ({
+    begun: from, ended: to, from, to, sentence: "", goal: 1, counts: [], critical: [],
+    lanes: Array.from({ length: 300 }, (_, i) => ({ agent_id: "coder-" + i, seconds: {}, spans: [] })),
+    tasks: [hold("near-1", 0, 1), hold("near-2", 1, 4), hold("far-1", 200, 1), hold("far-2", 201, 4), hold("person-1", 999, 1), hold("person-2", 0, 5)],
+    edges: [...edges(2003, "near-"), ...edges(5000, "far-"), ...edges(1, "person-")],
+  })
+  openTeam("red")
+  const end: any = timeline.open!(route())
+  t.after(() => {
+    end()
+    openTeam("")
+  })
+  const drawn = () => JSON.stringify(timeline.draw(route()))
+  await until("the timeline", () => drawn().includes("lane-name"))
+  const lines = /"class":"edges","d":"(.*?)"/.exec(drawn())![1]
+  assert.equal(lines.split("M").length - 1, 2000)
+  assert.doesNotMatch(lines, /undefined|NaN/)
+  assert.match(drawn(), /"text":"3 lines between tasks in sight are not drawn: zoom in\."/)
+})
+
+test("times beside each other differ", () => {
+  const at = Date.parse("2026-03-14T12:00:00.125Z")
+  for (const apart of [125, 1000, 60_000]) {
+    const clock = clockOf(apart)
+    assert.notEqual(clock.format(at), clock.format(at + apart))
+  }
+  assert.doesNotMatch(clockOf(60_000).format(at), /:\d\d:/)
 })

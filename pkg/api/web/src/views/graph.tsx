@@ -2,13 +2,13 @@
 
 import { h, redraw, type Child } from "../dom"
 import { curve, Zoom, zoomKeys } from "../drawing"
-import { drag } from "../pointer"
+import { grip } from "../pointer"
 import { path, type Problem } from "../request"
 import { filter, go, picked, to } from "../route"
 import { ask, every, team, type OpenTeam } from "../store"
 import { line, words } from "../text"
 import { key, type Key } from "../keys"
-import { has, Looking } from "../ui"
+import { has, Looking, mayWrite, TaskLink } from "../ui"
 import type { Route } from "../route"
 import type { Edge, Node } from "../api"
 import { openMenu, statusOf } from "./board"
@@ -23,13 +23,11 @@ let by = new Map<string, Node>()
 let layers: number[] = [] // how many nodes each has
 let why: Problem | undefined
 let asked = "" // the tasks and their dependencies for which it was asked
-const selected = () => picked("at")
 let moved = false // a person has chosen what is seen
 const see = { x: 0, y: 0, scale: 0, w: 800, h: 500 } // what is seen of it: its middle, and how large
 let dragged = false
 
-let paths: string[] | undefined // of the lines between tasks, and of those of the one that was selected then
-let near = ""
+let paths: string[] = [] // of the lines between tasks, of those of the selected one, and that
 let drawn = new Map<string, { says: string; as: Child }>() // the tasks that are in the document
 
 export function openGraph(r: Route) {
@@ -38,7 +36,6 @@ export function openGraph(r: Route) {
   why = undefined
   asked = ""
   moved = false
-  see.scale = 0
   return every(5000, () => read(r.team))
 }
 
@@ -73,7 +70,7 @@ function whole(fit = true) {
   most = Math.max(1, Math.min(Math.max(...layers), Math.ceil(Math.sqrt((nodes.length * wide * see.h) / (tall * see.w)))))
   starts = [0]
   for (const n of layers) starts.push(starts.at(-1)! + Math.ceil(n / most))
-  paths = undefined
+  paths = []
   if (!fit) return
   const w = starts[layers.length] * wide
   const hgt = most * tall
@@ -88,6 +85,11 @@ function zoom(by: number, x = see.x, y = see.y) {
   see.x = x + (see.x - x) * (see.scale / next)
   see.y = y + (see.y - y) * (see.scale / next)
   see.scale = next
+  seen()
+}
+
+// seen draws what a person has chosen to see.
+function seen() {
   moved = true
   redraw()
 }
@@ -96,13 +98,12 @@ function show(id: string) {
   const n = by.get(id)
   if (!n) return
   filter("at", id)
-  moved = true
-  const dx = (xOf(n) + box.w / 2 - see.x) * see.scale
-  const dy = (yOf(n) + box.h / 2 - see.y) * see.scale
-  if (Math.abs(dx) > see.w / 2 - 60) see.x = xOf(n) + box.w / 2
-  if (Math.abs(dy) > see.h / 2 - 30) see.y = yOf(n) + box.h / 2
+  const x = xOf(n) + box.w / 2
+  const y = yOf(n) + box.h / 2
+  if (Math.abs(x - see.x) * see.scale > see.w / 2 - 60) see.x = x
+  if (Math.abs(y - see.y) * see.scale > see.h / 2 - 30) see.y = y
   if (see.scale < 0.5) see.scale = 0.8
-  redraw()
+  seen()
 }
 
 function all() {
@@ -111,44 +112,45 @@ function all() {
 }
 
 export function graphKeys(t: OpenTeam): Key[] {
-  const n = by.get(selected())
+  const selected = picked("at")
+  const n = by.get(selected)
   const move = (depth: number, place: number) => {
-    const from = n ?? nodes[0]
-    if (!from) return
-    if (!n) return show(from.id)
-    const e = edges.find((e) => (depth > 0 ? e.from : e.to) === from.id)
-    const near = depth ? e && (depth > 0 ? e.to : e.from) : nodes.find((x) => x.depth === from.depth && x.place === from.place + place)?.id
-    if (near) show(near)
+    const e = depth > 0 ? edges.find((e) => e.from === selected)?.to : edges.find((e) => e.to === selected)?.from
+    show((!n ? nodes[0]?.id : depth ? e : nodes.find((x) => x.depth === n.depth && x.place === n.place + place)?.id) || "")
   }
   return [
     key("h ArrowLeft", "what it waits for", () => move(-1, 0)),
     key("l ArrowRight", "what waits for it", () => move(1, 0)),
-    key("j ArrowDown", "next of the layer", () => move(0, 1)),
-    key("k ArrowUp", "previous of the layer", () => move(0, -1)),
+    key("j ArrowDown", "next", () => move(0, 1)),
+    key("k ArrowUp", "previous", () => move(0, -1)),
     ...zoomKeys(zoom, all),
     key("Enter", "its whole story", () => n && go(to(t.id, "task", n.id))),
-    key("m", "what to do with it", () => openMenu(selected())),
+    key("m", "what to do with it", () => openMenu(selected)),
   ]
 }
 
-// pan follows the pointer while it is down.
-function pan(e: PointerEvent) {
-  let { clientX: x, clientY: y } = e
-  dragged = false
-  drag(e, (m) => {
-    if (Math.abs(m.clientX - x) + Math.abs(m.clientY - y) < 3 && !dragged) return
-    dragged = moved = true
-    see.x -= (m.clientX - x) / see.scale
-    see.y -= (m.clientY - y) / see.scale
-    x = m.clientX
-    y = m.clientY
-    redraw()
-  })
+// at zooms around a place of the window.
+function at(by: number, x: number, y: number) {
+  const r = document.querySelector(".graph")!.getBoundingClientRect()
+  zoom(by, see.x + (x - r.left - r.width / 2) / see.scale, see.y + (y - r.top - r.height / 2) / see.scale)
 }
 
-function drawLines() {
-  paths = ["", ""]
-  near = selected()
+// pan follows the pointers while they are down.
+function pan(e: PointerEvent) {
+  let far = 0
+  dragged = false
+  grip(e, (dx, dy) => {
+    far += Math.abs(dx) + Math.abs(dy)
+    if (far < 3) return
+    dragged = true
+    see.x -= dx / see.scale
+    see.y -= dy / see.scale
+    seen()
+  }, at)
+}
+
+function drawLines(selected: string) {
+  paths = ["", "", selected]
   for (const e of edges) {
     const a = by.get(e.from)
     const b = by.get(e.to)
@@ -164,7 +166,8 @@ export function Graph(p: { t: OpenTeam; find: string }): Child {
   const hgt = see.h / see.scale
   const left = see.x - w / 2
   const top = see.y - hgt / 2
-  const [lines, lit] = paths && near === selected() ? paths : drawLines()
+  const selected = picked("at")
+  const [lines, close] = paths[2] === selected ? paths : drawLines(selected)
   const stands = (n: Node) => {
     const task = p.t.state.tasks.get(n.id)
     return task ? statusOf(p.t, task) : n.status
@@ -182,41 +185,40 @@ export function Graph(p: { t: OpenTeam; find: string }): Child {
     const { id } = (e.target as any).closest(".node")?.dataset || {}
     if (id && !dragged) f(id)
   }
-  const close = see.scale > 0.5
+  const named = see.scale > 0.5
   let more = 100 // tasks that may be drawn in this frame; the others come in the next ones
   const now: typeof drawn = new Map()
   const node = (n: Node) => {
     const s = stands(n)
     const at = "translate(" + xOf(n) + " " + yOf(n) + ")"
     const as = "node t-" + s + (n === sel ? " on" : "") + (p.find && !has(p.find, n.id + " " + n.title) ? " far" : "")
-    const says = at + as + close + n.title
+    const says = at + as + named + n.title
     let was = drawn.get(n.id)
     if (was?.says !== says) {
       if (more-- > 0) was = { says, as: <g key={n.id} data-id={n.id} class={as} transform={at}>
         <title>{line(n.id + " " + words(s) + ": " + n.title, 200)}</title>
         <rect width={box.w} height={box.h} rx="5" />
-        {close && [<text x="8" y="14">{line(n.id, 14)} {words(s)}</text>, <text x="8" y="27">{line(n.title, 22)}</text>]}
+        {named && [<text x="8" y="14">{line(n.id, 14)} {words(s)}</text>, <text x="8" y="27">{line(n.title, 22)}</text>]}
       </g> }
       else redraw()
     }
-    return was && now.set(n.id, was) && was.as
+    if (was) now.set(n.id, was)
+    return was?.as
   }
-  const seen = nodes.map((n) => xOf(n) > left - box.w && xOf(n) < left + w && yOf(n) > top - box.h && yOf(n) < top + hgt && node(n))
+  const tasks = nodes.map((n) => xOf(n) > left - box.w && xOf(n) < left + w && yOf(n) > top - box.h && yOf(n) < top + hgt && node(n))
   drawn = now
   return <div class="graph" each={each}>
-    <svg viewBox={left + " " + top + " " + w + " " + hgt} role="img" aria-label={nodes.length + " tasks. The arrow keys go along."} onpointerdown={pan} gone={() => drawn.clear()} onclick={on(show)} ondblclick={on((id) => go(to(p.t.id, "task", id)))}
-      onwheel={(e: WheelEvent) => {
-        e.preventDefault()
-        const r = (e.currentTarget as Element).getBoundingClientRect()
-        zoom(Math.exp(-e.deltaY / 400), left + ((e.clientX - r.left) / r.width) * w, top + ((e.clientY - r.top) / r.height) * hgt)
-      }}>
+    <svg viewBox={left + " " + top + " " + w + " " + hgt} role="img" aria-label={nodes.length + " tasks"} onpointerdown={pan} gone={() => drawn.clear()} onclick={on(show)} ondblclick={on((id) => go(to(p.t.id, "task", id)))}
+      oncontextmenu={(e: Event) => { e.preventDefault(); on(openMenu)(e) }}
+      onwheel={(e: WheelEvent) => { e.preventDefault(); at(Math.exp(-e.deltaY / 400), e.clientX, e.clientY) }}>
       <path class="edges" d={lines} />
-      <path class="edges near" d={lit} />
-      {seen}
+      <path class="edges near" d={close} />
+      {tasks}
     </svg>
     <div class="over">
       <Zoom closer={zoom} whole={all} />
-      <span aria-live="polite">{sel && <a class="big" href={to(p.t.id, "task", sel.id)}>{line(sel.id + " " + words(stands(sel)) + " " + sel.title, 80)}</a>}</span>
+      <span aria-live="polite">{sel && [<TaskLink of={sel.id} />, " ", words(stands(sel)), " ", line(sel.title, 80)]}</span>
+      {sel && mayWrite() && <button class="icon" aria-label={"What to do with " + sel.id} aria-haspopup="dialog" onclick={() => openMenu(sel.id)}>⋯</button>}
     </div>
   </div>
 }

@@ -9,7 +9,7 @@ const colourOf = (s: string) => "t-" + s.replace(/\W/g, "")
 
 // Progress is how far the tasks are: a bar, and the numbers.
 export function Progress(p: { tasks: Record<string, number> }) {
-  const all = [...order, ...Object.keys(p.tasks).filter((s) => !order.includes(s))].filter((s) => p.tasks[s] > 0)
+  const all = [...new Set([...order, ...Object.keys(p.tasks)])].filter((s) => p.tasks[s] > 0)
   const done = p.tasks.completed || 0
   const total = all.reduce((n, s) => n + p.tasks[s], 0)
   if (!total) return <div class="progress dim">no tasks yet</div>

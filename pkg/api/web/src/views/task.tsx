@@ -5,7 +5,7 @@ import { Markdown } from "../markdown"
 import { path, type Problem } from "../request"
 import { to } from "../route"
 import { ask, every, team } from "../store"
-import { Ago, line, part, price, short, Text, Time, words } from "../text"
+import { Ago, line, part, spent, Text, Time, words } from "../text"
 import { key, type Key } from "../keys"
 import { Who } from "../member"
 import { Button, Looking, mayWrite, Panel, TaskLink } from "../ui"
@@ -79,7 +79,7 @@ export const one: View = {
         {v.assignee && <span>{v.status === "in_progress" ? "held by " : "last held by "}<Who of={v.assignee} /></span>}
         {v.claimed_at && v.status === "in_progress" && <span class="dim">for <Ago at={v.claimed_at} /></span>}
         {v.attempts > 0 && <span class="bad">{v.attempts} tries came to nothing</span>}
-        {used && <span class="dim">{short(used.total_tokens)} tokens {price(used, 3)}</span>}
+        {used && <span class="dim">{spent(used, 3)}</span>}
         {v.undone && <span class="badge bad">its work was taken back</span>}
         <span class="gap"></span>
         {mayWrite() && <Button hint="m" do={() => openMenu(v.id)}>What to do…</Button>}

@@ -5,7 +5,7 @@ import { List } from "../list"
 import { api } from "../request"
 import { go, picked, to } from "../route"
 import { teams, watchTeams } from "../store"
-import { line, Name, plain, price, State, words } from "../text"
+import { line, Name, plain, spent, State, words } from "../text"
 import { key, type Key } from "../keys"
 import { Box, Button, Empty, Find, findKey, focus, has, Looking, mayWrite, moves, setGoal } from "../ui"
 import type { View } from "../view"
@@ -56,18 +56,18 @@ function Row(p: { t: TeamStatus }) {
     <div class="head">
       <a class="big" href={to(t.id)}><Name of={t.id} /></a>
       <State of={t.status} />
-      {n > 0 && <a class="count" href={to(t.id)}>{n} waiting for you</a>}
+      {n ? <a class="count" href={to(t.id)}>{n} waiting for you</a> : null}
       {bad > 0 && <span class="badge bad">{bad} in trouble</span>}
-      {!t.leader && t.status === "active" && <span class="badge warn" title="No process leads it">not led</span>}
+      {!t.leader && t.status === "active" && <span class="badge warn">not led</span>}
     </div>
-    <p class="goal" dir="auto">{t.goal ? line(t.goal, 240) : <span class="dim">It has no goal yet.</span>}</p>
+    <p class="goal" dir="auto">{line(t.goal, 240) || <span class="dim">It has no goal yet.</span>}</p>
     <Progress tasks={t.tasks || {}} />
     <div class="foot dim">
-      <span>{members.length ? members.map(([s, n]) => n + " " + words(s)).join(", ") : "no members"}</span>
-      {price(t.usage)}
+      <span>{members.map(([s, n]) => n + " " + words(s)).join(", ") || "no members"}</span>
+      {t.usage && spent(t.usage)}
       {mayWrite() && <Button class="quiet" do={() => { setting = setting === t.id ? "" : t.id; redraw() }}>{works(t) ? "Add to the goal" : "Set a goal"}</Button>}
     </div>
-    {setting === t.id && <Box id={"goal-" + t.id} label={"Goal of " + line(t.id)} placeholder="What is the team to reach?" button={works(t) ? "Add" : "Set it"} rows={3}
+    {setting === t.id && <Box id={"goal-" + t.id} label={"Goal of " + line(t.id)} button={works(t) ? "Add" : "Set it"} rows={3}
       send={async (goal) => { await setGoal(t.id, goal, works(t)); setting = "" }} done="The goal is set." />}
   </article>
 }
@@ -89,11 +89,11 @@ export const all: View = {
       </div>
       {adding && <section class="panel" aria-label="New team">
         <label class="field">Name <input id="new-team" autocomplete="off" maxlength="63" placeholder="a-z, 0-9 and -" /></label>
-        <Box id="new-goal" label="Its goal" placeholder="What is it to reach?" button="Start" rows={3} send={add} />
+        <Box id="new-goal" label="Its goal" button="Start" rows={3} send={add} />
       </section>}
       {!teams.list && <Looking why={teams.why} />}
       {teams.list && list.length === 0 && <Empty>{q ? "No team has " + plain(q) + " in its name or goal." :
-        ["There is no team yet.", mayWrite() && " Make one here, or run: teamctl run \"what is to be reached\""]}</Empty>}
+        ["There is no team yet.", mayWrite() && " Make one here, or by: teamctl run GOAL"]}</Empty>}
       {list.length > 40
         ? <List id={"teams|" + q} class="teams" count={list.length} estimate={150} label="Teams" keyOf={(i) => list[i].id} row={(i) => <Row t={list[i]} />} />
         : <div class="teams grid">{list.map((t) => <Row t={t} key={t.id} />)}</div>}

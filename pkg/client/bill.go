@@ -1,0 +1,80 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"agentteam/pkg/team"
+	"agentteam/pkg/usage"
+)
+
+// bills are what teams have used since they were made, as far as their journals were read. The
+// next look at one reads only what has come since.
+type bills struct {
+	mu sync.Mutex
+	of map[team.TeamID]*bill
+}
+
+type bill struct {
+	made  time.Time // the journals
+	next  uint64    // the sequence in them that was not read
+	tally *usage.Tally
+}
+
+// billsWait is how long [Client.WithUsage] reads. What it has read by then stays.
+const billsWait = 2 * time.Second
+
+// WithUsage fills in what the teams have used since they were made. That of a team whose journals
+// are long may come with a later call only: each reads for two seconds at most, and
+// continues where the last one ended. Errors: Unavailable.
+func (c *Client) WithUsage(ctx context.Context, teams []TeamStatus) error {
+	c.bills.mu.Lock()
+	defer c.bills.mu.Unlock()
+	within, cancel := context.WithTimeout(ctx, billsWait)
+	defer cancel()
+	kept := map[team.TeamID]*bill{} // no team that is gone
+	for i := range teams {
+		if b := c.bills.of[teams[i].ID]; b != nil {
+			kept[teams[i].ID] = b
+		}
+	}
+	c.bills.of = kept
+	for i := range teams {
+		used, err := c.used(within, teams[i].ID)
+		switch {
+		case err == nil:
+			teams[i].Usage = &used
+		case within.Err() != nil && ctx.Err() == nil:
+			return nil
+		case errors.Is(err, team.Unavailable):
+			return err
+		}
+	}
+	return nil
+}
+
+// used is what a team has used. Of one that is being made or deleted that is not known.
+func (c *Client) used(ctx context.Context, id team.TeamID) (Usage, error) {
+	t, err := c.Open(ctx, id)
+	if err != nil {
+		return Usage{}, err
+	}
+	state, err := t.team.Logs.State(ctx)
+	if err != nil {
+		return Usage{}, err
+	}
+	b := c.bills.of[id]
+	if b == nil || !b.made.Equal(state.Created) {
+		b = &bill{made: state.Created, next: 1, tally: usage.NewTally(nil)}
+		c.bills.of[id] = b
+	}
+	if b.next <= state.Last {
+		if b.next, err = b.tally.Read(ctx, t.team, b.next, 0); err != nil {
+			return Usage{}, err
+		}
+		b.next = max(b.next, state.Last+1)
+	}
+	return UsageOf(b.tally.Table().Total), nil
+}
