@@ -97,7 +97,7 @@ func TestPageComments(t *testing.T) {
 	p.until("the page knows of it", `!document.querySelector("section[aria-label='Take it over']")`)
 	for _, by := range []string{"role", "alias"} { // each reads again what the view shows
 		p.presses("by " + by)
-		f.requested("GET /teams/red/usage?by=" + by)
+		f.requested("GET /teams/red/usage?split=alias&by=" + by + "&goal=-1")
 	}
 	if n := f.times("GET /teams/red/diff"); n != asked {
 		t.Errorf("the difference was asked for %d times while a line of it is commented on", n-asked)

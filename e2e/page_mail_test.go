@@ -96,7 +96,7 @@ func TestPageMailIsRead(t *testing.T) {
 		}
 	}
 	p.presses("Start again from here")
-	p.sees("Go on from here")
+	p.sees("The next goal")
 	p.goTo("#/default/task/T-002")
 	p.presses("Comment on line +1")
 	p.sees(why)

@@ -249,7 +249,7 @@ func TestPageDecides(t *testing.T) {
 	p.asked("Write it in large letters.")
 	p.presses("Reject", ".ask")
 	p.types("What is to be different", "smaller letters")
-	p.presses("Reject", ".ask .box")
+	p.presses("Reject", ".ask form")
 	phone := b.tab()
 	phone.onPhone()
 	phone.open(c)

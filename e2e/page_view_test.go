@@ -484,7 +484,7 @@ func TestPagePansAndZooms(t *testing.T) {
 	p.drawn() // in another place
 	x, y = p.place(".node[data-id='T-002']")
 	p.do(chromedp.MouseClickXY(x, y))
-	p.until("the chosen task stands in the address", `location.hash.includes("on=T-002") && document.querySelector(".node.on")?.dataset.id === "T-002"`)
+	p.until("the chosen task stands in the address", `location.hash.includes("at=T-002") && document.querySelector(".node.on")?.dataset.id === "T-002"`)
 	p.presses("What to do with T-002")
 	p.until("its menu is open", `document.querySelector("dialog[open]")?.textContent.includes("T-002")`)
 	p.keys(kb.Escape)

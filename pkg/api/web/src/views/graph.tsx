@@ -154,7 +154,7 @@ function drawLines(selected: string) {
   for (const e of edges) {
     const a = by.get(e.from)
     const b = by.get(e.to)
-    if (a && b) paths[+(a.id === near || b.id === near)] += curve(xOf(a) + box.w, yOf(a) + box.h / 2, xOf(b), yOf(b) + box.h / 2)
+    if (a && b) paths[+(a.id === selected || b.id === selected)] += curve(xOf(a) + box.w, yOf(a) + box.h / 2, xOf(b), yOf(b) + box.h / 2)
   }
   return paths
 }
@@ -172,7 +172,7 @@ export function Graph(p: { t: OpenTeam; find: string }): Child {
     const task = p.t.state.tasks.get(n.id)
     return task ? statusOf(p.t, task) : n.status
   }
-  const sel = by.get(selected())
+  const sel = by.get(selected)
   const each = (el: any) => {
     if (Math.abs(el.clientWidth - see.w) > 1 || Math.abs(el.clientHeight - see.h) > 1) {
       see.w = el.clientWidth || 800
