@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/evanw/esbuild/pkg/api"
+	"github.com/tdewolff/parse/v2"
+	"github.com/tdewolff/parse/v2/js"
 )
 
 var update = flag.Bool("update", false, "write dist")
@@ -77,6 +79,26 @@ func TestDist(t *testing.T) {
 	for _, f := range there {
 		if files[f.Name()] == nil {
 			t.Errorf("dist/%s is made of nothing in src", f.Name())
+		}
+	}
+}
+
+// TestNames: each name that the page uses is declared in it, or is one of the browser's. Nothing else checks that:
+// esbuild takes the types away without reading them.
+func TestNames(t *testing.T) {
+	browser := strings.Fields(`
+		AbortController Array Boolean DOMException Date Error Event Infinity Intl JSON Map Math MessageChannel Object
+		Promise RegExp Set String TextDecoder TextEncoder URL URLSearchParams Uint8Array addEventListener cancelAnimationFrame
+		clearInterval clearTimeout console crypto decodeURIComponent dispatchEvent document encodeURIComponent fetch history
+		innerHeight localStorage location navigator parseInt performance removeEventListener requestAnimationFrame scrollTo
+		setInterval setTimeout window`)
+	ast, err := js.Parse(parse.NewInputBytes(bundle(t, "src/main.tsx", api.BuildOptions{Platform: api.PlatformBrowser})), js.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range ast.BlockStmt.Scope.Undeclared {
+		if name := string(v.Name()); !slices.Contains(browser, name) {
+			t.Errorf("%s is declared nowhere", name)
 		}
 	}
 }
