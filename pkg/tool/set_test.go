@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -270,8 +269,10 @@ func TestGatesInOrder(t *testing.T) {
 			return err
 		}
 	}
+	var cancel context.CancelCauseFunc
 	waits := func(ctx context.Context, _ tool.Request) error {
 		asked += "w"
+		go cancel(team.Errorf(team.Busy, "urgent mail"))
 		<-ctx.Done()
 		return context.Cause(ctx)
 	}
@@ -290,11 +291,9 @@ func TestGatesInOrder(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked = ""
-			ctx, cancel := context.WithCancelCause(t.Context())
-			time.AfterFunc(time.Millisecond, func() { cancel(team.Errorf(team.Busy, "urgent mail")) })
-			if tt.asked != "w" {
-				ctx = t.Context()
-			}
+			var ctx context.Context
+			ctx, cancel = context.WithCancelCause(t.Context())
+			defer cancel(nil)
 			if r := tt.set.Run(ctx, tool.Call{Name: "x"}); r.Code != tt.code || asked != tt.asked {
 				t.Errorf("%s, asked %q; want %q, %q", r.Content, asked, tt.code, tt.asked)
 			}
