@@ -191,11 +191,20 @@ export function redraw(later = 0) {
   const run = () => {
     unplan()
     draw()
+    for (const f of waiting.splice(0)) f()
   }
   const next = () => { frame = requestAnimationFrame(run) }
   if (document.hidden) timer = setTimeout(run, 500) // no frames come, but the title is seen
   else if (later) timer = setTimeout(next, later)
   else next()
+}
+
+const waiting: (() => void)[] = []
+
+// drawn has the page drawn, and calls f with what is in the document then.
+export function drawn(f: () => void) {
+  waiting.push(f)
+  redraw()
 }
 
 function unplan() {

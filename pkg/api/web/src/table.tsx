@@ -1,7 +1,6 @@
 // Tables of any length.
 
-import { h, redraw, type Child } from "./dom"
-import { soon } from "./ui"
+import { drawn, h, type Child } from "./dom"
 
 const shown = new Map<string, number>() // rows
 
@@ -15,8 +14,7 @@ export function Table<T>(p: { id: string; head: Child[]; of: T[]; row: (of: T) =
   const more = (e: any) => {
     const rows = e.target.previousSibling.firstChild.rows // which grow
     shown.set(p.id, n + 300)
-    redraw()
-    soon(() => {
+    drawn(() => {
       const row = rows[n + 1] // behind the head
       row.tabIndex = -1
       row.focus()

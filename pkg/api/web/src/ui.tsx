@@ -1,6 +1,6 @@
 // Parts that several views have.
 
-import { h, redraw, type Child } from "./dom"
+import { drawn, h, redraw, type Child } from "./dom"
 import { key, type Key } from "./keys"
 import { path, say, type Problem } from "./request"
 import { filter, picked, place, to } from "./route"
@@ -8,10 +8,8 @@ import { act, isBusy, once, session, team, type, typed } from "./store"
 import { line, words } from "./text"
 
 // focus has a person type in a field that is about to be drawn; look shows what a selector finds then.
-// soon calls f once that has happened.
-export const focus = (id: string) => soon(() => document.getElementById(id)?.focus())
-export const look = (at: string) => soon(() => document.querySelector(at)?.scrollIntoView({ block: "nearest", inline: "nearest" }))
-export const soon = (f: () => void) => requestAnimationFrame(() => requestAnimationFrame(f))
+export const focus = (id: string) => drawn(() => document.getElementById(id)?.focus())
+export const look = (at: string) => drawn(() => document.querySelector(at)?.scrollIntoView({ block: "nearest", inline: "nearest" }))
 
 // mayWrite reports whether what changes something is to be offered.
 export const mayWrite = () => session.mayWrite

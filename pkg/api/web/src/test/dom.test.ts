@@ -1,7 +1,7 @@
 import { mock, test } from "node:test"
 import assert from "node:assert/strict"
 import * as doc from "./document"
-import { drawing, h, redraw, render } from "../dom"
+import { drawing, drawn as afterDraw, h, redraw, render } from "../dom"
 
 const root = () => (document as any).createElement("root")
 const rows = (...keys: (string | number)[]) => keys.map((k) => h("li", { key: k }, String(k)))
@@ -106,7 +106,8 @@ test("what is wanted sooner is drawn sooner, and what comes later moves nothing"
   drawing(() => drawn++)
   t.mock.timers.enable({ apis: ["Date"] })
   const timers: number[] = []
-  mock.method(globalThis as any, "setTimeout", (_: any, ms: number) => timers.push(ms))
+  let late = () => {} // what the last timer calls
+  mock.method(globalThis as any, "setTimeout", (f: any, ms: number) => { late = f; timers.push(ms) })
   const frames: (() => void)[] = []
   mock.method(globalThis as any, "requestAnimationFrame", (f: () => void) => frames.push(f))
   t.after(() => {
@@ -128,4 +129,13 @@ test("what is wanted sooner is drawn sooner, and what comes later moves nothing"
   frames[0]()
   redraw(100)
   assert.deepEqual([timers, drawn], [[1000, 100, 100], 1])
+
+  t.mock.timers.tick(200) // the timer is late
+  const seen: number[] = []
+  afterDraw(() => seen.push(drawn))
+  late()
+  assert.deepEqual(seen, [])
+  frames[1]()
+  frames[1]()
+  assert.deepEqual(seen, [2])
 })

@@ -136,8 +136,7 @@ test("what points at the lanes leaves them as they are drawn, and only those tha
   lanes.clientWidth = 900
   scrolled(0)
   d.querySelector = () => null
-  d.hidden = true
-  frames.length = 0
+  frames.splice(0).forEach((f) => f())
 
   const rows = () => all(drawn(), "tr").length
   const few = rows()
@@ -148,6 +147,7 @@ test("what points at the lanes leaves them as they are drawn, and only those tha
   let focused = -1 // which is not the button, that may have gone
   for (let i = 0; i <= 400; i++) trs.push({ focus() { focused = this.tabIndex === -1 ? i : NaN } })
   while (frames.length) frames.shift()!()
+  d.hidden = true
   mock.restoreAll()
   assert.equal(focused, 101)
 })
