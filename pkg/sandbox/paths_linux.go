@@ -3,7 +3,9 @@ package sandbox
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"sync"
 )
 
 // programs are the folders of programs and libraries. On many systems some are symbolic links.
@@ -28,17 +30,17 @@ const mostCopied = 128 << 10
 // devices are the files of /dev that do no harm.
 var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
 
-// etc returns the parts of /etc that are there.
-func etc() (all []string) {
+// etc returns the parts of /etc that are there when it is asked first.
+var etc = sync.OnceValue(func() (all []string) {
 	for _, pattern := range settings {
 		found, _ := filepath.Glob(filepath.Join("/etc", pattern)) // fails only for a bad pattern
 		all = append(all, found...)
 	}
 	return all
-}
+})
 
 // readable returns the paths of the system that every command may read at level Confined.
-func readable() []string { return append(append(etc(), programs...), system...) }
+func readable() []string { return slices.Concat(etc(), programs, system) }
 
 // tree returns options of bubblewrap that make the file system of every command, without
 // what is the member's. Files of /etc are copied into memory, from descriptors beginning with fd, which have to be those of

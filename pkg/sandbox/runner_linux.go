@@ -166,13 +166,15 @@ func supervise(w *command.Watch, dir string, o order) (report supervisor.Report,
 		control.Close() // what has begun ends
 	}
 	report, err = supervisor.ReceiveReport(out)
-	ended := cmd.Wait()
-	switch {
-	case err != nil && w.Cause() != nil:
-		return supervisor.Report{Code: -1, How: "signal: killed", Ended: supervisor.Ordered}, nil
-	case err != nil:
+	if err != nil {
+		ended := cmd.Wait()
+		if w.Cause() != nil {
+			return supervisor.Report{Code: -1, How: "signal: killed", Ended: supervisor.Ordered}, nil
+		}
 		return report, fmt.Errorf("the supervisor of the command has ended without a report: %v", ended)
-	case report.Failed != "":
+	}
+	go func() { _ = cmd.Wait() }() // nothing of the command is left; the process that has said so takes a moment to end
+	if report.Failed != "" {
 		return report, errors.New(report.Failed)
 	}
 	return report, nil

@@ -62,18 +62,24 @@ func serve() {
 		}
 	}
 	control, report := os.NewFile(controlFD, "control"), os.NewFile(reportFD, "report")
-	// Caught, not ignored: what is ignored stays so in the command.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM)
-
-	spareThreads(spare)
+	ready := make(chan struct{})
+	go func() {
+		defer close(ready)
+		// Caught, not ignored: what is ignored stays so in the command.
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM)
+		spareThreads(spare)
+	}()
 	s, err := receiveSpec(control)
 	if err != nil {
 		return // the process that wanted it is gone
 	}
-	r, err := run(s, orders(control))
+	r, err := run(s, ready, orders(control))
 	if err != nil {
 		r.Failed = err.Error()
 	}
+	// Nothing is written any more, so that nobody waits for this process to end.
+	os.Stdout.Close()
+	os.Stderr.Close()
 	_ = r.send(report) // fails only if its reader is gone
 }
 
@@ -93,15 +99,15 @@ func orders(control io.Reader) <-chan time.Duration {
 	return left
 }
 
-// run runs the command and returns when nothing of it is left.
-func run(s Spec, left <-chan time.Duration) (Report, error) {
+// run runs the command, once this process is ready for it, and returns when nothing of it is left.
+func run(s Spec, ready <-chan struct{}, left <-chan time.Duration) (Report, error) {
 	if err := prctl(prSetChildSubreaper, 1); err != nil {
 		return Report{}, os.NewSyscallError("become a subreaper", err)
 	}
 	if err := bound(s); err != nil {
 		return Report{}, err
 	}
-	c, err := start(s)
+	c, err := start(s, ready)
 	if err != nil {
 		return Report{}, err
 	}
@@ -159,8 +165,8 @@ type child struct {
 	collected  bool
 }
 
-// start starts the command.
-func start(s Spec) (*child, error) {
+// start starts the command once this process is ready.
+func start(s Spec, ready <-chan struct{}) (*child, error) {
 	path, args, env, err := program(s)
 	if err != nil {
 		return nil, err
@@ -210,7 +216,7 @@ func start(s Spec) (*child, error) {
 		// Only this thread is confined, and what it starts. It is never let go: the kernel
 		// takes the end of the thread for the end of the command's parent.
 		runtime.LockOSThread()
-		started <- c.launch(s.Filter, path, args, attr)
+		started <- c.launch(s.Filter, ready, path, args, attr)
 		select {}
 	}()
 	if err := <-started; err != nil {
@@ -220,13 +226,14 @@ func start(s Spec) (*child, error) {
 	return c, nil
 }
 
-// launch confines the calling thread, if there is a filter, and starts the command on it.
-func (c *child) launch(filter []byte, path string, args []string, attr *os.ProcAttr) error {
+// launch confines the calling thread, if there is a filter, and starts the command on it once this process is ready.
+func (c *child) launch(filter []byte, ready <-chan struct{}, path string, args []string, attr *os.ProcAttr) error {
 	if len(filter) > 0 {
 		if err := confine(filter); err != nil {
 			return err
 		}
 	}
+	<-ready
 	p, err := os.StartProcess(path, args, attr)
 	if err == nil {
 		c.pid = p.Pid
