@@ -77,7 +77,7 @@ func serve() {
 	if err != nil {
 		r.Failed = err.Error()
 	}
-	// Nothing is written any more, so that nobody waits for this process to end.
+	// Nothing is written any more: no reader waits for this process to end.
 	os.Stdout.Close()
 	os.Stderr.Close()
 	_ = r.send(report) // fails only if its reader is gone
