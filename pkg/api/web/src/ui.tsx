@@ -7,8 +7,9 @@ import { filter, picked, place, to } from "./route"
 import { act, isBusy, once, session, team, type, typed } from "./store"
 import { line, words } from "./text"
 
-// focus has a person type in a field that is about to be drawn; look shows what a selector finds then.
-export const focus = (id: string) => drawn(() => document.getElementById(id)?.focus())
+// focus has a person type in a field that is about to be drawn; look shows what a selector finds then. Two frames on,
+// the key that has asked for it is not typed into it.
+export const focus = (id: string) => drawn(() => requestAnimationFrame(() => requestAnimationFrame(() => document.getElementById(id)?.focus())))
 export const look = (at: string) => drawn(() => document.querySelector(at)?.scrollIntoView({ block: "nearest", inline: "nearest" }))
 
 // mayWrite reports whether what changes something is to be offered.
