@@ -75,7 +75,8 @@ func (r runner) order(c command.Command) (o order, err error) {
 		return o, err
 	}
 	if r.level == team.Confined {
-		return o, o.confine(b)
+		err := o.confine(b) // before o is returned: Go does not say which of two results is evaluated first
+		return o, err
 	}
 	filter, err := bubblewrapFilter()
 	if err != nil {

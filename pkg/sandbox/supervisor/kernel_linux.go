@@ -33,6 +33,8 @@ const (
 )
 
 // prctl changes the calling thread, or its process; see prctl(2).
+//
+//go:uintptrescapes
 func prctl(option int, args ...uintptr) error {
 	var a [4]uintptr
 	copy(a[:], args)
