@@ -28,10 +28,11 @@ page: ## make the page for people, pkg/api/web/dist, of its sources
 demo: build ## a whole team surveys DIR (default: this repository); no key, no network
 	./bin/teamctl demo $(if $(DIR),"$(DIR)")
 
-# Says again, of what go test has printed into a file, how each failed test began, and adds a table of
-# how long each package took. It reads a file, since an awk at the end of a pipe may hold back lines.
+# Says again, of what go test has printed into a file, how each failed test began, without the log lines of
+# its processes, and adds a table of how long each package took. It reads a file, since an awk at the end of a pipe may hold back lines.
 define TIMES
-awk '/^ *(--- FAIL|panic:|WARNING: DATA RACE)/ { left = 6 } left > 0 { failed = failed substr($$0, 1, 300) "\n"; left-- } \
+awk '/^ *(--- FAIL|panic:|WARNING: DATA RACE)/ { left = 8 } \
+	left > 0 && !/^ *time=[^ ]+ level=(DEBUG|INFO|WARN)/ { failed = failed substr($$0, 1, 300) "\n"; left-- } \
 	($$1 == "ok" || $$1 == "FAIL") && $$3 ~ /^[0-9.]+s$$/ { took[$$2] = $$3 } \
 	END { print "\nseconds  package"; fflush(); for (p in took) printf "%7.1f  %s\n", took[p], p | "sort -rn"; close("sort -rn"); \
 		if (failed) printf "\nfailed:\n%s", failed }'

@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,9 @@ import (
 
 // errMended ends the wait for a journal that can be read.
 var errMended = errors.New("the journal can be read")
+
+// errLeft ends a membership that ends before its journal could be read.
+var errLeft = errors.New("the journal was not mended while the member waited")
 
 // remember is open. With a journal that cannot be read the member is parked: it lives, does
 // nothing, and continues once somebody has set the record aside (`teamctl repair`). To fail
@@ -45,7 +49,7 @@ func (m *member) remember(ctx context.Context, box *mailbox.Mailbox) (log *journ
 		}
 	})
 	if log == nil {
-		return nil, nil, err
+		return nil, nil, cmp.Or(err, errLeft)
 	}
 	m.parkAs(ctx, team.WaitingRepair, "")
 	m.heart.Set(func(b *team.Beat) { b.State = team.Running })

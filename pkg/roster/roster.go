@@ -340,6 +340,18 @@ func (r *Roster) Lose(ctx context.Context, a team.AgentID, incarnation uint64, l
 	return r.end(ctx, a, incarnation, team.Lost, lastError)
 }
 
+// GiveUp is Lose of an incarnation for which no process was found. One that has joined meanwhile,
+// started by hand or late, stays: its beats decide. Errors: team.ErrSuperseded.
+func (r *Roster) GiveUp(ctx context.Context, a team.AgentID, incarnation uint64, lastError string) error {
+	return r.update(ctx, a, incarnation, func(m *team.Member) (bool, error) {
+		if m.State != team.Created {
+			return false, nil
+		}
+		m.State, m.LastError = team.Lost, lastError
+		return true, nil
+	})
+}
+
 // Park writes that the incarnation cannot work until somebody has mended something, and
 // why: its model (WaitingModel) or its journal (WaitingRepair). An empty cause writes that
 // it can work again. Errors: team.ErrSuperseded if it is no longer the one in the record.

@@ -145,9 +145,7 @@ func (s *Spawner) Respawn(ctx context.Context, m team.Member) (team.Member, erro
 	}
 	m, err = s.bring(ctx, created)
 	if err != nil && ctx.Err() == nil {
-		// A process that took it late is not told to go, since that would stop the
-		// member for good: the next incarnation shuts it out.
-		lerr := s.o.Roster.Lose(ctx, created.AgentID, created.Incarnation, why(err))
+		lerr := s.o.Roster.GiveUp(ctx, created.AgentID, created.Incarnation, why(err))
 		if lerr != nil && !errors.Is(lerr, team.ErrSuperseded) {
 			err = errors.Join(err, lerr)
 		}

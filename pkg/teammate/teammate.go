@@ -204,13 +204,20 @@ func (t *teammate) named(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	m, err := t.claimName(ctx, bt, record, o)
-	if err != nil {
-		return err
-	}
-	j, err := t.join(ctx, bt, record, m)
-	if err != nil {
-		return err
+	var j joined
+	for {
+		m, err := t.claimName(ctx, bt, record, o)
+		if err != nil {
+			return err
+		}
+		// A leader that is bringing the member back may have given it up just now: the next look finds it lost,
+		// or alive elsewhere, which ends this.
+		if j, err = t.join(ctx, bt, record, m); err == nil {
+			break
+		}
+		if !errors.Is(err, team.Conflict) {
+			return err
+		}
 	}
 	t.Ready()
 	return t.work(ctx, j)

@@ -246,3 +246,24 @@ func TestDamagedJournals(t *testing.T) {
 		t.Errorf("the task: %+v, %v", v, err)
 	}
 }
+
+// A member that waits for the repair of its journal leaves as soon as its process is stopped.
+func TestDamagedMemberStops(t *testing.T) {
+	t.Parallel()
+	c := teamtest.Start(t, alone)
+	tm := c.Team("t")
+	stopBob := c.Named("bob", "coder", "t")
+	joined(t, tm, "bob")
+	stopBob()
+	if _, err := storage(t, c, "t").Logs.Publish(t.Context(), subject.Log("t", "bob"), rand.Text(), []byte(foreign)); err != nil {
+		t.Fatal(err)
+	}
+	for range 6 { // which part of the member ends first is chance
+		stopBob = c.Named("bob", "coder", "t")
+		brokertest.Until(t, "bob waits for a repair", func() bool {
+			agents, err := tm.Members().List(t.Context(), false)
+			return err == nil && len(agents) == 1 && agents[0].State == team.WaitingRepair
+		})
+		stopBob()
+	}
+}

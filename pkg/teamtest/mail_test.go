@@ -79,14 +79,14 @@ func (p *post) journal() (records []journal.Record) {
 	return records
 }
 
-// Ten thousand messages that come while a member is busy are one record of its journal,
+// Three thousand messages that come while a member is busy are one record of its journal,
 // and each of them is in it.
 func TestFlood(t *testing.T) {
 	t.Parallel()
 	p := newPost(t)
 	p.run("until [ -e go ]; do sleep 0.02; done", false)
 
-	const senders, each = 10, 1000
+	const senders, each = 10, 300
 	var sending sync.WaitGroup
 	var one atomic.Value // the id of a message
 	for s := range senders {
