@@ -25,6 +25,7 @@ type stuck struct {
 }
 
 type turn struct {
+	state          merge.State
 	since, noticed time.Time
 	notices        int
 }
@@ -40,12 +41,12 @@ func (s *stuck) due(waiting []merge.Entry, now time.Time) (due []merge.Entry) {
 			continue
 		}
 		t, known := s.turns[w]
-		if !known {
-			t.since = now
+		if !known || t.state != e.State { // merged, and its task not completed: another matter
+			t.state, t.since, t.noticed = e.State, now, time.Time{}
 			s.turns[w] = t
 		}
 		behind = now.Sub(t.since) < s.after
-		if !behind && (t.notices == 0 || now.Sub(t.noticed) >= s.again) {
+		if !behind && (t.noticed.IsZero() || now.Sub(t.noticed) >= s.again) {
 			due = append(due, e)
 		}
 	}

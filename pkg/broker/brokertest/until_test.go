@@ -47,7 +47,7 @@ func TestWaitsEnd(t *testing.T) {
 				var waiting sync.WaitGroup
 				waiting.Go(func() { tt.wait(j) })
 				waiting.Wait()
-				if want := map[bool]string{true: "waited 2m0s in vain: " + what}[tt.fails]; j.failed != want {
+				if want := map[bool]string{true: fmt.Sprintf("waited %v in vain: %s", Longest, what)}[tt.fails]; j.failed != want {
 					t.Errorf("it fails with %q, want %q", j.failed, want)
 				}
 			})
