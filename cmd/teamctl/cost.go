@@ -17,7 +17,7 @@ func (a *app) costCmd() *cobra.Command {
 	var goal int
 	cmd := &cobra.Command{
 		Use: "cost", Short: "Show what the team's model calls have used and cost", Args: atMost(0),
-		Long: "cost sums up the tokens and the price of all model calls that the team's journals hold, the costly first.\n" +
+		Long: "cost sums up the tokens and the price of all model calls that the team's journals hold, or of one goal, the costly first.\n" +
 			"Cached tokens are part of the input, reasoning is part of the output; wasted are those of tries that\n" +
 			"were thrown away, in addition. The cost is in the currency of the prices in the settings, and unknown\n" +
 			"where they hold none. Numbers with ~ are in part estimated, of an endpoint that does not tell its usage.\n" +
@@ -31,7 +31,7 @@ func (a *app) costCmd() *cobra.Command {
 			err = a.readTeam(func(ctx context.Context, t *client.Team) (err error) {
 				table, err = t.Cost(ctx, goal, by)
 				if err == nil && len(table.Rows) == 0 {
-					a.note(fmt.Sprintf("no member of team %s has called a model yet", t.ID()))
+					a.note(fmt.Sprintf("no member of team %s has called a model yet%s", t.ID(), map[bool]string{true: " for that goal"}[goal != 0]))
 				}
 				return err
 			})

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -28,7 +27,7 @@ const billsWait = 2 * time.Second
 
 // WithUsage fills in what the teams have used since they were made. That of a team whose journals
 // are long may come with a later call only: each reads for two seconds at most, and
-// continues where the last one ended. Errors: Unavailable.
+// continues where the last one ended. What cannot be read of one team is left out. Error: that of ctx.
 func (c *Client) WithUsage(ctx context.Context, teams []TeamStatus) error {
 	c.bills.mu.Lock()
 	defer c.bills.mu.Unlock()
@@ -43,16 +42,14 @@ func (c *Client) WithUsage(ctx context.Context, teams []TeamStatus) error {
 	c.bills.of = kept
 	for i := range teams {
 		used, err := c.used(within, teams[i].ID)
-		switch {
-		case err == nil:
+		if err == nil {
 			teams[i].Usage = &used
-		case within.Err() != nil && ctx.Err() == nil:
-			return nil
-		case errors.Is(err, team.Unavailable):
-			return err
+		}
+		if within.Err() != nil {
+			break
 		}
 	}
-	return nil
+	return ctx.Err()
 }
 
 // used is what a team has used. Of one that is being made or deleted that is not known.

@@ -340,9 +340,9 @@ func (r *Roster) Lose(ctx context.Context, a team.AgentID, incarnation uint64, l
 	return r.end(ctx, a, incarnation, team.Lost, lastError)
 }
 
-// GiveUp is Lose of an incarnation for which no process was found. One that has joined meanwhile,
+// LoseUntaken is Lose of an incarnation for which no process was found. One that has joined meanwhile,
 // started by hand or late, stays: its beats decide. Errors: team.ErrSuperseded.
-func (r *Roster) GiveUp(ctx context.Context, a team.AgentID, incarnation uint64, lastError string) error {
+func (r *Roster) LoseUntaken(ctx context.Context, a team.AgentID, incarnation uint64, lastError string) error {
 	return r.update(ctx, a, incarnation, func(m *team.Member) (bool, error) {
 		if m.State != team.Created {
 			return false, nil

@@ -132,8 +132,8 @@ func (s *Spawner) standing(ctx context.Context) error {
 }
 
 // Respawn brings back a lost member as its next incarnation, with its
-// conversation. If it fails the member is lost again, to be brought back by another
-// try; if ctx ends, it is left as it is then, for whoever comes after the caller.
+// conversation. If no process takes it the member is lost again, to be brought back by another
+// try; one that has joined and was not heard is left to the watchdog. If ctx ends, it is left as it is then, for whoever comes after the caller.
 //
 // Errors: Conflict if somebody did so already; Unavailable.
 func (s *Spawner) Respawn(ctx context.Context, m team.Member) (team.Member, error) {
@@ -145,7 +145,7 @@ func (s *Spawner) Respawn(ctx context.Context, m team.Member) (team.Member, erro
 	}
 	m, err = s.bring(ctx, created)
 	if err != nil && ctx.Err() == nil {
-		lerr := s.o.Roster.GiveUp(ctx, created.AgentID, created.Incarnation, why(err))
+		lerr := s.o.Roster.LoseUntaken(ctx, created.AgentID, created.Incarnation, why(err))
 		if lerr != nil && !errors.Is(lerr, team.ErrSuperseded) {
 			err = errors.Join(err, lerr)
 		}
