@@ -93,6 +93,7 @@ func (r runner) order(c command.Command) (o order, err error) {
 
 // confine adds what commands in a box may do at level Confined.
 func (o *order) confine(b Box) (err error) {
+	o.Confined = true
 	if o.Filter, err = confinedFilter(); err != nil {
 		return err
 	}

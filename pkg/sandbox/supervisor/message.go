@@ -79,7 +79,7 @@ func (s Spec) Send(w io.Writer) error {
 	}
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
 	return send(w, s.Args, s.Env, s.Under, files, s.Open,
-		[]string{s.Proxy, number(s.Memory), number(int64(s.Processes)), number(s.FileSize), string(s.Filter)})
+		[]string{s.Proxy, number(s.Memory), number(int64(s.Processes)), number(s.FileSize), string(s.Filter), strconv.FormatBool(s.Confined)})
 }
 
 // receiveSpec reads a command.
@@ -92,7 +92,7 @@ func receiveSpec(r io.Reader) (s Spec, err error) {
 	for _, f := range lists[3] {
 		s.Files = append(s.Files, []byte(f))
 	}
-	if len(s.Args) == 0 || len(lists[5]) != 5 {
+	if len(s.Args) == 0 || len(lists[5]) != 6 {
 		return s, errCut
 	}
 	s.Proxy, s.Filter = lists[5][0], []byte(lists[5][4])
@@ -101,6 +101,9 @@ func receiveSpec(r io.Reader) (s Spec, err error) {
 		if numbers[i], err = strconv.ParseInt(lists[5][1+i], 10, 64); err != nil {
 			return s, err
 		}
+	}
+	if s.Confined, err = strconv.ParseBool(lists[5][5]); err != nil {
+		return s, err
 	}
 	s.Memory, s.Processes, s.FileSize = numbers[0], int(numbers[1]), numbers[2]
 	return s, nil

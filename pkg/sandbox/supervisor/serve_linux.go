@@ -216,7 +216,7 @@ func start(s Spec, ready <-chan struct{}) (*child, error) {
 		// Only this thread is confined, and what it starts. It is never let go: the kernel
 		// takes the end of the thread for the end of the command's parent.
 		runtime.LockOSThread()
-		started <- c.launch(s.Filter, ready, path, args, attr)
+		started <- c.launch(s, ready, path, args, attr)
 		select {}
 	}()
 	if err := <-started; err != nil {
@@ -226,10 +226,10 @@ func start(s Spec, ready <-chan struct{}) (*child, error) {
 	return c, nil
 }
 
-// launch confines the calling thread, if there is a filter, and starts the command on it once this process is ready.
-func (c *child) launch(filter []byte, ready <-chan struct{}, path string, args []string, attr *os.ProcAttr) error {
-	if len(filter) > 0 {
-		if err := confine(filter); err != nil {
+// launch confines the calling thread, if the command is to be confined, and starts the command on it once this process is ready.
+func (c *child) launch(s Spec, ready <-chan struct{}, path string, args []string, attr *os.ProcAttr) error {
+	if s.Confined {
+		if err := confine(s.Filter); err != nil {
 			return err
 		}
 	}

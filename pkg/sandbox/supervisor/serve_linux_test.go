@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"testing"
 )
@@ -72,5 +73,23 @@ func TestGroupEnds(t *testing.T) {
 		if _, err := os.Stat(late); err == nil {
 			t.Errorf("%s: a process of the group has gone its way", name)
 		}
+	}
+}
+
+// A command that is to be confined, and by what nobody knows, does not start.
+func TestConfinedByNothing(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "ran")
+	ready, ended := make(chan struct{}), make(chan error)
+	close(ready)
+	c := &child{}
+	go func() {
+		runtime.LockOSThread() // it may be confined in part, and ends with this function
+		ended <- c.launch(Spec{Confined: true}, ready, "/bin/sh", []string{"sh", "-c", ": > " + file}, &os.ProcAttr{})
+	}()
+	if err := <-ended; err == nil || c.pid != 0 {
+		t.Errorf("it has started as process %d, %v", c.pid, err)
+	}
+	if _, err := os.Stat(file); err == nil {
+		t.Error("it has run")
 	}
 }

@@ -37,7 +37,8 @@ type Spec struct {
 	Processes int
 	FileSize  int64 // bytes of each file
 
-	Filter []byte // of the command's system calls, as instructions of struct sock_filter; empty: it is not confined, or Under does it
+	Confined bool   // by the supervisor, before the command starts: else it is not, or Under does it
+	Filter   []byte // of a confined command's system calls, as instructions of struct sock_filter
 }
 
 // ProxyAddress is where the command reaches [Spec].Proxy. The namespace is its own, so the port
