@@ -39,6 +39,7 @@ agents:
           - calls: [{tool: send_message, args: {to: user, content: "I have read it."}}]
       - name: hold
         since: '<task id='
+        unless: 'was taken from you'
         steps:
           - calls: [{tool: bash, args: {command: "exec sleep 300"}}]
       - name: rest

@@ -1,7 +1,7 @@
 // The page: what is around the views, and who draws them.
 
 import "./order"
-import { drawing, h, redraw, render, type Child } from "./dom"
+import { drawing, drawn, h, redraw, render, type Child } from "./dom"
 import { key, press, type Key } from "./keys"
 import { go, place, route, to, type Route } from "./route"
 import { askSession, conn, dismiss, notes, openTeam, session, team, teams } from "./store"
@@ -25,7 +25,7 @@ function arrive() {
   const r = route()
   const here = place()
   if (here !== shown) {
-    if (shown) focus("main") // whose name is then read out
+    if (shown) drawn(() => document.getElementById("main")!.focus()) // its name is read out; no later: who is quick types already
     shown = here
     if (ends) ends()
     openTeam(r.team)

@@ -61,11 +61,17 @@ test("what takes the place of one whose answer failed is not answered at once", 
   clock.mock.restore()
 })
 
-test("one that is chosen is answered at once", async () => {
-  const clock = mock.method(Date, "now", () => 2e12)
+test("who types on into what is gone chooses and answers nothing", async () => {
+  let now = 2e12
+  const clock = mock.method(Date, "now", () => now)
   const t = inbox("c1", "c2", "c3")
   t.all.shift()
   Inbox({ t })
+  for (const key of "just a") {
+    press(t, key)
+    now += 200
+  }
+  now += 500
   press(t, "j")
   press(t, "a")
   await until("the answer", () => t.settled.has("c3"))

@@ -16,7 +16,7 @@ let mine = "" // what was answered from here last
 let rejecting = ""
 
 // shows takes note of what a person sees. If what was selected has gone without an answer from here,
-// the keys wait for a moment: one that is pressed just then was meant for it.
+// the keys wait until none was pressed for a moment: who types an answer just then means none of them.
 function shows(all: Waiting[]) {
   if (all.some((w) => w.id === selected)) return
   if (selected && selected !== mine) ready = Date.now() + 500
@@ -54,9 +54,13 @@ function reject(t: OpenTeam, w: Waiting) {
 export function inboxKeys(t: OpenTeam): Key[] {
   const all = t.waiting()
   if (!mayWrite() || all.length === 0) return []
+  if (Date.now() < ready) {
+    ready = Date.now() + 500
+    return []
+  }
   const keys = moves("that waits for you", all.map((w) => w.id), selected, choose, ".ask.on")
   const w = all.find((w) => w.id === selected)
-  if (!w || Date.now() < ready) return keys
+  if (!w) return keys
   if (w.approval) {
     keys.push(key("a", "approve, or allow once", () => approve(t, w)), key("r", "reject", () => reject(t, w)))
     if (w.kind === "permission") keys.push(key("t", "allow for the task", () => approve(t, w, { scope: "task" })))

@@ -47,7 +47,7 @@ function found(): Thread[] {
   collect()
   const words = picked("q")
   const who = picked("member")
-  return threads.filter((t) => (!who || t.mail.some((m) => m.from === who || m.to === who)) && has(words, t.mail.map((m) => m.content + " " + m.summary + " " + m.from + " " + m.to).join(" ")))
+  return threads.filter((t) => (!who || t.mail.some((m) => m.from === who || m.to === who)) && (!words || has(words, t.mail.map((m) => m.content + " " + m.summary + " " + m.from + " " + m.to).join(" "))))
     .sort((a, b) => b.last - a.last)
 }
 

@@ -58,7 +58,7 @@ function Cost(p: { by: string }) {
   const size = (r: UsageRow) => (money ? r.cost : r.total_tokens) || 0
   const hue = (name: string) => "c-" + hues[models.indexOf(name) % 5]
   const named = (name: string) => line(name, 60) || "not known"
-  const pick = (name: string, value: string) => { filter(name, value); read(team!.id) }
+  const pick = (name: string, value: string) => { usage = null; filter(name, value); read(team!.id) }
   return <Panel name="What it cost">
     <div class="chips">{Object.keys(bys).map((k) => <Chip on={p.by === k} do={() => pick("by", k)}>by {bys[k]}</Chip>)}
       <Chip on={!!picked("all")} do={() => pick("all", picked("all") ? "" : "1")}>all goals</Chip></div>
