@@ -13,8 +13,8 @@ const asked = new Set<string>()
 export function letter(id: string): Letter | undefined {
   const at = path(team!.id, "messages", id)
   if (!asked.has(at)) {
-    if (asked.size > 500) asked.clear()
-    if (letters.size > 500) letters.clear()
+    if (asked.size > 5e3) asked.clear()
+    if (letters.size > 5e3) letters.clear()
     asked.add(at)
     get(at).then((l) => {
       letters.set(at, l)
