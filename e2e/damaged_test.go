@@ -75,10 +75,11 @@ func TestDamagedTaskOfATeammate(t *testing.T) {
 	if v, err := tm.Board().Task(t.Context(), "T-001"); err != nil || v.Epoch != 1 || v.Attempts != 0 {
 		t.Errorf("it was completed in epoch %d after %d attempts, %v", v.Epoch, v.Attempts, err)
 	}
-	if err := journal.Each(t.Context(), bt, 0, func(r journal.Record) {
+	if err := journal.Each(t.Context(), bt, 0, func(r journal.Record) error {
 		if r.Kind == journal.Note || r.Kind == journal.Result && r.Result.IsError {
 			t.Errorf("meanwhile a journal got %+v", r)
 		}
+		return nil
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -105,4 +105,9 @@ func TestCost(t *testing.T) {
 			t.Errorf("%s printed\n%swant\n%s%v", args, stdout, want, err)
 		}
 	}
+	for args, want := range map[string]team.Code{"cost --goal 1": team.NotFound, "cost --goal -1": team.NotFound, "cost --goal -2": team.InvalidArgument} {
+		if stdout, _, err := teamctl(args); team.CodeOf(err) != want || stdout != "" {
+			t.Errorf("%s of a team without a goal printed %q, %v; want %s", args, stdout, err, want)
+		}
+	}
 }

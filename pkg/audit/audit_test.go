@@ -215,7 +215,7 @@ func TestTrimKeepsAll(t *testing.T) {
 				}
 			}
 			left := 0
-			if err := journal.Each(t.Context(), bt, 1, func(r journal.Record) { left++ }); err != nil || left > 5 {
+			if err := journal.Each(t.Context(), bt, 1, func(journal.Record) error { left++; return nil }); err != nil || left > 5 {
 				t.Errorf("%d records are left, %v", left, err)
 			}
 			noSecret(t, bt)

@@ -2,8 +2,9 @@ package client
 
 import (
 	"context"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 
 	"agentteam/pkg/team"
 	"agentteam/pkg/usage"
@@ -12,8 +13,8 @@ import (
 // bills are what teams have used since they were made, as far as their journals were read. The
 // next look at one reads only what has come since.
 type bills struct {
-	mu sync.Mutex
-	of map[team.TeamID]*bill
+	turn *semaphore.Weighted // of 1: readers take turns
+	of   map[team.TeamID]*bill
 }
 
 type bill struct {
@@ -22,17 +23,20 @@ type bill struct {
 	tally *usage.Tally
 }
 
-// billsWait is how long [Client.WithUsage] reads. What it has read by then stays.
+// billsWait is how long [Client.WithUsage] waits for its turn and reads. What it has read by then stays.
 const billsWait = 2 * time.Second
 
 // WithUsage fills in what the teams have used since they were made. That of a team whose journals
-// are long may come with a later call only: each reads for two seconds at most, and
-// continues where the last one ended. What cannot be read of one team is left out. Error: that of ctx.
+// are long may come with a later call only: each takes two seconds at most, with its wait for
+// another's reading, and continues where the last one ended. What cannot be read of one team is
+// left out. Error: that of ctx.
 func (c *Client) WithUsage(ctx context.Context, teams []TeamStatus) error {
-	c.bills.mu.Lock()
-	defer c.bills.mu.Unlock()
 	within, cancel := context.WithTimeout(ctx, billsWait)
 	defer cancel()
+	if c.bills.turn.Acquire(within, 1) != nil {
+		return ctx.Err()
+	}
+	defer c.bills.turn.Release(1)
 	kept := map[team.TeamID]*bill{} // no team that is gone
 	for i := range teams {
 		if b := c.bills.of[teams[i].ID]; b != nil {

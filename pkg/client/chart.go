@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"agentteam/pkg/feed"
 	"agentteam/pkg/feed/state/timeline"
 	"agentteam/pkg/team"
@@ -44,7 +46,7 @@ func (c *charts) of(of chartOf) *chart {
 		c.kept = slices.Delete(c.kept, i, i+1)
 		k.drop.Reset(unseen)
 	} else {
-		k = &chart{of: of, turn: make(chan struct{}, 1)}
+		k = &chart{of: of, turn: semaphore.NewWeighted(1)}
 		k.drop = time.AfterFunc(unseen, func() { c.forget(k) })
 	}
 	if c.kept = append(c.kept, k); len(c.kept) > mostCharts {
@@ -64,7 +66,7 @@ func (c *charts) forget(k *chart) {
 type chart struct {
 	of   chartOf
 	drop *time.Timer
-	turn chan struct{} // holds one while it is read: readers take turns
+	turn *semaphore.Weighted // of 1: readers take turns
 
 	fold   *timeline.Fold // nil: nothing was read
 	after  Cursor         // behind what is in it

@@ -35,6 +35,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"agentteam/pkg/approval"
 	"agentteam/pkg/board"
 	"agentteam/pkg/broker"
@@ -94,7 +96,7 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 		conn.Close()
 		return nil, err
 	}
-	return &Client{conn: conn, registry: reg, workspaces: o.Workspaces, unshare: unshare}, nil
+	return &Client{conn: conn, registry: reg, workspaces: o.Workspaces, unshare: unshare, bills: bills{turn: semaphore.NewWeighted(1)}}, nil
 }
 
 // Close ends the connection.

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 
+	"agentteam/pkg/team"
 	"agentteam/pkg/usage"
 )
 
@@ -59,8 +60,11 @@ func (t *Team) Cost(ctx context.Context, goal int, by ...usage.By) (usage.Table,
 // calls are the sequences in the journals between which the calls of a goal stand; until is 0
 // if none was set after it.
 func (t *core) calls(ctx context.Context, goal int) (from, until uint64, err error) {
-	if goal == 0 {
+	switch {
+	case goal == 0:
 		return 1, 0, nil
+	case goal < -1:
+		return 0, 0, team.Errorf(team.InvalidArgument, "goal %d: goals are numbered from 1", goal).WithHint("-1 is the newest, 0 all of them")
 	}
 	record, err := t.record(ctx)
 	if err != nil {

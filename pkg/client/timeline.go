@@ -38,12 +38,10 @@ func (t Goals) Timeline(ctx context.Context, goal int) (timeline.Timeline, error
 	of := chartOf{record.ID, goal, from.UnixNano(), record.OnLine()}
 	c := t.client.charts.of(of)
 	defer t.client.charts.of(of) // the time until it is dropped begins again
-	select {
-	case c.turn <- struct{}{}:
-		defer func() { <-c.turn }()
-	case <-ctx.Done():
-		return timeline.Timeline{}, team.Errorf(team.Unavailable, "read the timeline of team %s: %w", record.ID, ctx.Err())
+	if err := c.turn.Acquire(ctx, 1); err != nil {
+		return timeline.Timeline{}, team.Errorf(team.Unavailable, "read the timeline of team %s: %w", record.ID, err)
 	}
+	defer c.turn.Release(1)
 	if err := c.read(ctx, &Team{t.core}, to); err != nil {
 		return timeline.Timeline{}, err
 	}

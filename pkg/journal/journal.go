@@ -453,15 +453,10 @@ func Answered(ctx context.Context, t *broker.Storage, held team.Task) (bool, err
 	return answered, err
 }
 
-// Each calls f for every record of all journals of the team from sequence from on,
-// up to the present end. Records that cannot be read are passed over. Errors:
-// Unavailable.
-func Each(ctx context.Context, t *broker.Storage, from uint64, f func(Record)) error {
-	return EachOf(ctx, t, nil, from, f)
-}
-
-// EachOf is Each of the journals of these agents and their subagents; none stands for all.
-func EachOf(ctx context.Context, t *broker.Storage, agents []team.AgentID, from uint64, f func(Record)) error {
+// Each calls f for every record in the journals of these agents and their subagents (none: of all)
+// from sequence from on, up to the present end. An error of f ends it, [broker.ErrEnough] as if that
+// were the end. Records that cannot be read are passed over. Errors: those of f; Unavailable.
+func Each(ctx context.Context, t *broker.Storage, from uint64, f func(Record) error, agents ...team.AgentID) error {
 	var filters []string
 	for _, a := range agents {
 		filters = append(filters, subject.Log(t.ID, a), subject.LogsBelow(t.ID, a))
@@ -469,7 +464,7 @@ func EachOf(ctx context.Context, t *broker.Storage, agents []team.AgentID, from 
 	return t.Logs.Read(ctx, from, func(m broker.Msg) error {
 		switch r, err := Decode(ctx, t, m); {
 		case err == nil:
-			f(r)
+			return f(r)
 		case errors.Is(err, team.Unavailable):
 			return err
 		}

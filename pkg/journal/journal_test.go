@@ -374,7 +374,7 @@ func TestTrim(t *testing.T) {
 		t.Errorf("in the stream is %q", got)
 	}
 	n := 0
-	if err := journal.Each(t.Context(), bt, 1, func(r journal.Record) { n++ }); err != nil || n != 5 {
+	if err := journal.Each(t.Context(), bt, 1, func(journal.Record) error { n++; return nil }); err != nil || n != 5 {
 		t.Errorf("%d records in all journals (%v), want 5", n, err)
 	}
 }

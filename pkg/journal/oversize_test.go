@@ -71,7 +71,7 @@ func TestOversize(t *testing.T) {
 	equal(t, records[1], turn)
 	equal(t, records[2], after)
 	var each []journal.Record
-	if err := journal.Each(t.Context(), bt, 1, func(r journal.Record) { each = append(each, r) }); err != nil || len(each) != 4 {
+	if err := journal.Each(t.Context(), bt, 1, func(r journal.Record) error { each = append(each, r); return nil }); err != nil || len(each) != 4 {
 		t.Fatalf("Each gave %d records: %v", len(each), err)
 	}
 	equal(t, each[1], turn)
@@ -153,7 +153,7 @@ func TestOversizeUnreadable(t *testing.T) {
 				t.Errorf("open: %v, want invalid_state that names %s", err, stub.StoredRecord)
 			}
 			n := 0
-			if err := journal.Each(t.Context(), bt, 1, func(journal.Record) { n++ }); err != nil || n == 0 {
+			if err := journal.Each(t.Context(), bt, 1, func(journal.Record) error { n++; return nil }); err != nil || n == 0 {
 				t.Errorf("Each gave %d records: %v", n, err)
 			}
 		})

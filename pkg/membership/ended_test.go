@@ -46,7 +46,7 @@ func TestJournalsOfSubagentsAreRemoved(t *testing.T) {
 		}
 	}
 	there := func() (all []string) {
-		err := journal.Each(t.Context(), bt, 1, func(r journal.Record) { all = append(all, string(r.Agent)) })
+		err := journal.Each(t.Context(), bt, 1, func(r journal.Record) error { all = append(all, string(r.Agent)); return nil })
 		if err != nil {
 			t.Fatal(err)
 		}

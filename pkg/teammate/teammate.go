@@ -261,7 +261,11 @@ func (t *teammate) claimName(ctx context.Context, bt *broker.Storage, record tea
 		return m, team.Errorf(team.Conflict, "%s is a live member (host %s, pid %d)", o.Name.At(bt.ID), m.Host, m.PID).
 			WithHint("choose another name, or stop it first: teamctl stop %s", o.Name)
 	}
-	return r.Put(ctx, m.ToSpawn(child.Cluster()))
+	m, err = r.Put(ctx, m.ToSpawn(child.Cluster()))
+	if errors.Is(err, team.Conflict) { // a leader brought it back meanwhile
+		return t.claimName(ctx, bt, record, o)
+	}
+	return m, err
 }
 
 // alive reports whether a process works as m. One that does not answer, or does not

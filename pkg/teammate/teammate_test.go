@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"agentteam/pkg/broker"
 	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/config"
@@ -298,6 +300,27 @@ func TestNameOfALiveMember(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A leader brings a dead member back just while a process of that name looks whether it lives: the
+// process becomes the incarnation that the leader asks for.
+func TestNameThatIsBroughtBack(t *testing.T) {
+	r := newRig(t)
+	dead, err := r.roster.Put(t.Context(), team.Member{AgentID: "bob", Role: "coder", State: team.Joined, Incarnation: 1, Backend: team.Exec, JoinedAt: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pings := make(chan *nats.Msg, 1)
+	if _, err := r.team.Conn.NATS().ChanSubscribe(subject.Control("t", "bob", subject.Ping), pings); err != nil {
+		t.Fatal(err)
+	}
+	stop, _ := r.run("bob")
+	brokertest.Receive(t, "the process looks whether bob lives", pings)
+	if _, err := r.roster.Put(t.Context(), dead.ToSpawn("")); err != nil {
+		t.Fatal(err)
+	}
+	r.until(func(m team.Member) bool { return m.State == team.Joined && m.Incarnation == 2 })
+	stop()
 }
 
 // A process that is told to stop at the moment at which it becomes a member gives the

@@ -73,7 +73,7 @@ func (p *post) run(command string, urgent bool) {
 
 func (p *post) journal() (records []journal.Record) {
 	p.t.Helper()
-	if err := journal.Each(p.t.Context(), p.bt, 1, func(r journal.Record) { records = append(records, r) }); err != nil {
+	if err := journal.Each(p.t.Context(), p.bt, 1, func(r journal.Record) error { records = append(records, r); return nil }); err != nil {
 		p.t.Fatal(err)
 	}
 	return records

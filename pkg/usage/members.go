@@ -20,10 +20,10 @@ type Past struct {
 // journals still hold them. Errors: Unavailable.
 func Members(ctx context.Context, t *broker.Storage, members ...team.AgentID) (map[team.AgentID]Past, error) {
 	pasts := map[team.AgentID]Past{}
-	err := journal.EachOf(ctx, t, members, 1, func(r journal.Record) {
+	err := journal.Each(ctx, t, 1, func(r journal.Record) error {
 		c, ok := callOf(r)
 		if !ok {
-			return
+			return nil
 		}
 		p := pasts[c.Agent]
 		p.add(c)
@@ -32,7 +32,8 @@ func Members(ctx context.Context, t *broker.Storage, members ...team.AgentID) (m
 			p.Alias, p.Model = c.Alias, modelOf(r)
 		}
 		pasts[c.Agent] = p
-	})
+		return nil
+	}, members...)
 	return pasts, err
 }
 

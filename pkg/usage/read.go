@@ -35,14 +35,15 @@ func Read(ctx context.Context, t *broker.Storage, from, until uint64, by ...By) 
 // also beside an error. Errors: Unavailable.
 func (t *Tally) Read(ctx context.Context, s *broker.Storage, from, until uint64) (next uint64, err error) {
 	next = from
-	err = journal.Each(ctx, s, from, func(r journal.Record) {
+	err = journal.Each(ctx, s, from, func(r journal.Record) error {
 		if until > 0 && r.Seq >= until {
-			return
+			return broker.ErrEnough
 		}
 		next = r.Seq + 1
 		if c, ok := callOf(r); ok {
 			t.Add(c)
 		}
+		return nil
 	})
 	return next, err
 }
