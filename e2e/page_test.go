@@ -156,7 +156,7 @@ func TestPageRun(t *testing.T) {
 	})
 	p.presses("Timeline", "section[aria-label='Goals before']")
 	p.sees("goal 1, ")
-	p.sees("a person's answer")
+	p.until("the wait for a person is told", `/person [0-9]+ s/.test(document.body.textContent)`)
 	p.until("its tasks are bars, and it is whole", `document.querySelectorAll(".bar").length >= 4 && location.hash === "#/default/timeline?goal=1"`)
 }
 

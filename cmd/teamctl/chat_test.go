@@ -10,11 +10,13 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
 	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
 
 	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
@@ -62,8 +64,9 @@ func withCoder(t *testing.T, script string) (*teamtest.Cluster, *client.Team) {
 // seen is a terminal with a command on it.
 type seen struct {
 	*os.File
-	cmd  *exec.Cmd
-	done chan struct{} // nothing more comes
+	before unix.Termios // how the terminal was set when the command began
+	cmd    *exec.Cmd
+	done   chan struct{} // nothing more comes
 
 	mu  sync.Mutex
 	all strings.Builder
@@ -80,8 +83,16 @@ func onTerminalWith(t *testing.T, width int, env []string, args ...string) *seen
 	t.Helper()
 	s := &seen{cmd: exec.Command(filepath.Join(bin, "teamctl"), args...), done: make(chan struct{})}
 	s.cmd.Dir, s.cmd.Env = t.TempDir(), append(append(os.Environ(), "TERM=xterm-256color", "NO_COLOR="), env...)
+	var tty *os.File
 	var err error
-	if s.File, err = pty.StartWithSize(s.cmd, &pty.Winsize{Rows: 24, Cols: uint16(width)}); err != nil {
+	if s.File, tty, err = pty.Open(); err != nil {
+		t.Fatal(err)
+	}
+	defer tty.Close()
+	s.before = s.settings(t)
+	s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = tty, tty, tty
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := errors.Join(pty.Setsize(s.File, &pty.Winsize{Rows: 24, Cols: uint16(width)}), s.cmd.Start()); err != nil {
 		t.Fatal(err)
 	}
 	go func() {

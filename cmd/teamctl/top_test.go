@@ -35,11 +35,11 @@ func (s *seen) raw() string {
 	return s.all.String()
 }
 
-// isRestored fails the test unless the terminal is as it was.
-func (s *seen) isRestored(t *testing.T, before unix.Termios) {
+// isRestored fails the test unless the terminal is as it was before the command began.
+func (s *seen) isRestored(t *testing.T) {
 	t.Helper()
-	if now := s.settings(t); !reflect.DeepEqual(now, before) {
-		t.Errorf("the terminal is set to %+v, before to %+v", now, before)
+	if now := s.settings(t); !reflect.DeepEqual(now, s.before) {
+		t.Errorf("the terminal is set to %+v, before to %+v", now, s.before)
 	}
 	for _, of := range []struct{ what, on, off string }{
 		{"the other screen", "\x1b[?1049h", "\x1b[?1049l"}, {"the hidden cursor", "\x1b[?25l", "\x1b[?25h"}, {"pasting in brackets", "\x1b[?2004h", "\x1b[?2004l"},
@@ -71,11 +71,10 @@ func TestTopOnATerminal(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := onTerminal(t, 80, "top", "--server", c.URL)
-			before := s.settings(t)
 			s.shows(t, "asks you: Shall I keep the names?", 1)
 			tt.leave(s)
 			brokertest.Receive(t, "the command ends", s.done)
-			s.isRestored(t, before)
+			s.isRestored(t)
 			if code := s.ends(t); code != tt.code {
 				t.Errorf("it ends with %d, want %d:\n%s", code, tt.code, s.text())
 			}
