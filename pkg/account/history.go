@@ -38,145 +38,62 @@ func History(copies []team.Task) (steps []Step, whole bool) {
 			}
 		} else {
 			s.From = copies[i-1].Status
-			s.What, s.Why = changed(copies[i-1], t)
+			_, s.What, s.Why = Change(copies[i-1], t)
 		}
 		steps = append(steps, s)
 	}
 	return steps, whole
 }
 
-// change is what was done to a task between two copies of its record.
-type change int
-
-const (
-	edited    change = iota // or only written again
-	created                 // there is no copy before
-	claimed                 // by its holder
-	assigned                // by somebody else, to its holder
-	passed                  // from its holder to another
-	kept                    // by somebody, for a member
-	unkept                  // it is anybody's again
-	adopted                 // by a later incarnation of its holder
-	unchecked               // completing it failed by its check
-	released                // by its holder
-	freed                   // by somebody else
-	completed
-	undone // what it has changed was taken back
-	failed
-	cancelled
-)
-
-// changeOf returns what made t of before, which is zero if it is not known.
-func changeOf(before, t team.Task) change {
-	held := before.Status == team.InProgress
+// Change returns what made t of before, the copy of its record before it: the type of the
+// event, what was done in a few words, and why. For the type alone before may be zero, or
+// have Status, Assignee, Incarnation, Attempts and ReservedFor only.
+func Change(before, t team.Task) (kind team.EventType, what, why string) {
+	held, from := before.Status == team.InProgress, "taken from "+string(before.Assignee)
 	switch {
 	case t.Status != before.Status && t.Status == team.Completed:
-		return completed
+		return team.TaskCompleted, "completed", t.ResultSummary
+	case t.Status != before.Status && t.Status == team.Failed && held && t.UpdatedBy == team.Watchdog:
+		return team.TaskFailed, from + ", failed", t.Reason
 	case t.Status != before.Status && t.Status == team.Failed:
-		return failed
+		return team.TaskFailed, "failed", t.Reason
+	case t.Status != before.Status && t.Status == team.Cancelled && held:
+		return team.TaskCancelled, "cancelled, " + from, t.Reason
 	case t.Status != before.Status && t.Status == team.Cancelled:
-		return cancelled
-	case t.Undone != before.Undone && t.Status == before.Status:
-		return undone
+		return team.TaskCancelled, "cancelled", t.Reason
+	case t.Undone != before.Undone && t.Status == before.Status: // what it has changed was taken back
+		return team.TaskUpdated, "undone", "by commit " + t.Undone + " of the line"
 	case t.Status == team.InProgress && !held && t.UpdatedBy != t.Assignee && t.UpdatedBy != "":
-		return assigned
+		return team.TaskAssigned, "assigned to " + string(t.Assignee), ""
 	case t.Status == team.InProgress && !held:
-		return claimed
+		return team.TaskClaimed, "claimed", ""
 	case t.Status == team.InProgress && t.Assignee != before.Assignee:
-		return passed
+		return team.TaskAssigned, fmt.Sprintf("reassigned from %s to %s", before.Assignee, t.Assignee), ""
 	case t.Status == team.InProgress && t.Incarnation != before.Incarnation:
-		return adopted
-	case t.Status == team.InProgress && t.Attempts > before.Attempts:
-		return unchecked
+		return team.TaskAdopted, "adopted" + counted(before, t), fmt.Sprintf("incarnation %d goes on for %d", t.Incarnation, before.Incarnation)
+	case t.Status == team.InProgress && t.Attempts > before.Attempts: // completing it failed by its check
+		return team.TaskUpdated, "check failed" + counted(before, t), t.Reason
 	case t.Status == team.Pending && held && t.UpdatedBy != before.Assignee:
-		return freed
+		return team.TaskReleased, from + counted(before, t), t.Reason
 	case t.Status == team.Pending && held:
-		return released
+		return team.TaskReleased, "released" + counted(before, t), t.Reason
 	case t.Status == team.Pending && before.Status == "" && t.Untouched():
-		return created
+		return team.TaskCreated, "created", ""
 	case t.Status == team.Pending && t.ReservedFor != before.ReservedFor && t.ReservedFor != "":
-		return kept
+		return team.TaskAssigned, "reserved for " + string(t.ReservedFor), ""
 	case t.Status == team.Pending && t.ReservedFor != before.ReservedFor:
-		return unkept
+		return team.TaskUpdated, "no longer reserved for " + string(before.ReservedFor), ""
 	}
-	return edited
-}
-
-// ChangeType returns the type of the event that made t of before, the copy of the
-// record before it; a zero Task if that is not known. Of before it takes Status,
-// Assignee, Incarnation, Attempts and ReservedFor.
-func ChangeType(before, t team.Task) team.EventType {
-	switch changeOf(before, t) {
-	case created:
-		return team.TaskCreated
-	case claimed:
-		return team.TaskClaimed
-	case assigned, passed, kept:
-		return team.TaskAssigned
-	case adopted:
-		return team.TaskAdopted
-	case released, freed:
-		return team.TaskReleased
-	case completed:
-		return team.TaskCompleted
-	case failed:
-		return team.TaskFailed
-	case cancelled:
-		return team.TaskCancelled
-	}
-	return team.TaskUpdated
-}
-
-// changed returns what was done between two copies of a task, and why.
-func changed(before, t team.Task) (what, why string) {
-	held := before.Status == team.InProgress
-	switch changeOf(before, t) {
-	case completed:
-		return "completed", t.ResultSummary
-	case undone:
-		return "undone", "by commit " + t.Undone + " of the line"
-	case failed:
-		if held && t.UpdatedBy == team.Watchdog {
-			return fmt.Sprintf("taken from %s, failed", before.Assignee), t.Reason
-		}
-		return "failed", t.Reason
-	case cancelled:
-		if held {
-			return fmt.Sprintf("cancelled, taken from %s", before.Assignee), t.Reason
-		}
-		return "cancelled", t.Reason
-	case assigned:
-		return fmt.Sprintf("assigned to %s", t.Assignee), ""
-	case claimed:
-		return "claimed", ""
-	case passed:
-		return fmt.Sprintf("reassigned from %s to %s", before.Assignee, t.Assignee), ""
-	case kept:
-		return "reserved for " + string(t.ReservedFor), ""
-	case unkept:
-		return "no longer reserved for " + string(before.ReservedFor), ""
-	case adopted:
-		return "adopted" + counted(before, t), fmt.Sprintf("incarnation %d goes on for %d", t.Incarnation, before.Incarnation)
-	case unchecked:
-		return "check failed" + attempts(t), t.Reason
-	case freed:
-		return fmt.Sprintf("taken from %s%s", before.Assignee, counted(before, t)), t.Reason
-	case released:
-		return "released" + counted(before, t), t.Reason
-	}
-	return editedIn(before, t)
+	what, why = editedIn(before, t)
+	return team.TaskUpdated, what, why
 }
 
 // counted tells of the attempt that a change counted as, if it did.
 func counted(before, t team.Task) string {
 	if t.Attempts > before.Attempts {
-		return attempts(t)
+		return fmt.Sprintf(" (attempt %d of %d)", t.Attempts, team.MaxAttempts)
 	}
 	return ""
-}
-
-func attempts(t team.Task) string {
-	return fmt.Sprintf(" (attempt %d of %d)", t.Attempts, team.MaxAttempts)
 }
 
 // editedIn names the fields that an edit changed, and how.

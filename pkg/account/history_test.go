@@ -98,7 +98,8 @@ func TestHistory(t *testing.T) {
 	}
 	var types []team.EventType
 	for i := range l.copies[1:] {
-		types = append(types, account.ChangeType(l.copies[i], l.copies[i+1]))
+		kind, _, _ := account.Change(l.copies[i], l.copies[i+1])
+		types = append(types, kind)
 	}
 	if at := 13; types[at-1] != team.TaskAssigned || !slices.Equal(types[at:at+5], []team.EventType{
 		team.TaskReleased, team.TaskAssigned, team.TaskUpdated, team.TaskAssigned, team.TaskClaimed}) {

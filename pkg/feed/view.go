@@ -213,7 +213,7 @@ func summarize(e broker.Entry) (s summary, told bool) {
 
 func taskEvent(before summary, t team.Task, e broker.Entry) team.Event {
 	was := team.Task{Status: team.TaskStatus(before.state), Assignee: before.assignee, Incarnation: before.incarnation, Attempts: before.attempts, ReservedFor: before.reserved}
-	what := account.ChangeType(was, t)
+	what, _, _ := account.Change(was, t)
 	whose := t.Assignee
 	switch {
 	case what == team.TaskAssigned && t.ReservedFor != "":

@@ -365,9 +365,8 @@ func (s *Story) changed(e feed.Entry, c state.TaskChanged) func() []string {
 // step says in words what was done to a task.
 func step(before *state.Task, t team.Task, kind team.EventType) (what, why string) {
 	if before != nil {
-		steps, _ := account.History([]team.Task{before.Task, t})
-		last := steps[len(steps)-1]
-		return last.What, last.Why
+		_, what, why = account.Change(before.Task, t)
+		return what, why
 	} // nothing is known to differ: only the type of the event tells
 	_, verb, _ := strings.Cut(string(kind), "_")
 	why = t.Reason
