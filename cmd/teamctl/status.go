@@ -158,15 +158,3 @@ func processes(all []control.Process, wide bool) string {
 	}
 	return s
 }
-
-// counts is "2 idle, 1 running", in the order of the names.
-func counts[S ~string](n map[S]int) string {
-	var parts []string
-	for name, count := range n {
-		parts = append(parts, fmt.Sprintf("%d %s", count, name))
-	}
-	slices.SortFunc(parts, func(a, b string) int {
-		return strings.Compare(a[strings.Index(a, " "):], b[strings.Index(b, " "):])
-	})
-	return orDash(strings.Join(parts, ", "))
-}

@@ -10,7 +10,7 @@ import (
 	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
 
-	"agentteam/pkg/team"
+	"agentteam/pkg/story"
 )
 
 // column is one column of a table, and what becomes of it on a narrow terminal.
@@ -182,16 +182,4 @@ var faint = lipgloss.NewStyle().Faint(true)
 func ink(colour string) lipgloss.Style { return lipgloss.NewStyle().Foreground(lipgloss.Color(colour)) }
 
 // paint gives a status of a task or a state of a member its colour.
-func paint(status string) string {
-	style, ok := map[string]lipgloss.Style{
-		string(team.InProgress): ink("6"), "merging": ink("6"), string(team.Running): ink("6"),
-		string(team.Completed): ink("2"), "ok": ink("2"),
-		"blocked": ink("3"), string(team.WaitingModel): ink("3"), string(team.WaitingRepair): ink("1"), string(team.Unreadable): ink("1"), string(team.WaitingAnswer): ink("3"), string(team.WaitingUser): ink("3"), string(team.WaitingApproval): ink("3"), "warn": ink("3"),
-		string(team.Failed): ink("1"), string(team.TeamDeleting): ink("3"), string(team.Lost): ink("1"), string(team.Stalled): ink("1"), "fail": ink("1"),
-		string(team.Cancelled): faint, string(team.Stopped): faint,
-	}[status]
-	if !ok {
-		return status
-	}
-	return style.Render(status)
-}
+func paint(status string) string { return story.Paint(status, status) }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"agentteam/pkg/account"
 	"agentteam/pkg/client"
 	"agentteam/pkg/config"
 	"agentteam/pkg/role"
@@ -238,7 +239,7 @@ func teamsTable(teams []client.TeamStatus) table {
 		if ts.Status == team.Active && ts.Leader == "" {
 			status = "no leader"
 		}
-		t.add(string(ts.ID), status, counts(ts.Members), counts(ts.Tasks), orDash(printable(team.OneLine(ts.Goal))))
+		t.add(string(ts.ID), status, orDash(strings.Join(account.ByName(ts.Members), ", ")), orDash(strings.Join(account.ByName(ts.Tasks), ", ")), orDash(printable(team.OneLine(ts.Goal))))
 	}
 	return t
 }

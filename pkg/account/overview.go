@@ -2,6 +2,7 @@ package account
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -43,17 +44,8 @@ const maxAway = 8
 // String is one line. It does not name what there is none of, but for members and open
 // tasks.
 func (o Overview) String() string {
-	var members []string
-	for state, n := range o.Members {
-		if n > 0 {
-			members = append(members, fmt.Sprintf("%d %s", n, state))
-		}
-	}
-	slices.SortFunc(members, func(a, b string) int {
-		return strings.Compare(strings.TrimLeft(a, "0123456789"), strings.TrimLeft(b, "0123456789"))
-	})
 	tasks := parts(part{o.Running, "in progress"}, part{o.Claimable, "claimable"}, part{o.Blocked, "blocked"})
-	s := fmt.Sprintf("Teammates: %s. Open tasks: %s.", orNone(members), orNone(tasks))
+	s := fmt.Sprintf("Teammates: %s. Open tasks: %s.", orNone(ByName(o.Members)), orNone(tasks))
 	if more := parts(part{o.Failed, plural(o.Failed, "failed task")}, part{o.Plans, "waiting for your decision on a plan"}, part{o.Questions, "waiting for a person"}, part{o.Unread, plural(o.Unread, "unread message")}); more != nil {
 		s += " Also: " + strings.Join(more, ", ") + "."
 	}
@@ -83,6 +75,15 @@ func parts(all ...part) (texts []string) {
 		if p.n > 0 {
 			texts = append(texts, fmt.Sprintf("%d %s", p.n, p.what))
 		}
+	}
+	return texts
+}
+
+// ByName are numbers by name in words, such as "2 idle" and "1 running", in the order of the
+// names; zeros are left out.
+func ByName[S ~string](by map[S]int) (texts []string) {
+	for _, name := range slices.Sorted(maps.Keys(by)) {
+		texts = append(texts, parts(part{by[name], string(name)})...)
 	}
 	return texts
 }

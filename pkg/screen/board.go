@@ -110,7 +110,7 @@ func (m *model) taskRow(v team.TaskView, cells int) row {
 	if v.Priority > 0 {
 		mark = yellow.Render(strings.Repeat("!", v.Priority))
 	}
-	lead := fmt.Sprintf(" %s %s ", pad(paint(v.Shown(), string(v.ID)), 6), pad(mark, 2))
+	lead := fmt.Sprintf(" %s %s ", pad(story.Paint(v.Shown(), string(v.ID)), 6), pad(mark, 2))
 	about, title := m.room.standing(v, m.now), line(v.Title)
 	if m.width < oneLine {
 		r := row{id: string(v.ID), lines: []string{lead + title}}
@@ -169,7 +169,7 @@ func (m *model) taskLines(id team.TaskID) []string {
 			all = append(all, labelled(faint.Render(name), cells, strings.Split(ansi.Wrap(text, max(m.width-cells, 1), ""), "\n"))...)
 		}
 	}
-	field("status", paint(v.Shown(), v.Shown())+"  "+faint.Render(r.standing(v, m.now)))
+	field("status", story.Paint(v.Shown(), v.Shown())+"  "+faint.Render(r.standing(v, m.now)))
 	if v.Priority > 0 {
 		field("priority", team.PriorityName(v.Priority))
 	}

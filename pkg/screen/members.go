@@ -86,7 +86,7 @@ func (m *model) memberRows() (rows []row) {
 		if a.Since != nil {
 			since = span(m.now.Sub(*a.Since))
 		}
-		l := m.memberLine(name, story.Ink(a.Color).Render(line(string(a.AgentID))), paint(string(a.State), string(a.State)), since, string(a.Task),
+		l := m.memberLine(name, story.Ink(a.Color).Render(line(string(a.AgentID))), story.Paint(string(a.State), string(a.State)), since, string(a.Task),
 			fmt.Sprint(a.Turn), fill(a), r.cost.by[a.AgentID], about)
 		one := row{id: string(a.AgentID), lines: []string{l}}
 		if m.width < oneLine && about != "" {

@@ -2,11 +2,12 @@ package screen
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
+	"agentteam/pkg/account"
 	"agentteam/pkg/client"
+	"agentteam/pkg/story"
 	"agentteam/pkg/team"
 )
 
@@ -46,9 +47,9 @@ func (m *model) teamRows() (rows []row) {
 		if n := t.Waiting; n > 0 {
 			wait = yellow.Render(fmt.Sprint(n))
 		}
-		members := counted(t.Members)
+		members := strings.Join(account.ByName(t.Members), ", ")
 		goal := line(t.Goal)
-		r := row{id: string(t.ID), lines: []string{m.teamLine(name, line(string(t.ID)), paint(string(t.Status), string(t.Status)),
+		r := row{id: string(t.ID), lines: []string{m.teamLine(name, line(string(t.ID)), story.Paint(string(t.Status), string(t.Status)),
 			fmt.Sprintf("%d/%d", t.Tasks[team.Completed], t.Tasks.Total()-t.Tasks[team.Cancelled]), wait, members, goal)}}
 		if m.width < oneLine {
 			r.lines = append(r.lines, "   "+faint.Render(strings.Trim(members+" · "+goal, " ·")))
@@ -64,13 +65,4 @@ func (m *model) teamLine(name int, id, status, done, waits, members, goal string
 		s += " " + pad(members, 34) + "  " + goal
 	}
 	return s
-}
-
-// counted are numbers of members by state, in words.
-func counted(by map[team.MemberState]int) string {
-	var texts []string
-	for _, s := range slices.Sorted(maps.Keys(by)) {
-		texts = append(texts, fmt.Sprintf("%d %s", by[s], s))
-	}
-	return strings.Join(texts, ", ")
 }

@@ -151,20 +151,3 @@ func span(d time.Duration) string {
 	}
 	return fmt.Sprintf("%dd%02dh", int(d.Hours())/24, int(d.Hours())%24)
 }
-
-// paint gives the state of a member, or the status of a task or a team, its colour.
-func paint(status, text string) string {
-	switch status {
-	case string(team.Running), string(team.InProgress), string(team.Active):
-		return cyan.Render(text)
-	case string(team.Completed), string(team.TeamFinished):
-		return green.Render(text)
-	case string(team.WaitingAnswer), string(team.WaitingUser), string(team.WaitingApproval), string(team.WaitingModel), team.ShownBlocked:
-		return yellow.Render(text)
-	case string(team.Lost), string(team.Stalled), string(team.Failed), string(team.WaitingRepair), string(team.Unreadable):
-		return red.Render(text)
-	case string(team.Stopped), string(team.Cancelled):
-		return faint.Render(text)
-	}
-	return text
-}

@@ -86,7 +86,7 @@ func (m *model) header() []string {
 	}
 	doneN, allN, running, blocked := r.progress()
 	left := fit(m.width-ansi.StringWidth(state)-1, " · ",
-		part{bold.Render(line(string(r.id))) + " " + paint(string(record.Status), string(record.Status)), 0},
+		part{bold.Render(line(string(r.id))) + " " + story.Paint(string(record.Status), string(record.Status)), 0},
 		part{fmt.Sprintf("%d/%d done", doneN, allN), 1},
 		part{some(running, "running"), 3}, part{some(blocked, "blocked"), 4},
 		part{r.cost.total, 2}, part{r.lasted(m), 5})
@@ -94,7 +94,7 @@ func (m *model) header() []string {
 	for _, a := range r.look.agents {
 		by[a.State]++
 	}
-	members := faint.Render(account.Counted(len(r.look.agents), "member") + ": " + counted(by))
+	members := faint.Render(account.Counted(len(r.look.agents), "member") + ": " + strings.Join(account.ByName(by), ", "))
 	if len(by) == 0 {
 		members = faint.Render("no members")
 	}
@@ -220,7 +220,7 @@ func (m *model) agentBody(p *page, height int) []string {
 		turns = account.Counted(int(a.Turn), "turn")
 	}
 	top := []string{
-		fit(m.width, " · ", part{story.Ink(a.Color).Bold(true).Render(line(p.about)), 0}, part{line(a.Role), 3}, part{paint(string(a.State), string(a.State)) + since, 0},
+		fit(m.width, " · ", part{story.Ink(a.Color).Bold(true).Render(line(p.about)), 0}, part{line(a.Role), 3}, part{story.Paint(string(a.State), string(a.State)) + since, 0},
 			part{string(a.Task), 1}, part{turns, 5}, part{prefixed("context ", strings.TrimPrefix(fill(a), "-")), 2}, part{r.cost.by[a.AgentID], 4}, part{line(a.Model), 6}),
 		faint.Render(r.why(a, m.now)),
 	}
@@ -289,7 +289,7 @@ func (m *model) ending(record team.Team) string {
 	if m.ended {
 		rest = "  q shows the result"
 	}
-	return paint(string(record.Status), ansi.Truncate(text, max(m.width-len(rest), 1), "…")) + faint.Render(rest)
+	return story.Paint(string(record.Status), ansi.Truncate(text, max(m.width-len(rest), 1), "…")) + faint.Render(rest)
 }
 
 // hints are the keys of the page that is shown, those that matter most first.

@@ -37,6 +37,24 @@ var inks = map[string]ink{
 // Ink returns the style for a member of a colour, as its record names it.
 func Ink(colour string) lipgloss.Style { return inks[colour] }
 
+// Paint gives a text the colour of a member's state, of a task's or a team's status, or of what
+// a check found.
+func Paint(status, text string) string {
+	switch status {
+	case string(team.Running), string(team.InProgress), "merging", string(team.Active):
+		return cyan.Render(text)
+	case string(team.Completed), string(team.TeamFinished), "ok":
+		return green.Render(text)
+	case string(team.WaitingAnswer), string(team.WaitingUser), string(team.WaitingApproval), string(team.WaitingModel), team.ShownBlocked, string(team.TeamDeleting), "warn":
+		return yellow.Render(text)
+	case string(team.Lost), string(team.Stalled), string(team.Failed), string(team.WaitingRepair), string(team.Unreadable), "fail":
+		return red.Render(text)
+	case string(team.Stopped), string(team.Cancelled):
+		return faint.Render(text)
+	}
+	return text
+}
+
 // What fits into a line of a terminal.
 const (
 	wide      = 60  // cells from which on a line has the whole time, and names are a column
