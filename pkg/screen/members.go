@@ -75,7 +75,7 @@ func (m *model) memberRows() (rows []row) {
 	for _, a := range r.agents() {
 		why := r.why(a, m.now)
 		last := r.last[a.AgentID]
-		if text := r.writing(a.AgentID); text != "" {
+		if text := lastLine(r.draft(a.AgentID)); text != "" {
 			last = text
 		}
 		if last != "" {
@@ -135,16 +135,6 @@ func fill(a client.Agent) string {
 		return story.Amount(a.Context)
 	}
 	return fmt.Sprintf("%d%%", 100*a.Context/a.Window)
-}
-
-// writing is the last line of what a member is writing.
-func (r *room) writing(id team.AgentID) string {
-	for _, d := range r.state.Drafts() {
-		if d.AgentID == id {
-			return lastLine(d.Text)
-		}
-	}
-	return ""
 }
 
 // why is in a few words why a member is in its state.

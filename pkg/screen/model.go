@@ -1,7 +1,7 @@
 package screen
 
 import (
-	"slices"
+	"strings"
 	"time"
 
 	"charm.land/bubbles/v2/textarea"
@@ -383,9 +383,11 @@ func (m *model) flush(r *room) {
 
 // grow lets what is read stay where it is while lines come below it.
 func (m *model) grow(kind pageKind, added []*telling) {
-	for _, p := range slices.Concat(m.tabPages(), m.overPages()) {
-		if p.kind == kind && p.up > 0 {
-			p.up += len(linesOf(added, p.filter))
+	for _, pages := range [][]page{m.tabs[:], m.over} {
+		for i := range pages {
+			if p := &pages[i]; p.kind == kind && p.up > 0 {
+				p.up += len(linesOf(added, p.filter))
+			}
 		}
 	}
 }
@@ -395,7 +397,7 @@ func lastLine(text string) (last string) {
 	if len(text) > mostOfText {
 		text = text[len(text)-mostOfText:]
 	}
-	for l := range splitLines(text) {
+	for l := range strings.SplitSeq(text, "\n") {
 		if l = line(l); l != "" {
 			last = l
 		}

@@ -1,9 +1,7 @@
 package screen
 
 import (
-	"iter"
 	"slices"
-	"strings"
 
 	"github.com/charmbracelet/x/ansi"
 
@@ -58,20 +56,6 @@ type row struct {
 	id      string
 	lines   []string
 	heading bool
-}
-
-func (m *model) tabPages() (all []*page) {
-	for i := range m.tabs {
-		all = append(all, &m.tabs[i])
-	}
-	return all
-}
-
-func (m *model) overPages() (all []*page) {
-	for i := range m.over {
-		all = append(all, &m.over[i])
-	}
-	return all
 }
 
 // page is the one that is shown.
@@ -237,6 +221,3 @@ func (r *room) plan(id string) (client.Plan, bool) {
 	}
 	return client.Plan{}, false
 }
-
-// splitLines are the lines of a text, without their ends.
-func splitLines(text string) iter.Seq[string] { return strings.SplitSeq(text, "\n") }

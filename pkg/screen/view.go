@@ -227,7 +227,7 @@ func (m *model) agentBody(p *page, height int) []string {
 	height -= len(top)
 	var draft []string
 	if text := r.draft(a.AgentID); text != "" && p.up == 0 && p.filter == "" {
-		if draft = indented(lines(text, m.width-1), 1); len(draft) > height/3 {
+		if draft = indented(lines(text[max(0, len(text)-mostOfLine):], m.width-1), 1); len(draft) > height/3 {
 			draft = draft[len(draft)-height/3:]
 		}
 	}
@@ -244,11 +244,11 @@ func prefixed(before, s string) string {
 	return before + s
 }
 
-// draft is the end of what an agent is writing.
+// draft is what an agent is writing.
 func (r *room) draft(id team.AgentID) string {
 	for _, d := range r.state.Drafts() {
 		if d.AgentID == id {
-			return d.Text[max(0, len(d.Text)-mostOfLine):]
+			return d.Text
 		}
 	}
 	return ""
