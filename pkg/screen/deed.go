@@ -84,23 +84,6 @@ func (d deed) doing() string {
 	return strings.NewReplacer(" NAME", strings.TrimSuffix(" "+string(d.agent), " "), "ID", string(d.task)).Replace(text) + " …"
 }
 
-// String is the deed in the order of its parts.
-func (d deed) String() string {
-	parts := []string{string(d.kind)}
-	for _, s := range []string{string(d.agent), string(d.task), d.id, string(d.scope)} {
-		if s != "" {
-			parts = append(parts, s)
-		}
-	}
-	if d.urgent {
-		parts = append(parts, "urgent")
-	}
-	if d.text != "" {
-		parts = append(parts, fmt.Sprintf("%q", d.text))
-	}
-	return strings.Join(parts, " ")
-}
-
 // decide takes the keys that answer a question, or decide on a plan or a call, which is opened
 // before: a list shows its beginning only. It reports whether it knows the key.
 func (m *model) decide(id, pressed string) (tea.Cmd, bool) {

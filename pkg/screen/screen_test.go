@@ -48,6 +48,23 @@ func (s *stage) do(d deed) tea.Cmd {
 	return func() tea.Msg { return done{deed: d, err: s.fault} }
 }
 
+// String is the deed in the order of its parts.
+func (d deed) String() string {
+	parts := []string{string(d.kind)}
+	for _, s := range []string{string(d.agent), string(d.task), d.id, string(d.scope)} {
+		if s != "" {
+			parts = append(parts, s)
+		}
+	}
+	if d.urgent {
+		parts = append(parts, "urgent")
+	}
+	if d.text != "" {
+		parts = append(parts, fmt.Sprintf("%q", d.text))
+	}
+	return strings.Join(parts, " ")
+}
+
 // play is a screen with its cluster.
 type play struct {
 	*model
