@@ -23,7 +23,6 @@ var (
 	green  = lipgloss.NewStyle().Foreground(lipgloss.Color("2"))
 	yellow = lipgloss.NewStyle().Foreground(lipgloss.Color("3"))
 	cyan   = lipgloss.NewStyle().Foreground(lipgloss.Color("6"))
-	none   = lipgloss.NewStyle()
 )
 
 // How much of a text is looked at: it is set again for each frame.

@@ -125,29 +125,20 @@ func legend(seen map[int]bool, width int) []string {
 	return strings.Split(strings.ReplaceAll(ansi.Wrap(strings.Join(texts, " "), width, ""), noBreak, " "), "\n")
 }
 
-// runs are cells, of which those that follow each other and are alike get their style together.
-type runs struct {
-	text  strings.Builder
-	cells string
-	style lipgloss.Style
-	of    int
-}
-
-// add adds a cell of a kind, by which styles differ.
-func (r *runs) add(of int, cell string, style lipgloss.Style) {
-	if of != r.of {
-		r.end()
-		r.of, r.style = of, style
+// drawCells are cells of these kinds; those that follow each other and are alike get their
+// style together. look returns the letter of a kind and its style; one below 0 is blank.
+func drawCells(of []int, look func(kind int) (letter string, style lipgloss.Style)) (text string) {
+	for i, j := 0, 0; i < len(of); i = j {
+		for j = i; j < len(of) && of[j] == of[i]; j++ {
+		}
+		if of[i] < 0 {
+			text += strings.Repeat(" ", j-i)
+			continue
+		}
+		letter, style := look(of[i])
+		text += style.Render(strings.Repeat(letter, j-i))
 	}
-	r.cells += cell
-}
-
-func (r *runs) end() string {
-	if r.cells != "" {
-		r.text.WriteString(r.style.Render(r.cells))
-	}
-	r.cells = ""
-	return r.text.String()
+	return text
 }
 
 // axis is a line of so many cells with the time at both ends.
@@ -184,22 +175,16 @@ func lane(t timeline.Timeline, l timeline.Lane, cells int, seen map[int]bool) st
 			took[i][markOf(s)] += max(to.Sub(from), 1)
 		}
 	}
-	text := runs{of: -1}
-	for _, of := range took {
-		best := -1
+	best := slices.Repeat([]int{-1}, cells)
+	for c, of := range took {
 		for i := range marks {
-			if of[i] > 0 && (best < 0 || of[i] > of[best]) {
-				best = i
+			if of[i] > 0 && (best[c] < 0 || of[i] > of[best[c]]) {
+				best[c] = i
 			}
 		}
-		if best < 0 {
-			text.add(-1, " ", none)
-			continue
-		}
-		seen[best] = true
-		text.add(best, marks[best].letter, marks[best].style)
+		seen[best[c]] = true
 	}
-	return text.end()
+	return drawCells(best, func(i int) (string, lipgloss.Style) { return marks[i].letter, marks[i].style })
 }
 
 // shareCells are what shares takes, with a space before it.
@@ -240,14 +225,7 @@ func (m *model) barLines(t timeline.Timeline, name, cells int) []string {
 				holds[c] = i
 			}
 		}
-		row := runs{of: -1}
-		for _, h := range holds {
-			if h < 0 {
-				row.add(-1, " ", none)
-				continue
-			}
-			row.add(h, "■", story.Ink(m.room.member(byTask[h].AgentID).Color))
-		}
+		row := drawCells(holds, func(i int) (string, lipgloss.Style) { return "■", story.Ink(m.room.member(byTask[i].AgentID).Color) })
 		star := " "
 		if slices.ContainsFunc(t.Critical, func(s timeline.Stage) bool { return s.Task == id }) {
 			star = bold.Render("*")
@@ -258,10 +236,10 @@ func (m *model) barLines(t timeline.Timeline, name, cells int) []string {
 		}
 		head := pad(star+string(id), name)
 		if m.width >= oneLine {
-			all = append(all, head+" "+row.end()+" "+faint.Render(ansi.Truncate(text, shareCells-1, "…")))
+			all = append(all, head+" "+row+" "+faint.Render(ansi.Truncate(text, shareCells-1, "…")))
 			continue
 		}
-		all = append(all, head+" "+row.end(), strings.Repeat(" ", name+1)+faint.Render(text))
+		all = append(all, head+" "+row, strings.Repeat(" ", name+1)+faint.Render(text))
 	}
 	return all
 }
