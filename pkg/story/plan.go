@@ -9,10 +9,10 @@ import (
 
 // plan tells what became of a plan, or of a call that a person has to allow. A plan that a person
 // is to decide on is told by the mail; such a call is told here, and not by its mail.
-func (s *Story) plan(e feed.Entry, a team.Approval) func() []string {
+func (s *Story) plan(e feed.Entry, a team.Approval) []string {
 	b := e.Event.Event
-	fact := func(style ink, mark, text string) func() []string {
-		return s.now(func() []string { return s.fact(e.Time, e.AgentID, style, mark, text) })
+	fact := func(style ink, mark, text string) []string {
+		return append(s.Flush(), s.fact(e.Time, e.AgentID, style, mark, text)...)
 	}
 	what := "the plan " + a.ID
 	if a.Call != nil {

@@ -88,10 +88,13 @@ func (s *Story) Know(members []team.Member, tasks []team.Task, counts func(team.
 // may be told together with what follows comes later, with it or by [Story.Flush].
 func (s *Story) Tell(e feed.Entry) []string {
 	changes := s.team.Apply(e)
-	if told := s.lines(e, changes); s.o.Only == "" || s.concerns(e, changes) {
-		return told()
+	if e.Event.Event.Type == team.MemberJoined { // whether it is told or not
+		s.widen(e.AgentID)
 	}
-	return nil
+	if s.o.Only != "" && !s.concerns(e, changes) {
+		return nil
+	}
+	return s.lines(e, changes)
 }
 
 // Write takes in a piece of a text that is being written, at that time by the clock of
@@ -117,11 +120,8 @@ func (s *Story) concerns(e feed.Entry, changes []state.Change) bool {
 	return false
 }
 
-// silent tells nothing.
-func silent() []string { return nil }
-
 // lines returns what tells an entry, of which these changes came.
-func (s *Story) lines(e feed.Entry, changes []state.Change) (tell func() []string) {
+func (s *Story) lines(e feed.Entry, changes []state.Change) []string {
 	b, was := e.Event.Event, s.was(e.AgentID, changes)
 	switch b.Type {
 	case team.RunStarted:
@@ -132,21 +132,18 @@ func (s *Story) lines(e feed.Entry, changes []state.Change) (tell func() []strin
 		if b.Code == team.RunStopped {
 			return s.ifFull(e, "was cut off in its run") // the line of its end, or of the next run, says more
 		}
-		return s.now(func() []string { return s.fact(e.Time, e.AgentID, red, "!", b.Message) })
+		return append(s.Flush(), s.fact(e.Time, e.AgentID, red, "!", b.Message)...)
 	case team.TextChunk:
-		back := s.answers(e, was)
-		return s.now(func() []string { return append(back(), s.says(e, b.Delta)...) })
+		return slices.Concat(s.Flush(), s.answers(e, was), s.says(e, b.Delta))
 	case team.ToolCallChunk:
-		back := s.answers(e, was)
-		tell := s.called(e)
-		return func() []string { return append(back(), tell()...) }
+		return append(s.answers(e, was), s.called(e)...)
 	case team.Retry:
 		return s.refused(e, was)
 	case team.Compacted:
 		if b.Message == journal.NewGoal { // it begins one, which its task tells
 			return s.ifFull(e, "begins a new conversation: "+b.Message)
 		}
-		return s.now(func() []string { return s.aside(e, "made its conversation shorter", b.Message) })
+		return append(s.Flush(), s.aside(e, "made its conversation shorter", b.Message)...)
 	case team.Custom:
 		return s.custom(e)
 	}
@@ -166,7 +163,7 @@ func (s *Story) lines(e feed.Entry, changes []state.Change) (tell func() []strin
 	case "MEMBER":
 		return s.member(e, was)
 	case "MAIL", "TASK", "APPROVAL": // which cannot be read
-		return silent
+		return nil
 	}
 	return s.ifFull(e, string(b.Type)+" "+team.OneLine(string(b.Value)))
 }
@@ -181,46 +178,41 @@ func (s *Story) was(a team.AgentID, changes []state.Change) state.Member {
 	return s.team.Member(a)
 }
 
-// now tells something, behind all that was held back.
-func (s *Story) now(tell func() []string) func() []string {
-	return func() []string { return append(s.Flush(), tell()...) }
-}
-
-func (s *Story) ifFull(e feed.Entry, text string) func() []string {
+func (s *Story) ifFull(e feed.Entry, text string) []string {
 	if !s.o.Full {
-		return silent
+		return nil
 	}
-	return s.now(func() []string { return s.aside(e, text, "") })
+	return append(s.Flush(), s.aside(e, text, "")...)
 }
 
 // answers tells that an agent's model gives a turn, if it did not before.
-func (s *Story) answers(e feed.Entry, was state.Member) func() []string {
+func (s *Story) answers(e feed.Entry, was state.Member) []string {
 	if now := s.team.Member(e.AgentID); was.Refused == now.Refused && was.Parked == now.Parked {
-		return silent
+		return nil
 	}
-	return s.now(func() []string { return s.fact(e.Time, e.AgentID, green, "✓", "its model answers again") })
+	return append(s.Flush(), s.fact(e.Time, e.AgentID, green, "✓", "its model answers again")...)
 }
 
 // refused tells that a model gave no turn. The same refusal again and again is told ever
 // less often, and that a call is tried again once, until it has given a turn.
-func (s *Story) refused(e feed.Entry, was state.Member) func() []string {
+func (s *Story) refused(e feed.Entry, was state.Member) []string {
 	now := s.team.Member(e.AgentID)
 	n, style, text := now.Refused, red, "model: "+now.Trouble
 	switch {
 	case now.Retried && !was.Retried:
 		style, text = yellow, now.Trouble
 	case n == was.Refused && now.Trouble == was.Trouble, n&(n-1) != 0: // but for the powers of two
-		return silent
+		return nil
 	case n == 2:
 		text = "model: the same again"
 	case n > 2:
 		text = fmt.Sprintf("model: the same again, for the %dth time", n)
 	}
-	return s.now(func() []string { return s.fact(e.Time, e.AgentID, style, "!", text) })
+	return append(s.Flush(), s.fact(e.Time, e.AgentID, style, "!", text)...)
 }
 
 // custom tells what is of no type of its own.
-func (s *Story) custom(e feed.Entry) func() []string {
+func (s *Story) custom(e feed.Entry) []string {
 	b := e.Event.Event
 	switch {
 	case e.AgentID == "" && b.Name == "reset":
@@ -234,18 +226,14 @@ func (s *Story) custom(e feed.Entry) func() []string {
 			}
 			parts = append(parts, part)
 		}
-		return s.now(func() []string {
-			return s.fact(e.Time, "", red, "!", "a part is missing here, which is no longer stored: "+strings.Join(parts, ", "))
-		})
+		return append(s.Flush(), s.fact(e.Time, "", red, "!", "a part is missing here, which is no longer stored: "+strings.Join(parts, ", "))...)
 	case b.Name == feed.TaskGiven:
 		var t team.Task
 		if json.Unmarshal(b.Value, &t) == nil {
-			return s.now(func() []string {
-				return s.fact(e.Time, e.AgentID, cyan, "▸", string(t.ID)+" "+t.Title+"\n"+t.Description)
-			})
+			return append(s.Flush(), s.fact(e.Time, e.AgentID, cyan, "▸", string(t.ID)+" "+t.Title+"\n"+t.Description)...)
 		}
 	case b.Name == feed.Note:
-		return s.now(func() []string { return s.aside(e, "is told: "+b.Message, "") })
+		return append(s.Flush(), s.aside(e, "is told: "+b.Message, "")...)
 	case b.Name == feed.Thinking:
 		return s.ifFull(e, "thinks: "+team.OneLine(b.Message))
 	}
@@ -253,23 +241,22 @@ func (s *Story) custom(e feed.Entry) func() []string {
 }
 
 // member tells what became of a member.
-func (s *Story) member(e feed.Entry, was state.Member) func() []string {
+func (s *Story) member(e feed.Entry, was state.Member) []string {
 	b := e.Event.Event
 	var m team.Member
 	if json.Unmarshal(b.Value, &m) != nil {
-		return silent
+		return nil
 	}
-	fact := func(style ink, mark, text string) func() []string {
-		return s.now(func() []string { return s.fact(e.Time, m.AgentID, style, mark, text) })
+	fact := func(style ink, mark, text string) []string {
+		return append(s.Flush(), s.fact(e.Time, m.AgentID, style, mark, text)...)
 	}
 	switch b.Type {
 	case team.MemberCreated:
 		if !was.Here || m.Incarnation < 2 || was.Lost { // which was told, and why
-			return silent
+			return nil
 		}
 		return fact(red, "!", "is lost; it is brought back")
 	case team.MemberJoined:
-		s.widen(m.AgentID)
 		switch {
 		case was.Lost:
 			return fact(green, "+", "is back")
@@ -280,7 +267,7 @@ func (s *Story) member(e feed.Entry, was state.Member) func() []string {
 		case m.Backend == team.Person:
 			return fact(green, "+", "joined, a person")
 		}
-		return func() []string { return s.together(e, m.AgentID, s.name(m.AgentID)) }
+		return s.together(e, m.AgentID, s.name(m.AgentID))
 	case team.MemberLost:
 		if m.LastError == "" { // it was told to end, and has given back what it had
 			return fact(plain, "-", "its process has ended")
@@ -290,7 +277,7 @@ func (s *Story) member(e feed.Entry, was state.Member) func() []string {
 		if m.LastError != "" {
 			return fact(red, "-", because("left", m.LastError))
 		}
-		return func() []string { return s.together(e, m.AgentID, s.name(m.AgentID)) }
+		return s.together(e, m.AgentID, s.name(m.AgentID))
 	case team.MemberParked:
 		what, why := "waits until its model is mended", m.LastError
 		switch {
@@ -303,7 +290,7 @@ func (s *Story) member(e feed.Entry, was state.Member) func() []string {
 	case team.MemberResumed:
 		switch {
 		case !was.Parked:
-			return silent
+			return nil
 		case was.Damaged:
 			return fact(green, "✓", "its journal can be read again")
 		}
@@ -320,15 +307,15 @@ func because(what, why string) string {
 }
 
 // changed tells what became of a task.
-func (s *Story) changed(e feed.Entry, c state.TaskChanged) func() []string {
+func (s *Story) changed(e feed.Entry, c state.TaskChanged) []string {
 	b, t := e.Event.Event, c.After.Task
 	by := t.UpdatedBy
 	if by == "" {
 		by = e.AgentID
 	}
 	what, why := step(c.Before, t, b.Type)
-	fact := func(style ink, mark, text string) func() []string {
-		return s.now(func() []string { return s.fact(e.Time, by, style, mark, string(t.ID)+" "+text) })
+	fact := func(style ink, mark, text string) []string {
+		return append(s.Flush(), s.fact(e.Time, by, style, mark, string(t.ID)+" "+text)...)
 	}
 	switch b.Type {
 	case team.TaskCreated:
@@ -339,7 +326,7 @@ func (s *Story) changed(e feed.Entry, c state.TaskChanged) func() []string {
 		if t.ReservedFor != "" {
 			part += " (for " + s.name(t.ReservedFor) + ")"
 		}
-		return func() []string { return s.together(e, t.CreatedBy, part) }
+		return s.together(e, t.CreatedBy, part)
 	case team.TaskClaimed, team.TaskAssigned:
 		return fact(cyan, "▸", what+": "+t.Title)
 	case team.TaskAdopted:
@@ -348,16 +335,13 @@ func (s *Story) changed(e feed.Entry, c state.TaskChanged) func() []string {
 		first, _, _ := strings.Cut(why, "\n") // the rest is for the next holder
 		return fact(yellow, "↩", because(what, first))
 	case team.TaskCompleted:
-		return s.now(func() []string {
-			return s.factBeside(e.Time, by, green, "✓", string(t.ID)+" "+because(what, why), took(c.After))
-		})
+		return append(s.Flush(), s.factBeside(e.Time, by, green, "✓", string(t.ID)+" "+because(what, why), took(c.After))...)
 	case team.TaskFailed, team.TaskCancelled:
 		style, mark := red, "✗"
 		if b.Type == team.TaskCancelled {
 			style, mark = yellow, "✗"
 		}
-		first := fact(style, mark, because(what, why))
-		return func() []string { return append(first(), s.blocks(e.Time, t)...) }
+		return append(fact(style, mark, because(what, why)), s.blocks(e.Time, t)...)
 	}
 	return fact(plain, "~", because(what, why))
 }

@@ -20,34 +20,30 @@ func (s *Story) says(e feed.Entry, text string) []string {
 }
 
 // called tells a tool call.
-func (s *Story) called(e feed.Entry) func() []string {
+func (s *Story) called(e feed.Entry) []string {
 	b, task := e.Event.Event, s.team.Member(e.AgentID).Task
 	tool := team.ToolOf(b.ToolCallName, b.Delta)
 	switch {
 	case s.o.Full:
-		return s.now(func() []string {
-			return s.text(line{at: e.Time, who: e.AgentID, task: task, mark: "→", body: b.ToolCallName + " " + b.Delta, style: faint})
-		})
+		return append(s.Flush(), s.text(line{at: e.Time, who: e.AgentID, task: task, mark: "→", body: b.ToolCallName + " " + b.Delta, style: faint})...)
 	case s.o.Traits(tool).Silent && !s.o.Journal:
-		return silent
+		return nil
 	}
-	return s.now(func() []string {
-		text, rest := callText(tool, b.Delta)
-		l := line{at: e.Time, who: e.AgentID, task: task, body: text, style: faint}
-		if rest > 0 {
-			l.beside = more(rest)
-		}
-		lines := s.one(l)
-		s.lastOf = key(e)
-		return lines
-	})
+	text, rest := callText(tool, b.Delta)
+	l := line{at: e.Time, who: e.AgentID, task: task, body: text, style: faint}
+	if rest > 0 {
+		l.beside = more(rest)
+	}
+	told := append(s.Flush(), s.one(l)...)
+	s.lastOf = key(e)
+	return told
 }
 
 // key tells a call from those of other agents.
 func key(e feed.Entry) string { return string(e.AgentID) + " " + e.Event.Event.ToolCallID }
 
 // returned tells the result of a call.
-func (s *Story) returned(e feed.Entry, ended state.CallEnded) func() []string {
+func (s *Story) returned(e feed.Entry, ended state.CallEnded) []string {
 	b, c := e.Event.Event, ended.Call
 	if c == nil {
 		c = &state.Call{Tool: team.NativeTool(b.ToolCallName), Began: e.Time}
@@ -55,17 +51,17 @@ func (s *Story) returned(e feed.Entry, ended state.CallEnded) func() []string {
 	body := line{at: e.Time, who: e.AgentID, task: s.team.Member(e.AgentID).Task, mark: "│", style: faint}
 	if s.o.Full {
 		body.mark, body.body = "←", b.Content
-		return s.now(func() []string { return s.text(body) })
+		return append(s.Flush(), s.text(body)...)
 	}
 	if text, failed := failure(b.Content); failed {
 		body.mark, body.style, body.body = "✗", red, c.Tool+": "+text
-		return s.now(func() []string { return s.text(body) })
+		return append(s.Flush(), s.text(body)...)
 	}
 	if c.Tool == "finish_team" || c.Tool == "TeamDelete" {
-		return s.now(func() []string { return s.fact(e.Time, e.AgentID, green, "✓", "ends the goal") })
+		return append(s.Flush(), s.fact(e.Time, e.AgentID, green, "✓", "ends the goal")...)
 	}
 	if t := s.o.Traits(c.Tool); t.Silent || t.Terse {
-		return silent
+		return nil
 	}
 	time := ""
 	if d := e.Time.Sub(c.Began); d >= spanShown {
@@ -83,9 +79,9 @@ func (s *Story) returned(e feed.Entry, ended state.CallEnded) func() []string {
 		lines = nil
 	}
 	if len(lines) == 0 && time == "" && status == "" {
-		return silent
+		return nil
 	}
-	return s.now(func() []string { return s.folded(body, key(e), c, lines, status, time) })
+	return append(s.Flush(), s.folded(body, key(e), c, lines, status, time)...)
 }
 
 // spanShown is how long a call takes at least for its time to be told.
@@ -194,22 +190,22 @@ func value(v string) string {
 }
 
 // mailed tells a message.
-func (s *Story) mailed(e feed.Entry, m team.Message) func() []string {
+func (s *Story) mailed(e feed.Entry, m team.Message) []string {
 	l := line{at: e.Time, who: m.From, mark: "→", style: plain}
 	switch m.Type {
 	case team.MsgIdle, team.MsgTaskAssigned: // what follows tells it
 		if !s.o.Full {
-			return silent
+			return nil
 		}
 	case team.MsgPlanRequest, team.MsgPlanResponse: // what the records tell, but to a person
 		if !s.o.Full && (!s.team.IsPerson(m.To) || s.team.Plans[m.RequestID].Call != nil) {
-			return silent
+			return nil
 		}
 	case team.MsgShutdownRequest, team.MsgShutdownResponse:
 		if !s.o.Full {
 			l.mark = ""
 			l.body = because(s.farewell(m), team.OneLine(m.Content))
-			return s.now(func() []string { return s.text(l) })
+			return append(s.Flush(), s.text(l)...)
 		}
 	case team.MsgWatchdog, team.MsgTaskNotification:
 		if m.Type == team.MsgWatchdog && strings.HasPrefix(m.Content, team.AllIdle) && !s.o.Full {
@@ -217,31 +213,34 @@ func (s *Story) mailed(e feed.Entry, m team.Message) func() []string {
 		}
 		if !s.o.Full {
 			l.style, l.body = faint, s.addressee(m.To)+": "+team.OneLine(m.Content)
-			return s.now(func() []string { return s.one(l) })
+			return append(s.Flush(), s.one(l)...)
 		}
 	}
-	return s.now(func() []string {
-		to := s.addressee(m.To) + ": "
-		l.body = to + m.Content
-		if m.Asks() && s.team.IsPerson(m.To) {
-			l.mark, l.style, l.task = "?", yellow, m.TaskID
-			l.body += s.howToAnswer(m)
-		}
-		// What a person wrote, or is written, is told as a whole.
-		if s.o.Full || s.team.IsPerson(m.From) || s.team.IsPerson(m.To) {
-			return s.text(l)
-		}
-		fold := max(s.o.Fold, 3)
-		lines := s.text(l)
-		if len(lines) <= fold {
-			return lines
-		}
-		l.body, l.beside = to+m.Summary, fmt.Sprintf("%d lines", len(lines))
-		if m.Summary == "" || m.Summary == team.Summarize(m.Content) {
-			l.body = to + team.OneLine(m.Content)
-		}
-		return s.one(l)
-	})
+	return append(s.Flush(), s.letter(l, m)...)
+}
+
+// letter tells a message by its text, which l is to have.
+func (s *Story) letter(l line, m team.Message) []string {
+	to := s.addressee(m.To) + ": "
+	l.body = to + m.Content
+	if m.Asks() && s.team.IsPerson(m.To) {
+		l.mark, l.style, l.task = "?", yellow, m.TaskID
+		l.body += s.howToAnswer(m)
+	}
+	// What a person wrote, or is written, is told as a whole.
+	if s.o.Full || s.team.IsPerson(m.From) || s.team.IsPerson(m.To) {
+		return s.text(l)
+	}
+	fold := max(s.o.Fold, 3)
+	lines := s.text(l)
+	if len(lines) <= fold {
+		return lines
+	}
+	l.body, l.beside = to+m.Summary, fmt.Sprintf("%d lines", len(lines))
+	if m.Summary == "" || m.Summary == team.Summarize(m.Content) {
+		l.body = to + team.OneLine(m.Content)
+	}
+	return s.one(l)
 }
 
 // farewell says what a request to shut down asks for, or how it is answered.
@@ -259,7 +258,7 @@ func (s *Story) farewell(m team.Message) string {
 
 // quiet tells that nobody moves, if that is because the team waits for a person; else the leader
 // goes on by itself, and what it does is told.
-func (s *Story) quiet(e feed.Entry) func() []string {
+func (s *Story) quiet(e feed.Entry) []string {
 	var waits []string
 	for id, m := range s.team.Members {
 		switch {
@@ -272,12 +271,10 @@ func (s *Story) quiet(e feed.Entry) func() []string {
 	slices.Sort(waits)
 	text := strings.Join(waits, "; ")
 	if text == "" || text == s.waits { // which was told
-		return silent
+		return nil
 	}
 	s.waits = text
-	return s.now(func() []string {
-		return s.one(line{at: e.Time, body: "the team waits for a person: " + text, style: yellow})
-	})
+	return append(s.Flush(), s.one(line{at: e.Time, body: "the team waits for a person: " + text, style: yellow})...)
 }
 
 // howToAnswer are the lines below a question.
