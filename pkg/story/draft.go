@@ -2,6 +2,7 @@ package story
 
 import (
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"agentteam/pkg/feed/state"
@@ -23,7 +24,7 @@ func (s *Story) draft(d *state.Draft, rows int) []string {
 	aside := *s // of which setting a line changes a little
 	cut, text := d.From > 0, d.Text
 	if most := rows * max(s.o.Width, narrow) * utf8.UTFMax; len(text) > most { // else a long one is set again and again
-		cut, text = true, tail(text, most)
+		cut, text = true, strings.ToValidUTF8(text[len(text)-most:], "")
 	}
 	for {
 		body := text
@@ -37,15 +38,6 @@ func (s *Story) draft(d *state.Draft, rows int) []string {
 		if len(text) < narrow { // there is no room but for the name
 			return lines[len(lines)-rows:]
 		}
-		cut, text = true, tail(text, len(text)*3/4)
+		cut, text = true, strings.ToValidUTF8(text[len(text)-len(text)*3/4:], "")
 	}
-}
-
-// tail are the last n bytes of a text, or fewer: whole letters.
-func tail(text string, n int) string {
-	text = text[len(text)-n:]
-	for text != "" && !utf8.RuneStart(text[0]) {
-		text = text[1:]
-	}
-	return text
 }
