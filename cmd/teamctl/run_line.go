@@ -152,10 +152,6 @@ func (a *app) tellChanges(ctx context.Context, t *client.Team, record team.Team,
 		return nil
 	}
 	const most = 5
-	more := ""
-	if n := len(names) - most; n > 0 {
-		names, more = names[:most], fmt.Sprintf(" and %d more", n)
-	}
-	a.tell(fmt.Sprintf("uncommitted changes are not taken along: %s%s (--with-changes takes them)", strings.Join(names, ", "), more))
+	a.tell("uncommitted changes are not taken along: " + team.Some(names, most) + " (--with-changes takes them)")
 	return nil
 }

@@ -68,13 +68,9 @@ const maxNamed = 5
 
 // ofEarlier says what became of tasks.
 func ofEarlier(tasks []team.Task, what string) string {
-	var ids []string
-	for i, task := range tasks {
-		if i == maxNamed {
-			ids = append(ids, "...")
-			break
-		}
-		ids = append(ids, string(task.ID))
+	var ids []team.TaskID
+	for _, task := range tasks {
+		ids = append(ids, task.ID)
 	}
 	switch {
 	case what == "":
@@ -83,7 +79,7 @@ func ofEarlier(tasks []team.Task, what string) string {
 	default:
 		what = " are " + what
 	}
-	return fmt.Sprintf("%s of earlier goals%s: %s", account.Counted(len(tasks), "open task"), what, strings.Join(ids, ", "))
+	return fmt.Sprintf("%s of earlier goals%s: %s", account.Counted(len(tasks), "open task"), what, team.Some(ids, maxNamed))
 }
 
 // askOld asks on the terminal what is to become of tasks. Without a terminal they are kept.

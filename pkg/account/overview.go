@@ -50,15 +50,11 @@ func (o Overview) String() string {
 		s += " Also: " + strings.Join(more, ", ") + "."
 	}
 	if len(o.Away) > 0 {
-		names := make([]string, min(len(o.Away), maxAway))
-		for i := range names {
-			names[i] = o.Away[i].String()
+		names := make([]string, len(o.Away))
+		for i, a := range o.Away {
+			names[i] = a.String()
 		}
-		s += " Of earlier goals, to be spawned again by name: " + strings.Join(names, ", ")
-		if more := len(o.Away) - len(names); more > 0 {
-			s += fmt.Sprintf(" and %d more", more)
-		}
-		s += "."
+		s += " Of earlier goals, to be spawned again by name: " + team.Some(names, maxAway) + "."
 	}
 	return s
 }

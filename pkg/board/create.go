@@ -404,14 +404,11 @@ func openIDs(tasks []team.Task) (open []team.Task) {
 }
 
 func summarizeOpen(open []team.Task) string {
-	s := ""
-	for i, t := range open {
-		if i == 10 {
-			return s[2:] + fmt.Sprintf(" and %d more", len(open)-i)
-		}
-		s += fmt.Sprintf(", %s is %s", t.ID, t.Status)
+	var all []string
+	for _, t := range open {
+		all = append(all, fmt.Sprintf("%s is %s", t.ID, t.Status))
 	}
-	return s[2:]
+	return team.Some(all, 10)
 }
 
 // RestoreSequence stores e, an earlier copy of the sequence, over a damaged one, which is at

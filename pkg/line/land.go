@@ -102,7 +102,7 @@ func (c Checkout) refuseDirty(ctx context.Context, branch string) error {
 		}
 	}
 	if len(names) > 0 {
-		return team.Errorf(team.InvalidState, "the checkout %s has changes: %s", c.Root, some(names)).
+		return team.Errorf(team.InvalidState, "the checkout %s has changes: %s", c.Root, team.Some(names, mostNamed)).
 			WithHint("commit them or `git stash`, then land again; the work stays in the line %s", branch)
 	}
 	if _, err := c.users("rev-parse", "--verify", "--quiet", "MERGE_HEAD").run(ctx); err == nil {

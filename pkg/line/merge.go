@@ -171,17 +171,11 @@ func paths(all []Conflict) string {
 	for _, c := range all {
 		names = append(names, c.Path)
 	}
-	return some(names)
+	return team.Some(names, mostNamed)
 }
 
-// some lists names, some of them if there are many.
-func some(names []string) string {
-	const most = 5
-	if len(names) > most {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
-	}
-	return strings.Join(names, ", ")
-}
+// mostNamed is how many files or tasks a text names.
+const mostNamed = 5
 
 // Undo makes a commit on head, the line's head, that takes back what the commit of a task has
 // changed; no ref moves. m names the task in Undoes.
@@ -231,8 +225,8 @@ func (r *Repo) builtOn(ctx context.Context, head, commit Hash, conflicts []Confl
 	}
 	by := "later work"
 	if len(tasks) > 0 {
-		by = some(slices.Compact(tasks))
+		by = team.Some(slices.Compact(tasks), mostNamed)
 	}
-	return team.Errorf(team.InvalidState, "%s builds on commit %s in %s", by, commit.Short(), some(names)).
+	return team.Errorf(team.InvalidState, "%s builds on commit %s in %s", by, commit.Short(), team.Some(names, mostNamed)).
 		WithHint("undo the later work first, or have a task change these files")
 }

@@ -14,7 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -155,14 +154,10 @@ func (r *Registry) noTeam(ctx context.Context, id team.TeamID) error {
 		return err.WithHint("`teamctl run --team %s GOAL` or `teamctl tasks add --team %s --title TITLE` makes it", id, id)
 	}
 	var names []string
-	for _, s := range all[:min(len(all), mostNamed)] {
+	for _, s := range all {
 		names = append(names, string(s.ID))
 	}
-	hint := "name one with --team: " + strings.Join(names, ", ")
-	if more := len(all) - mostNamed; more > 0 {
-		hint += fmt.Sprintf(" and %d more", more)
-	}
-	return err.WithHint("%s; `teamctl run --team %s GOAL` makes %s", hint, id, id)
+	return err.WithHint("name one with --team: %s; `teamctl run --team %s GOAL` makes %s", team.Some(names, mostNamed), id, id)
 }
 
 // Record reads the team's record.

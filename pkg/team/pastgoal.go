@@ -78,15 +78,8 @@ func inShort(tasks []Task) string {
 		text += fmt.Sprintf("%s%d %s", sep, len(ids), s)
 		sep = ", "
 		if s != Completed {
-			text += fmt.Sprintf(" (%s%s)", ids[0], more(len(ids)-1))
+			text += " (" + Some(ids, 1) + ")"
 		}
 	}
 	return text
-}
-
-func more(n int) string {
-	if n == 0 {
-		return ""
-	}
-	return fmt.Sprintf(" and %d more", n)
 }

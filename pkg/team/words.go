@@ -1,8 +1,10 @@
 package team
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 )
 
 // words are the values of the types that have only some. "" is one where it stands for a default.
@@ -37,6 +39,15 @@ func Strings[T ~string](all ...T) []string {
 		out[i] = string(v)
 	}
 	return out
+}
+
+// Some returns a list of names, such as "a, b and 3 more" where there are more than most.
+func Some[T ~string](names []T, most int) string {
+	text := strings.Join(Strings(names[:min(len(names), most)]...), ", ")
+	if n := len(names) - most; n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+	return text
 }
 
 // Words returns all values of a type of this package that has only some, such as [TaskStatus];

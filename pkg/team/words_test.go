@@ -60,3 +60,13 @@ func TestWordsAreWhole(t *testing.T) {
 		t.Error("ids have words")
 	}
 }
+
+func TestSome(t *testing.T) {
+	for want, names := range map[string][]TaskID{
+		"": nil, "T-001": {"T-001"}, "T-001, T-002": {"T-001", "T-002"}, "T-001, T-002 and 2 more": {"T-001", "T-002", "T-003", "T-004"},
+	} {
+		if got := Some(names, 2); got != want {
+			t.Errorf("Some(%q, 2) = %q, want %q", names, got, want)
+		}
+	}
+}

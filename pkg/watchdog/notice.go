@@ -32,7 +32,7 @@ func (l snapshot) Notice(unfinished []index.Unfinished, total int) string {
 		case v.Dead != "":
 			fmt.Fprintf(&b, "- %s (%s) is blocked for good: %s %s\n", v.ID, v.Title, v.Dead, ended(v.DeadStatus))
 		case v.IsBlocked:
-			fmt.Fprintf(&b, "- %s (%s) waits for %s\n", v.ID, v.Title, listed(v.WaitingFor))
+			fmt.Fprintf(&b, "- %s (%s) waits for %s\n", v.ID, v.Title, team.Some(v.WaitingFor, maxNamed))
 		default:
 			fmt.Fprintf(&b, "- %s (%s) is pending: %s\n", v.ID, v.Title, cmp.Or(situation.Why(v.TaskView, nil), "an idle teammate is about to take it"))
 		}
@@ -145,7 +145,7 @@ func (l snapshot) holder(t team.Task) string {
 // that others wait for.
 func blockedText(e index.End) string {
 	text := fmt.Sprintf("[Blocked] %s (%s) %s: %s\nTasks that depend on it and cannot go on:", e.Task.ID, e.Task.Title, ended(e.Task.Status), team.Summarize(e.Task.Reason))
-	return text + " " + listed(e.Blocks)
+	return text + " " + team.Some(e.Blocks, maxNamed)
 }
 
 // ended returns how a task has ended without success.
@@ -156,37 +156,13 @@ func ended(s team.TaskStatus) string {
 	return "has " + string(s)
 }
 
-// listed names tasks.
-func listed(ids []team.TaskID) string {
-	var b strings.Builder
-	for i, id := range ids {
-		if i == maxNamed {
-			fmt.Fprintf(&b, " and %d more", len(ids)-maxNamed)
-			break
-		}
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(string(id))
-	}
-	return b.String()
-}
-
 // Text is the notice to the leader about them.
 func (f Forsaken) Text() string {
-	var t strings.Builder
-	fmt.Fprintf(&t, "[Reserved] %s %s. What was reserved for it may be taken by anybody of its role:", f.Member, f.Why)
-	for i, task := range f.Tasks {
-		if i == maxNamed {
-			fmt.Fprintf(&t, " and %d more", len(f.Tasks)-maxNamed)
-			break
-		}
-		if i > 0 {
-			t.WriteString(",")
-		}
-		fmt.Fprintf(&t, " %s (%s)", task.ID, task.Title)
+	var tasks []string
+	for _, t := range f.Tasks {
+		tasks = append(tasks, fmt.Sprintf("%s (%s)", t.ID, t.Title))
 	}
-	return t.String()
+	return fmt.Sprintf("[Reserved] %s %s. What was reserved for it may be taken by anybody of its role: %s", f.Member, f.Why, team.Some(tasks, maxNamed))
 }
 
 // GivenUpText is the notice to the leader about a member that is lost again and again.

@@ -90,7 +90,7 @@ func (w *Watchdog) verdict(now snapshot) (status team.Status, reason string, set
 	case now.open() != (len(open) > 0):
 		return "", "", false
 	case len(open) > 0:
-		return team.TeamFailed, turns + " with open tasks: " + named(open), true
+		return team.TeamFailed, turns + " with open tasks: " + team.Some(open, maxNamed), true
 	}
 	for _, e := range w.o.Index.EndsSince(now.Team.GoalSeq) {
 		if e.Task.Status == team.Failed {
@@ -98,21 +98,9 @@ func (w *Watchdog) verdict(now snapshot) (status team.Status, reason string, set
 		}
 	}
 	if failed != nil {
-		return team.TeamFailed, turns + " without finish_team, and tasks have failed: " + named(failed), true
+		return team.TeamFailed, turns + " without finish_team, and tasks have failed: " + team.Some(failed, maxNamed), true
 	}
 	return team.TeamFinished, "", true
-}
-
-// named are tasks by their ids, the first ones of many. There is one at least.
-func named(all []team.TaskID) string {
-	text := string(all[0])
-	for _, id := range all[1:min(len(all), maxNamed)] {
-		text += ", " + string(id)
-	}
-	if more := len(all) - maxNamed; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
 }
 
 // leaves counts a question that the member has left unanswered, or with missed false that it

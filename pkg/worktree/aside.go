@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"agentteam/pkg/line"
@@ -112,21 +111,17 @@ func (l *Line) keep(ctx context.Context, repo *line.Repo, t *line.Tree, ws *work
 		return "", err
 	}
 	var names []string
-	for _, f := range files[:min(len(files), mostNamed)] {
+	for _, f := range files {
 		names = append(names, f.Path)
-	}
-	more := ""
-	if n := len(files) - len(names); n > 0 {
-		more = fmt.Sprintf(" and %d more", n)
 	}
 	l.o.Logger.InfoContext(ctx, "files were changed without a task", "agent", l.o.Member.AgentID, "files", len(files), "commit", kept)
 	now, how := ", and your files are as the line has them now", fmt.Sprintf("To have it merged, %s.", l.toClaim())
 	if l.leaves() {
 		now, how = "", "To have it merged, claim a task, or create one for yourself."
 	}
-	return kept, l.notify(ctx, string(kept), fmt.Sprintf("%s changed files without a task: %s%s. They are not in the team's line%s. "+
+	return kept, l.notify(ctx, string(kept), fmt.Sprintf("%s changed files without a task: %s. They are not in the team's line%s. "+
 		"What was changed is kept on host %s as commit %s. %s In its tree run `git cherry-pick --no-commit %s`.",
-		l.who("You"), strings.Join(names, ", "), more, now, host(), kept.Short(), how, kept))
+		l.who("You"), team.Some(names, mostNamed), now, host(), kept.Short(), how, kept))
 }
 
 // lose sends the notice that what was changed without a task is removed.

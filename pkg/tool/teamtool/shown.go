@@ -158,11 +158,7 @@ func taskLine(v team.TaskView) string {
 	line := fmt.Sprintf("%s %s", v.ID, v.Status)
 	switch {
 	case v.Status == team.Pending && len(v.WaitingFor) > 0:
-		waiting := v.WaitingFor[:min(len(v.WaitingFor), 3)]
-		line += ", waits for " + strings.Join(team.Strings(waiting...), ", ")
-		if more := len(v.WaitingFor) - len(waiting); more > 0 {
-			line += fmt.Sprintf(" and %d more", more)
-		}
+		line += ", waits for " + team.Some(v.WaitingFor, 3)
 	case v.Why != "":
 		line += ", " + v.Why
 	case v.Status == team.InProgress, v.Status == team.Completed:
