@@ -104,14 +104,14 @@ const mostText = 1 << 20
 type Diff struct {
 	Team    team.TeamID  `json:"team"`
 	Branch  string       `json:"branch"`
-	From    line.Hash    `json:"from"` // the commit before
+	From    line.Hash    `json:"from" doc:"The commit before."`
 	Head    line.Hash    `json:"head"`
-	Commits []line.Entry `json:"commits"` // of the team, the oldest first
-	Files   []line.File  `json:"files"`   // by path
-	Text    string       `json:"diff"`    // has the content of files in it, with whatever characters they have
+	Commits []line.Entry `json:"commits" nullable:"false" doc:"Of the team, the oldest first."`
+	Files   []line.File  `json:"files" nullable:"false"` // by path
+	Text    string       `json:"diff" doc:"With the content of files, and whatever characters that has."`
 	Cut     bool         `json:"truncated"`
 
-	Returned bool `json:"returned,omitempty"` // it is work of a task that was not merged: the last, which the task's next holder can take up
+	Returned bool `json:"returned,omitempty" doc:"It is work of the task that was not merged, the last; the task's next holder can take it up."`
 }
 
 // Diff returns what the line has changed since the present goal began, or what a task or an agent

@@ -25,12 +25,12 @@ type auditIn struct {
 }
 
 // auditEntry has another name in the document: the feed has entries, too.
-type auditEntry struct{ audit.Entry }
+type auditEntry audit.Entry
 
 type auditOut struct {
 	Body struct {
-		Entries []auditEntry `json:"entries" nullable:"false"`
-		Next    string       `json:"next,omitempty" doc:"page of the next page; left out on the last."`
+		Entries []audit.Entry `json:"entries" nullable:"false"`
+		Next    string        `json:"next,omitempty" doc:"page of the next page; left out on the last."`
 	} `nameHint:"Audit"`
 }
 
@@ -68,14 +68,10 @@ func auditPage(ctx context.Context, t *client.Team, in *auditIn) (*auditOut, err
 		entries = entries[from:]
 	}
 	var out auditOut
-	entries, out.Body.Next = page(entries, 0, in.Limit)
+	out.Body.Entries, out.Body.Next = page(entries, 0, in.Limit)
 	if out.Body.Next != "" {
 		last := entries[in.Limit-1]
 		out.Body.Next = fmt.Sprintf("%d.%s", last.Seq, base64.RawURLEncoding.EncodeToString([]byte(last.Call)))
-	}
-	out.Body.Entries = make([]auditEntry, len(entries))
-	for i, e := range entries {
-		out.Body.Entries[i] = auditEntry{e}
 	}
 	return &out, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"agentteam/pkg/audit"
 	"agentteam/pkg/feed/state/timeline"
+	"agentteam/pkg/line"
 	"agentteam/pkg/team"
 	"agentteam/pkg/usage"
 )
@@ -91,6 +92,8 @@ func nameWords(r huma.Registry) {
 	wordedAs[audit.Outcome](r)
 	wordedAs[timeline.Kind](r)
 	wordedAs[timeline.After](r)
+	r.RegisterTypeAlias(reflect.TypeFor[audit.Entry](), reflect.TypeFor[auditEntry]())
+	r.RegisterTypeAlias(reflect.TypeFor[line.Entry](), reflect.TypeFor[lineCommit]())
 }
 
 // shownStatuses are those of tasks as people see them.

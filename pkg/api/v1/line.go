@@ -18,22 +18,8 @@ type diffIn struct {
 	Stat  bool   `query:"stat" doc:"Instead of a patch a line for each file, and a summary."`
 }
 
-// lineCommit is a commit of the line; an Entry is one of the feed here.
+// lineCommit has another name in the document: the feed has entries, too.
 type lineCommit line.Entry
-
-type diffOut struct {
-	Body struct {
-		Team      team.TeamID  `json:"team"`
-		Branch    string       `json:"branch"`
-		From      line.Hash    `json:"from" doc:"The commit before."`
-		Head      line.Hash    `json:"head"`
-		Commits   []lineCommit `json:"commits" nullable:"false" doc:"Of the team, the oldest first."`
-		Files     []line.File  `json:"files" nullable:"false"`
-		Text      string       `json:"diff" doc:"With the content of files, and whatever characters that has."`
-		Truncated bool         `json:"truncated"`
-		Returned  bool         `json:"returned,omitempty" doc:"It is work of the task that was not merged, the last; the task's next holder can take it up."`
-	} `nameHint:"Diff"`
-}
 
 // undoing may be left out altogether.
 type undoing struct {
@@ -93,7 +79,7 @@ func (s *service) line() {
 	})
 }
 
-func diff(ctx context.Context, t *client.Team, in *diffIn) (*diffOut, error) {
+func diff(ctx context.Context, t *client.Team, in *diffIn) (*answer[client.Diff], error) {
 	o := client.DiffOptions{All: in.All}
 	var err error
 	if in.Task != "" {
@@ -112,14 +98,7 @@ func diff(ctx context.Context, t *client.Team, in *diffIn) (*diffOut, error) {
 	if team.CodeOf(err) == team.InvalidState { // there is nothing to be shown
 		err = team.Errorf(team.NotFound, "%w", err).WithHint("%s", team.HintOf(err))
 	}
-	var out diffOut
-	b := &out.Body
-	b.Team, b.Branch, b.From, b.Head, b.Files, b.Text, b.Truncated, b.Returned = d.Team, d.Branch, d.From, d.Head, d.Files, d.Text, d.Cut, d.Returned
-	b.Commits = []lineCommit{}
-	for _, e := range d.Commits {
-		b.Commits = append(b.Commits, lineCommit(e))
-	}
-	return &out, err
+	return &answer[client.Diff]{d}, err
 }
 
 func showTeam(ctx context.Context, t *client.Team, _ *struct{ OfTeam }) (*teamShown, error) {
