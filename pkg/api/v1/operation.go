@@ -175,7 +175,8 @@ var errLate = errors.New("the request has taken too long")
 
 // add registers an operation that is answered by f.
 func add[I, O any](s *service, o operation, f func(context.Context, *I) (*O, error)) {
-	huma.Register(s.api, o.huma(reflect.TypeFor[I](), nil), func(ctx context.Context, in *I) (*O, error) {
+	op := o.huma(reflect.TypeFor[I](), nil)
+	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
 		ctx, cancel := context.WithTimeoutCause(ctx, s.limit(o, in), errLate)
 		defer cancel()
 		out, err := f(ctx, in)
@@ -184,13 +185,10 @@ func add[I, O any](s *service, o operation, f func(context.Context, *I) (*O, err
 		}
 		return out, nil
 	})
-	if len(o.also) > 0 {
-		responses := s.registered(o).Responses
-		for _, status := range o.also {
-			same := *responses[strconv.Itoa(o.status)]
-			same.Description = http.StatusText(status)
-			responses[strconv.Itoa(status)] = &same
-		}
+	for _, status := range o.also {
+		same := *op.Responses[strconv.Itoa(o.status)]
+		same.Description = http.StatusText(status)
+		op.Responses[strconv.Itoa(status)] = &same
 	}
 }
 
@@ -206,20 +204,6 @@ func addOf[I, O any, P interface {
 		}
 		return f(ctx, t, in)
 	})
-}
-
-// registered is an operation as the OpenAPI has it.
-func (s *service) registered(o operation) *huma.Operation {
-	item := s.api.OpenAPI().Paths[o.path]
-	switch o.method {
-	case http.MethodGet:
-		return item.Get
-	case http.MethodPost:
-		return item.Post
-	case http.MethodPatch:
-		return item.Patch
-	}
-	return item.Delete
 }
 
 // addStream registers an operation whose f writes its answer itself, of one of these types, or
@@ -250,7 +234,8 @@ func (o operation) huma(in reflect.Type, content map[string]*huma.MediaType) hum
 	op := huma.Operation{
 		MaxBodyBytes: maxBody + 1, // huma refuses a body that is as long as its limit
 		OperationID:  o.id, Method: o.method, Path: o.path, Tags: []string{o.tag}, Summary: o.summary, Description: o.doc, DefaultStatus: o.status,
-		Errors: []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusServiceUnavailable, http.StatusGatewayTimeout, http.StatusUnprocessableEntity},
+		Responses: map[string]*huma.Response{}, // which huma fills
+		Errors:    []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusServiceUnavailable, http.StatusGatewayTimeout, http.StatusUnprocessableEntity},
 	}
 	if strings.Contains(o.path, "{") {
 		op.Errors = append(op.Errors, http.StatusNotFound)
@@ -265,7 +250,7 @@ func (o operation) huma(in reflect.Type, content map[string]*huma.MediaType) hum
 		op.Errors = append(op.Errors, http.StatusPreconditionFailed)
 	}
 	if content != nil {
-		op.Responses = map[string]*huma.Response{"200": {Description: http.StatusText(http.StatusOK), Content: content}}
+		op.Responses["200"] = &huma.Response{Description: http.StatusText(http.StatusOK), Content: content}
 	}
 	return op
 }
