@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"unicode/utf8"
 
 	"agentteam/pkg/team"
 )
@@ -45,7 +46,7 @@ func rename(r *http.Request, operation string, takes func(parameter string) bool
 	}
 	data, err := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(bytes.NewReader(data))
-	if err != nil || invalidUTF8(data) >= 0 {
+	if err != nil || !utf8.Valid(data) {
 		return nil // whoever reads it next says what is wrong
 	}
 	var body map[string]json.RawMessage

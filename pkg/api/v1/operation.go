@@ -109,7 +109,11 @@ func marshal(w io.Writer, v any) error {
 
 // unmarshal reads a body, and tells where it is no JSON.
 func unmarshal(data []byte, v any) error {
-	if at := invalidUTF8(data); at >= 0 {
+	if !utf8.Valid(data) {
+		at := 0
+		for r, n := utf8.DecodeRune(data); r != utf8.RuneError || n > 1; r, n = utf8.DecodeRune(data[at:]) {
+			at += n
+		}
 		return fmt.Errorf("byte %d is not UTF-8", at)
 	}
 	err := json.Unmarshal(data, v)
@@ -117,22 +121,6 @@ func unmarshal(data []byte, v any) error {
 		return fmt.Errorf("this is no JSON: %w, at byte %d", err, syntax.Offset)
 	}
 	return err
-}
-
-// invalidUTF8 returns where data is not UTF-8, -1 if nowhere.
-func invalidUTF8(data []byte) int {
-	if utf8.Valid(data) {
-		return -1
-	}
-	at := 0
-	for at < len(data) {
-		r, n := utf8.DecodeRune(data[at:])
-		if r == utf8.RuneError && n == 1 {
-			break
-		}
-		at += n
-	}
-	return at
 }
 
 // failure is an error on its way to the client.
