@@ -9,7 +9,6 @@ import (
 	"os"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"agentteam/pkg/api/access"
@@ -39,35 +38,17 @@ const spare = 128
 // retryAfter is for those who are told so, in seconds.
 const retryAfter = 5
 
-// listener counts the connections that are open.
-type listener struct {
-	net.Listener
-	most int64
-	open atomic.Int64
-}
-
-func (l *listener) Accept() (net.Conn, error) {
-	for {
-		c, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
+// connState counts the connections that are open, and closes those beyond all limits. Each begins
+// and ends once, since no handler hijacks any.
+func (s *Server) connState(c net.Conn, now http.ConnState) {
+	switch now {
+	case http.StateNew:
+		if s.open.Add(1) > int64(s.limits.open+spare) {
+			c.Close()
 		}
-		if l.open.Add(1) <= l.most {
-			return &counted{Conn: c, closed: sync.OnceFunc(func() { l.open.Add(-1) })}, nil
-		}
-		l.open.Add(-1)
-		c.Close()
+	case http.StateClosed:
+		s.open.Add(-1)
 	}
-}
-
-type counted struct {
-	net.Conn
-	closed func()
-}
-
-func (c *counted) Close() error {
-	c.closed()
-	return c.Conn.Close()
 }
 
 // places counts the requests that are being answered, of all and of each client.
@@ -111,7 +92,7 @@ func (s *Server) bounded(next http.Handler) http.Handler {
 		client := clientOf(r)
 		defer requests.giveBack(client)
 		all, own := requests.take(client)
-		open := s.ln.open.Load()
+		open := s.open.Load()
 		full, hint := "", "try again later, or ask another leader process"
 		switch {
 		case all > s.limits.open || open > int64(s.limits.open):

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync/atomic"
 
 	"agentteam/pkg/api/access"
 	"agentteam/pkg/api/stream"
@@ -18,7 +19,8 @@ import (
 // Server is the API, listening.
 type Server struct {
 	opt     Options
-	ln      *listener
+	ln      net.Listener
+	open    atomic.Int64 // connections
 	tls     bool
 	http    *http.Server
 	hub     *stream.Hub
@@ -46,12 +48,10 @@ func listen(o Options, l limits) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	ln, err := net.Listen("tcp", o.Addr)
-	if err != nil {
+	if s.ln, err = net.Listen("tcp", o.Addr); err != nil {
 		return nil, team.Errorf(team.InvalidState, "the API cannot be served: %w", err).WithHint("choose another address with --api; port 0 is a free one")
 	}
-	s.ln = &listener{Listener: ln, most: int64(l.open + spare)}
-	host, _, _ := net.SplitHostPort(telemetry.HostPort(ln.Addr()))
+	host, _, _ := net.SplitHostPort(telemetry.HostPort(s.ln.Addr()))
 	gate.Hosts = append(ownHosts(o.API, host), gate.Hosts...)
 	handler, err := s.handler(gate, mux)
 	if err != nil {
@@ -59,7 +59,7 @@ func listen(o Options, l limits) (*Server, error) {
 		return nil, err
 	}
 	s.http = &http.Server{
-		Handler: handler, ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
+		Handler: handler, ConnState: s.connState, ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
 		ReadHeaderTimeout: l.headerWait, MaxHeaderBytes: mostHeader - slack, IdleTimeout: l.idleWait,
 		// Neither ReadTimeout nor WriteTimeout: both would cut event streams. Bodies and
 		// writes have limits of their own.

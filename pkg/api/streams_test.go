@@ -125,7 +125,7 @@ func TestAThousandStreams(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	if n := s.ln.open.Load(); n < many {
+	if n := s.open.Load(); n < many {
 		t.Errorf("%d connections are open", n)
 	}
 	var want []string
