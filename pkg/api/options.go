@@ -101,10 +101,8 @@ func checkReach(o config.API) error {
 func ownHosts(o config.API, at string) []string {
 	host, _, _ := net.SplitHostPort(o.Addr)
 	names := []string{host, at}
-	if name, err := os.Hostname(); err == nil && !isLoopback(at) {
+	if name, err := os.Hostname(); err == nil && !telemetry.IsLoopback(at) {
 		names = append(names, name)
 	}
 	return slices.DeleteFunc(names, func(n string) bool { return n == "" })
 }
-
-func isLoopback(host string) bool { return net.ParseIP(host).IsLoopback() }
