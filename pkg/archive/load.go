@@ -10,9 +10,7 @@ import (
 	"time"
 
 	"agentteam/pkg/broker"
-	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
-	"agentteam/pkg/wire"
 )
 
 // Load makes the team of a save on this server, as it was: at work if it had a goal under way. It is
@@ -43,7 +41,7 @@ func (s *Store) Load(ctx context.Context, f *File) (t team.Team, err error) {
 				return t, err
 			}
 		}
-		t, err = s.settle(ctx, f.Head)
+		t, err = l.Settle(ctx, team.Loaded{Save: f.Head.ID, Copy: f.Head.Copy, From: f.Head.Server})
 		return t, err
 	})
 	if err != nil {
@@ -68,31 +66,4 @@ func (s *Store) restore(ctx context.Context, f *File, p Part) error {
 		return team.Errorf(team.InvalidArgument, "the file was changed while it was loaded")
 	}
 	return nil
-}
-
-// settle writes into the team's record where it comes from, and takes the mark of the save off.
-func (s *Store) settle(ctx context.Context, h Head) (team.Team, error) {
-	bt, err := s.conn.Open(ctx, h.Team)
-	if err != nil {
-		return team.Team{}, err
-	}
-	e, err := bt.Bucket.Get(ctx, subject.KeyTeam)
-	if err != nil {
-		return team.Team{}, err
-	}
-	var t team.Team
-	if t.Kept, err = e.Decode(&t, &t.V); err != nil {
-		return t, err
-	}
-	if t.Saved != nil {
-		t.Status, t.Saved = t.Saved.Status, nil
-	}
-	t.UpdatedAt = time.Now().UTC()
-	t.Loaded = &team.Loaded{Save: h.ID, Copy: h.Copy, From: h.Server, At: t.UpdatedAt}
-	data, err := wire.Encode(t, t.Kept)
-	if err != nil {
-		return t, err
-	}
-	t.Revision, err = bt.Bucket.Put(ctx, subject.KeyTeam, data, e.Revision)
-	return t, err
 }

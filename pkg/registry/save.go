@@ -209,6 +209,23 @@ func (l *Loading) keep(ctx context.Context) error {
 	}
 }
 
+// Settle writes into the record of the team, whose storage is whole, where it comes from, and takes the
+// mark of the save off. Errors: Unavailable; InvalidState for a record that cannot be read.
+func (l *Loading) Settle(ctx context.Context, from team.Loaded) (team.Team, error) {
+	bt, err := l.registry.conn.Open(ctx, l.id)
+	if err != nil {
+		return team.Team{}, err
+	}
+	return l.registry.change(ctx, bt, func(t *team.Team) (bool, error) {
+		if t.Saved != nil {
+			t.Status, t.Saved = t.Saved.Status, nil
+		}
+		from.At = time.Now().UTC()
+		t.Loaded = &from
+		return true, nil
+	})
+}
+
 // Forget ends a loading that has failed, and removes the streams that it has made, also once ctx has
 // ended. Errors: Conflict if another process has taken the name, and then nothing is removed;
 // Unavailable.
