@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -148,8 +149,8 @@ func (s *Store) writeOnce(ctx context.Context, bt *broker.Storage, head Head, f 
 		if states[i], err = stream.State(ctx); err != nil {
 			return at, err
 		}
-		at = latest(at, states[i].Now)
 	}
+	at = slices.MaxFunc(states, func(a, b broker.State) int { return a.Now.Compare(b.Now) }).Now
 	lasts := make([]uint64, len(streams))
 	for i, stream := range streams {
 		next, err := stream.FirstSince(ctx, at.Add(1))
@@ -177,13 +178,6 @@ func (s *Store) writeOnce(ctx context.Context, bt *broker.Storage, head Head, f 
 		return at, err
 	}
 	return at, buf.Flush()
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // clip is how a stream is taken.
