@@ -14,6 +14,7 @@ import (
 type Call struct {
 	Agent team.AgentID // who it is counted to: the owner of a subagent
 	Alias string       // of the model, in the settings of the agent's process; "" = not recorded
+	Model string       // as its endpoint names it; "" = there was no answer
 	Task  team.TaskID  // that the agent held; "" = none
 	model.Usage
 }
@@ -26,9 +27,10 @@ func callOf(r journal.Record) (c Call, ok bool) {
 		var turn struct {
 			Usage model.Usage `json:"usage"`
 			Alias string      `json:"alias"`
+			Model string      `json:"model"`
 		}
 		ok = json.Unmarshal(r.Turn, &turn) == nil
-		c.Usage, c.Alias = turn.Usage, turn.Alias
+		c.Usage, c.Alias, c.Model = turn.Usage, turn.Alias, turn.Model
 	case r.Kind == journal.Refused && r.Refusal != nil:
 		ok = len(r.Refusal.Usage) == 0 || json.Unmarshal(r.Refusal.Usage, &c.Usage) == nil
 		c.Alias = r.Refusal.Alias

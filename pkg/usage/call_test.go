@@ -40,7 +40,7 @@ func TestCallOf(t *testing.T) {
 		},
 		"from before prices were recorded": {
 			journal.Record{Kind: journal.Turn, Turn: old},
-			Call{Usage: model.Usage{PromptTokens: 7, CompletionTokens: 2, Unpriced: 1}}, false,
+			Call{Model: "gpt-4", Usage: model.Usage{PromptTokens: 7, CompletionTokens: 2, Unpriced: 1}}, false,
 		},
 		"a summary": {
 			journal.Record{Kind: journal.Compact, Turn: raw(t, model.Reply{Alias: "cheap", Usage: all})},

@@ -2,7 +2,6 @@ package usage
 
 import (
 	"context"
-	"encoding/json"
 
 	"agentteam/pkg/broker"
 	"agentteam/pkg/journal"
@@ -29,19 +28,10 @@ func Members(ctx context.Context, t *broker.Storage, members ...team.AgentID) (m
 		p.add(c)
 		if r.Kind == journal.Turn && r.Agent == c.Agent { // what its subagents said was not its own turn
 			p.Turns++
-			p.Alias, p.Model = c.Alias, modelOf(r)
+			p.Alias, p.Model = c.Alias, c.Model
 		}
 		pasts[c.Agent] = p
 		return nil
 	}, members...)
 	return pasts, err
-}
-
-// modelOf is the model of a turn, as its endpoint names it.
-func modelOf(r journal.Record) string {
-	var turn struct {
-		Model string `json:"model"`
-	}
-	_ = json.Unmarshal(r.Turn, &turn) // the call was read from the same text
-	return turn.Model
 }
