@@ -1,6 +1,7 @@
 package v1
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -194,10 +195,7 @@ func (s *service) change(ctx context.Context, in Changed, as string, required bo
 // giveUp is change for a request that may have no body.
 func (s *service) giveUp(f func(client.Board, context.Context, team.TaskID, team.AgentID, string) (team.Task, error)) func(context.Context, *giveUpIn) (*taskOut, error) {
 	return func(ctx context.Context, in *giveUpIn) (*taskOut, error) {
-		var said reason
-		if in.Body != nil {
-			said = *in.Body
-		}
+		said := *cmp.Or(in.Body, &reason{})
 		return s.change(ctx, in.Changed, said.As, false, func(b client.Board, id team.TaskID, as team.AgentID) (team.Task, error) {
 			return f(b, ctx, id, as, said.Reason)
 		})

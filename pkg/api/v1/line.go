@@ -1,6 +1,7 @@
 package v1
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"time"
@@ -59,10 +60,7 @@ func (s *service) line() {
 		if err != nil {
 			return nil, err
 		}
-		var said undoing
-		if in.Body != nil {
-			said = *in.Body
-		}
+		said := *cmp.Or(in.Body, &undoing{})
 		as, err := nameOf(said.As)
 		if err != nil {
 			return nil, err
