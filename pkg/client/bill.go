@@ -2,6 +2,8 @@ package client
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -37,13 +39,9 @@ func (c *Client) WithUsage(ctx context.Context, teams []TeamStatus) error {
 		return ctx.Err()
 	}
 	defer c.bills.turn.Release(1)
-	kept := map[team.TeamID]*bill{} // no team that is gone
-	for i := range teams {
-		if b := c.bills.of[teams[i].ID]; b != nil {
-			kept[teams[i].ID] = b
-		}
-	}
-	c.bills.of = kept
+	maps.DeleteFunc(c.bills.of, func(id team.TeamID, _ *bill) bool { // of teams that are gone
+		return !slices.ContainsFunc(teams, func(t TeamStatus) bool { return t.ID == id })
+	})
 	for i := range teams {
 		used, err := c.used(within, teams[i].ID)
 		if err == nil {

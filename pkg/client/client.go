@@ -96,7 +96,8 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 		conn.Close()
 		return nil, err
 	}
-	return &Client{conn: conn, registry: reg, workspaces: o.Workspaces, unshare: unshare, bills: bills{turn: semaphore.NewWeighted(1)}}, nil
+	return &Client{conn: conn, registry: reg, workspaces: o.Workspaces, unshare: unshare,
+		bills: bills{turn: semaphore.NewWeighted(1), of: map[team.TeamID]*bill{}}}, nil
 }
 
 // Close ends the connection.
