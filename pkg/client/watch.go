@@ -3,6 +3,7 @@ package client
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 
 	"agentteam/pkg/board"
@@ -22,7 +23,7 @@ func (t Board) Watch(ctx context.Context, f func(Snapshot) error) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	w := &watch{tasks: map[team.TaskID]team.Task{}, blocks: map[team.TaskID][]team.TaskID{}}
+	w := &watch{tasks: map[team.TaskID]team.Task{}, news: map[team.TaskID]bool{}}
 	ready := false
 	var ended error // of f, when it was told the whole board
 	err := t.team.Bucket.Watch(ctx, func(e broker.Entry) error {
@@ -47,10 +48,9 @@ func (t Board) Watch(ctx context.Context, f func(Snapshot) error) error {
 type watch struct {
 	reader board.Reader
 	tasks  map[team.TaskID]team.Task
-	blocks map[team.TaskID][]team.TaskID // who waits for it, by dependency
 
 	// Not told yet.
-	news []team.TaskID // shown, or waits for one that was; may name one twice
+	news map[team.TaskID]bool // shown; true: it has ended, or is gone
 	bad  []team.Quarantined
 	gone []team.TaskID
 }
@@ -74,41 +74,22 @@ func (w *watch) Show(id team.TaskID, after team.Task) {
 	if w.tasks[id] = after; after.Status == "" {
 		delete(w.tasks, id)
 	}
-	if !slices.Equal(before.Dependencies, after.Dependencies) {
-		for _, d := range before.Dependencies {
-			w.blocks[d] = slices.DeleteFunc(w.blocks[d], func(o team.TaskID) bool { return o == id })
-		}
-		for _, d := range after.Dependencies {
-			w.blocks[d] = append(w.blocks[d], id)
-		}
-	}
-	w.news = append(w.news, id)
-	if before.Status != after.Status && !after.Status.Open() {
-		w.news = append(w.news, w.blocks[id]...)
-	}
+	w.news[id] = w.news[id] || before.Status != after.Status && !after.Status.Open()
 }
 
 // tell returns what has changed since it was called last.
 func (w *watch) tell() Snapshot {
 	b := Snapshot{Bad: w.bad, Gone: w.gone}
-	slices.SortFunc(w.news, func(a, b team.TaskID) int { return cmp.Compare(a.Number(), b.Number()) })
-	for _, id := range slices.Compact(w.news) {
-		if t, there := w.tasks[id]; there {
-			b.Tasks = append(b.Tasks, w.view(t))
+	if len(w.news) > 0 { // many entries of a creation tell nothing yet
+		all := slices.SortedFunc(maps.Values(w.tasks), func(a, b team.Task) int { return cmp.Compare(a.ID.Number(), b.ID.Number()) })
+		for _, v := range team.View(all) {
+			_, shown := w.news[v.ID]
+			if shown || slices.ContainsFunc(v.Dependencies, func(d team.TaskID) bool { return w.news[d] }) {
+				b.Tasks = append(b.Tasks, v)
+			}
 		}
 	}
-	w.news, w.bad, w.gone = nil, nil, nil
+	clear(w.news)
+	w.bad, w.gone = nil, nil
 	return b
-}
-
-func (w *watch) view(t team.Task) team.TaskView {
-	var waiting []team.TaskID
-	for _, d := range t.Dependencies {
-		if w.tasks[d].Status != team.Completed {
-			waiting = append(waiting, d)
-		}
-	}
-	blocks := slices.Clone(w.blocks[t.ID])
-	slices.SortFunc(blocks, func(a, b team.TaskID) int { return cmp.Compare(a.Number(), b.Number()) })
-	return t.View(waiting, blocks)
 }
