@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -38,13 +39,7 @@ func (g *Goal) Has(id team.TaskID) bool { return !g.ended[id] }
 
 // Earlier returns the tasks of the board that the goal does not have, by id.
 func (g *Goal) Earlier() []team.TaskID {
-	return slices.Sorted(func(yield func(team.TaskID) bool) {
-		for id, ended := range g.ended {
-			if ended && !yield(id) {
-				return
-			}
-		}
-	})
+	return slices.Sorted(maps.Keys(g.ended))
 }
 
 // Start sets the team a goal. A team that is at work keeps its own, and the
@@ -73,7 +68,9 @@ func (t *core) startGoal(ctx context.Context, id string, n NewGoal) (g *Goal, er
 		return nil, err
 	}
 	for _, task := range tasks {
-		g.ended[task.ID] = !task.Status.Open()
+		if !task.Status.Open() {
+			g.ended[task.ID] = true
+		}
 	}
 	// The mail first: a team that became active without it would be asked what it
 	// does, and know nothing; and an end of the present goal that does not know of it
@@ -155,7 +152,9 @@ func (t Goals) Present(ctx context.Context) (*Goal, error) {
 func (g *Goal) endedBefore(ctx context.Context) error {
 	tasks, err := g.team.board.All(ctx)
 	for _, task := range tasks {
-		g.ended[task.ID] = !task.Status.Open() && task.Revision <= g.record.GoalSeq
+		if !task.Status.Open() && task.Revision <= g.record.GoalSeq {
+			g.ended[task.ID] = true
+		}
 	}
 	return err
 }
