@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -126,13 +125,7 @@ func (t *core) before(ctx context.Context, c team.Change) (string, error) {
 	if c.Before == "" {
 		return "", team.Errorf(team.InvalidState, "what was in %s before was not kept", c.Path)
 	}
-	r, err := stored.In(t.team.Files).Open(ctx, c.Before)
-	if err != nil {
-		return "", err
-	}
-	defer r.Close()
-	data, err := io.ReadAll(r)
-	return string(data), err
+	return stored.In(t.team.Files).Get(ctx, c.Before)
 }
 
 // diffOfFolder is [Line.Diff] where members share the workspace: since the goal began, of one task
