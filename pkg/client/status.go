@@ -45,10 +45,10 @@ func (t *core) status(ctx context.Context) (s TeamStatus, err error) {
 			s.Parked = append(s.Parked, Parked{a.AgentID, a.Member.State, a.LastError, a.RetryAt})
 		}
 		if a.Member.State == team.Joined && a.LastError != "" {
-			s.Silent = append(s.Silent, Silent{a.AgentID, a.LastError})
+			s.Silent = append(s.Silent, Trouble{a.AgentID, a.LastError})
 		}
 		if a.Member.State == team.Lost && a.LastError != "" {
-			s.Lost = append(s.Lost, Lost{a.AgentID, a.LastError})
+			s.Lost = append(s.Lost, Trouble{a.AgentID, a.LastError})
 		}
 	}
 	if record.Status == team.Active {
@@ -140,15 +140,9 @@ func (t *core) counts(ctx context.Context, n team.Counts) (team.Counts, error) {
 	return n, nil
 }
 
-// Silent is a member that beats and does not answer, as the team's watchdog has found.
-type Silent struct {
-	AgentID team.AgentID `json:"agent_id"`
-	Why     string       `json:"why"`
-}
-
-// Lost is a member that no process plays, and the reason for which the last one ended or
-// could not begin.
-type Lost struct {
+// Trouble is why a member does not work: what the team's watchdog has found of one that beats and does
+// not answer, or why the last process of one that has none ended or could not begin.
+type Trouble struct {
 	AgentID team.AgentID `json:"agent_id"`
 	Why     string       `json:"why"`
 }
@@ -165,8 +159,8 @@ type TeamStatus struct {
 	Work    []Work                   `json:"work,omitempty"`    // members that are at something, or wait
 	Parked  []Parked                 `json:"parked,omitempty"`  // members that wait for somebody to mend their model or their journal
 	Damaged []team.Quarantined       `json:"damaged,omitempty"` // records that cannot be read, journals aside
-	Silent  []Silent                 `json:"silent,omitempty"`  // members that beat and do not answer
-	Lost    []Lost                   `json:"lost,omitempty"`    // members without a process, as far as it is known why
+	Silent  []Trouble                `json:"silent,omitempty"`  // members that beat and do not answer
+	Lost    []Trouble                `json:"lost,omitempty"`    // members without a process, as far as it is known why
 
 	Questions []Letter `json:"questions,omitempty"` // to the person before the team, that are open
 	Requests  []Plan   `json:"requests,omitempty"`  // calls that a person has to allow and lost members that a person may let come back, that wait

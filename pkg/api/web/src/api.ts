@@ -455,11 +455,6 @@ export interface Loaded {
   save: string
 }
 
-export interface Lost {
-  agent_id: string
-  why: string
-}
-
 export interface Member {
   agent_id: string
   approver?: "" | "leader" | "human"
@@ -764,11 +759,6 @@ export interface Session {
   version: string
 }
 
-export interface Silent {
-  agent_id: string
-  why: string
-}
-
 export interface Span {
   for?: "" | "person" | "answer" | "plan" | "permission" | "model" | "merge" | "job"
   from: string
@@ -974,13 +964,13 @@ export interface TeamStatus {
   goal: string
   id: string
   leader: string
-  lost?: Lost[] | null
+  lost?: Trouble[] | null
   members: Record<string, number>
   parked?: Parked[] | null
   plans?: Plan[] | null
   questions?: Letter[] | null
   requests?: Plan[] | null
-  silent?: Silent[] | null
+  silent?: Trouble[] | null
   status: "active" | "finished" | "failed" | "stopped" | "deleting" | "saved" | "loading"
   storage?: string
   tasks: Record<string, number>
@@ -1019,6 +1009,11 @@ export interface Told {
 export interface Transcript {
   entries: Entry[]
   next?: string
+}
+
+export interface Trouble {
+  agent_id: string
+  why: string
 }
 
 export interface Try {
