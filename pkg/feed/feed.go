@@ -17,6 +17,7 @@ package feed
 
 import (
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -85,19 +86,8 @@ func End(ctx context.Context, t *broker.Storage) (Cursor, error) {
 
 // Since returns the cursor behind all that was stored before that time. Errors: Unavailable.
 func Since(ctx context.Context, t *broker.Storage, at time.Time) (Cursor, error) {
-	var p Place
-	for i, s := range [kinds]*broker.Stream{events: t.Events, logs: t.Logs, mail: t.Messages, bucket: t.Bucket.Stream} {
-		state, err := s.State(ctx)
-		if err != nil {
-			return "", err
-		}
-		first, err := s.FirstSince(ctx, at)
-		if err != nil {
-			return "", err
-		}
-		p[i] = position{seq: first - 1, made: age(state)}
-	}
-	return p.Cursor(t.ID), nil
+	from, _, err := Recent(ctx, t, at, math.MaxUint64)
+	return from.Cursor(t.ID), err
 }
 
 // Recent returns the present end, and the place behind all that was stored before that
