@@ -262,10 +262,3 @@ func (f *reader) end() {
 		f.t.Errorf("then came %s", told(<-f.entries))
 	}
 }
-
-// old stores an event of the log as older programs did, or one that nobody can read.
-func (r *rig) old(typ team.EventType, data string) {
-	r.t.Helper()
-	_, err := r.bt.Events.Publish(r.t.Context(), subject.Event("t", "coder-1", typ), data, []byte(data))
-	r.ok(err)
-}

@@ -65,7 +65,7 @@ func (v *view) events(ctx context.Context, k kind, m broker.Msg) (told []team.Ev
 	}
 	switch k {
 	case events:
-		if e, ok := logged(m); ok {
+		if e, ok := event.Decode(m); ok && !IsReset(e) {
 			told, err = v.ran(ctx, e, m.Seq)
 		}
 	case logs:
@@ -86,17 +86,6 @@ func (v *view) events(ctx context.Context, k kind, m broker.Msg) (told []team.Ev
 		v.told = toldOf{k, m.Seq, told}
 	}
 	return told, err
-}
-
-// logged is what an entry of the event log tells. Older programs also stored there what
-// the conversations tell.
-func logged(m broker.Msg) (e team.Event, ok bool) {
-	e, ok = event.Decode(m)
-	switch e.Event.Type {
-	case team.TextChunk, team.ToolCallChunk, team.ToolCallResult:
-		return e, false
-	}
-	return e, ok && !IsReset(e)
 }
 
 // changed is what an entry of the bucket tells.
