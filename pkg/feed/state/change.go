@@ -2,9 +2,10 @@ package state
 
 import "agentteam/pkg/team"
 
-// Change is one thing that has changed: one of the types of this file. Changes come in the
-// order in which a reader of a stream gets them; MemberChanged comes last.
-type Change interface{ change() }
+// Change is one thing that has changed: a [RunBegan], [RunEnded], [Piece], [CallBegan], [CallEnded],
+// [TaskChanged], [MailSent], [PlanChanged] or [MemberChanged]. Changes come in the order in which a
+// reader of a stream gets them; MemberChanged comes last.
+type Change any
 
 // Of is the run that a change is of.
 type Of struct {
@@ -81,13 +82,3 @@ type PlanChanged struct{ team.Approval }
 
 // MemberChanged reports that a member stands otherwise than before.
 type MemberChanged struct{ Before, After Member }
-
-func (RunBegan) change()      {}
-func (RunEnded) change()      {}
-func (Piece) change()         {}
-func (CallBegan) change()     {}
-func (CallEnded) change()     {}
-func (TaskChanged) change()   {}
-func (MailSent) change()      {}
-func (PlanChanged) change()   {}
-func (MemberChanged) change() {}
