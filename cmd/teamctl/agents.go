@@ -114,7 +114,7 @@ func (a *app) printAgents(id team.TeamID, agents []client.Agent) error {
 			{head: "JOINED", drop: 7, wide: true}, {head: "WORKSPACE", cut: true, drop: 8, wide: true}, {head: "PROJECT", cut: true, drop: 8, wide: true}}}
 		for _, m := range agents {
 			t.add(story.Ink(m.Color).Render(m.AgentID.At(id)), m.Role, paint(string(m.State)), orDash(string(m.Task)), fmt.Sprint(m.Turn), fullness(m),
-				string(m.Backend), orDash(m.Host), pid(m), orDash(printable(m.Alias)), orDash(printable(m.Model)), fmt.Sprint(m.Tokens), orDash(printable(doing(client.WorkOf(m)))),
+				string(m.Backend), orDash(m.Host), orDash(number(m.PID)), orDash(printable(m.Alias)), orDash(printable(m.Model)), fmt.Sprint(m.Tokens), orDash(printable(doing(client.WorkOf(m)))),
 				age(m.JoinedAt), orDash(printable(m.Workspace)), orDash(printable(toldOf(m))))
 			for _, j := range m.Jobs { // beneath their owner
 				t.add("  "+j.ID, cmp.Or(j.Type, string(j.Kind)), jobState(j), orDash(string(j.Task)), turnsOf(j), "-", "-", "-", "-", "-", "-", fmt.Sprint(j.Tokens), orDash(printable(j.About)), age(j.Since), "-", "-")
@@ -186,13 +186,6 @@ func planMode(m team.Member) string {
 	return "yes; approver: " + string(cmp.Or(m.Approver, team.ByLeader))
 }
 
-func tokensOf(m client.Agent) string {
-	if m.Tokens == 0 {
-		return ""
-	}
-	return fmt.Sprint(m.Tokens)
-}
-
 // fullness is how full a member's context is, in short.
 func fullness(m client.Agent) string {
 	switch {
@@ -224,18 +217,11 @@ func toldOf(m client.Agent) string {
 	return strings.Join(all, ", ")
 }
 
-func pid(m client.Agent) string {
-	if m.PID == 0 {
-		return "-"
-	}
-	return fmt.Sprint(m.PID)
-}
-
 func agentFields(id team.TeamID, m client.Agent) []field {
 	return []field{
 		{"name", m.AgentID.At(id)}, {"role", m.Role}, {"plan mode", planMode(m.Member)}, {"state", string(m.State)}, {"task", string(m.Task)},
 		{"turns", fmt.Sprint(m.Turn)}, {"incarnation", fmt.Sprint(m.Incarnation)},
-		{"backend", string(m.Backend)}, {"host", m.Host}, {"pid", pid(m)}, {"alias", m.Alias}, {"model", m.Model}, {"tokens", tokensOf(m)}, {"at", doing(client.WorkOf(m))}, {"last progress", moment(m.ProgressAt)}, {"context", contextOf(m)}, {"asks its model again", moment(m.RetryAt)}, {"workspace", m.Workspace}, {"instructions of the project", toldOf(m)},
+		{"backend", string(m.Backend)}, {"host", m.Host}, {"pid", orDash(number(m.PID))}, {"alias", m.Alias}, {"model", m.Model}, {"tokens", number(m.Tokens)}, {"at", doing(client.WorkOf(m))}, {"last progress", moment(m.ProgressAt)}, {"context", contextOf(m)}, {"asks its model again", moment(m.RetryAt)}, {"workspace", m.Workspace}, {"instructions of the project", toldOf(m)},
 		{"joined", moment(&m.JoinedAt)}, {"last error", m.LastError}, {"prompt", m.Prompt},
 	}
 }

@@ -47,18 +47,12 @@ func (a *app) printLetter(l client.Letter) error {
 	if l.To == team.Everyone {
 		to = "all"
 	}
-	summary, urgent, approve := "", "", ""
-	if l.Summary != team.Summarize(l.Content) {
-		summary = l.Summary
-	}
-	if l.Urgent {
-		urgent = "yes"
-	}
+	approve := ""
 	if l.Approve != nil {
 		approve = fmt.Sprint(*l.Approve)
 	}
 	err := writeFields(a.screen(), []field{
-		{"id", l.ID}, {"type", string(l.Type)}, {"from", string(l.From)}, {"to", to}, {"sent", moment(&l.StoredAt)}, {"summary", summary}, {"urgent", urgent},
+		{"id", l.ID}, {"type", string(l.Type)}, {"from", string(l.From)}, {"to", to}, {"sent", moment(&l.StoredAt)}, {"summary", onlyIf(l.Summary != team.Summarize(l.Content), l.Summary)}, {"urgent", onlyIf(l.Urgent, "yes")},
 		{"in reply to", l.InReplyTo}, {"request", l.RequestID}, {"approve", approve}, {"choices", strings.Join(l.Numbered(), "\n")}, {"fate", fates(l)},
 	})
 	if err != nil || l.Content == "" {

@@ -48,17 +48,12 @@ func (a *app) printStatus(s client.Status) error {
 			model += " (agents cannot think: set OPENAI_MODEL, and OPENAI_API_KEY or OPENAI_BASE_URL, where they are started)"
 		}
 		wide := a.output == asWide
-		fields := []field{{"server", s.Server}, {"model", model}}
-		fields = append(fields, field{"sandbox", sandboxes(slices.Concat(s.Leaders, s.Standbys, s.Members))})
-		if s.Storage != "" {
-			fields = append(fields, field{"storage", s.Storage})
-		}
-		if names := aliases(s.Leaders); len(names) > 1 {
-			fields = append(fields, field{"aliases", strings.Join(names, ", ")})
-		}
-		err := writeFields(a.screen(), append(fields, []field{
+		names := aliases(s.Leaders)
+		err := writeFields(a.screen(), []field{
+			{"server", s.Server}, {"model", model}, {"sandbox", sandboxes(slices.Concat(s.Leaders, s.Standbys, s.Members))}, {"storage", s.Storage},
+			{"aliases", onlyIf(len(names) > 1, strings.Join(names, ", "))},
 			{"leaders", processes(s.Leaders, wide)}, {"standbys", processes(s.Standbys, wide)}, {"teammates", processes(s.Members, wide)},
-		}...))
+		})
 		if err != nil || len(s.Teams) == 0 {
 			return err
 		}

@@ -39,28 +39,17 @@ func (a *app) tasksGetCmd() *cobra.Command {
 }
 
 func taskFields(v team.TaskView) []field {
-	attempts, deliverable, last := "", v.DeliverablePath, ""
-	if v.Status == team.Pending {
-		last = string(v.Assignee)
-	}
-	if v.Attempts > 0 {
-		attempts = fmt.Sprintf("%d of %d", v.Attempts, team.MaxAttempts)
-	}
 	var returned []string
 	for _, y := range v.Returned {
 		returned = append(returned, fmt.Sprintf("%s of %s, not merged", y.Commit, y.By))
 	}
-	switch {
-	case v.DeliverableReq:
-		deliverable += " (required)"
-	case v.Digest == "": // there is none, and nobody expects one
-		deliverable = ""
-	}
+	// Not where there is none, and nobody expects one.
+	deliverable := onlyIf(v.DeliverableReq || v.Digest != "", v.DeliverablePath) + onlyIf(v.DeliverableReq, " (required)")
 	return []field{
 		{"id", string(v.ID)}, {"title", v.Title}, {"status", v.Shown()}, {"priority", team.PriorityName(v.Priority)},
-		{"assignee", holder(v)}, {"reserved for", string(v.ReservedFor)}, {"last held by", last}, {"role", v.Role},
+		{"assignee", holder(v)}, {"reserved for", string(v.ReservedFor)}, {"last held by", onlyIf(v.Status == team.Pending, string(v.Assignee))}, {"role", v.Role},
 		{"dependencies", strings.Join(team.Strings(v.Dependencies...), ",")}, {"waiting for", v.Why}, {"blocks", strings.Join(team.Strings(v.Blocks...), ",")},
-		{"attempts", attempts}, {"reason", v.Reason}, {"revision", fmt.Sprint(v.Revision)}, {"epoch", fmt.Sprint(v.Epoch)},
+		{"attempts", onlyIf(v.Attempts > 0, fmt.Sprintf("%d of %d", v.Attempts, team.MaxAttempts))}, {"reason", v.Reason}, {"revision", fmt.Sprint(v.Revision)}, {"epoch", fmt.Sprint(v.Epoch)},
 		{"created", moment(&v.CreatedAt) + " by " + string(v.CreatedBy)}, {"claimed", moment(v.ClaimedAt)}, {"completed", moment(v.CompletedAt)},
 		{"check", v.Check}, {"deliverable", deliverable}, {"digest", v.Digest}, {"commit", v.Commit}, {"returned", strings.Join(returned, "\n")}, {"undone by", v.Undone}, {"description", v.Description}, {"result", v.ResultSummary},
 	}

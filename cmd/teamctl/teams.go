@@ -232,6 +232,9 @@ func onlyIf[T any](shown bool, v T) (zero T) {
 	return zero
 }
 
+// number is n, or nothing for 0.
+func number(n int) string { return onlyIf(n != 0, fmt.Sprint(n)) }
+
 func teamsTable(teams []client.TeamStatus) table {
 	t := table{columns: []column{{head: "TEAM", cut: true}, {head: "STATUS"}, {head: "MEMBERS", cut: true}, {head: "TASKS", cut: true}, {head: "GOAL", cut: true, drop: 1}}}
 	for _, ts := range teams {
