@@ -114,26 +114,18 @@ func (f eventFlags) from(ctx context.Context, t *client.Team) (client.Cursor, er
 	return t.FeedAt(ctx, f.since.Time)
 }
 
-func (f eventFlags) options(app *app) (client.FeedOptions, error) {
-	o := client.FeedOptions{Follow: f.follow}
-	for _, s := range f.agents {
-		a, err := team.AgentID(s), error(nil)
-		if a != team.UserAgent && a != team.Watchdog { // who are no members, and send mail
-			a, err = app.member(s)
+func (f eventFlags) options(app *app) (o client.FeedOptions, err error) {
+	o.Follow = f.follow
+	if o.Agents, err = each(f.agents, func(s string) (team.AgentID, error) {
+		if a := team.AgentID(s); a == team.UserAgent || a == team.Watchdog { // who are no members, and send mail
+			return a, nil
 		}
-		if err != nil {
-			return o, err
-		}
-		o.Agents = append(o.Agents, a)
+		return app.member(s)
+	}); err != nil {
+		return o, err
 	}
-	for _, s := range f.types {
-		t, err := team.ParseEventType(s)
-		if err != nil {
-			return o, err
-		}
-		o.Types = append(o.Types, t)
-	}
-	return o, nil
+	o.Types, err = each(f.types, team.ParseEventType)
+	return o, err
 }
 
 // followEvents prints each entry as it comes; it ends by the time limit, if one

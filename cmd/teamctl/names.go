@@ -55,34 +55,19 @@ func (a *app) memberFlag(cmd *cobra.Command, flag string, complete cobra.Complet
 	return func() (team.AgentID, error) { return a.optionalMember(*name) }
 }
 
-// members reads names, each an argument or several with commas between; one that comes
+// each parses names or ids, each an argument or several with commas between; one that comes
 // twice counts once.
-func (a *app) members(args []string) (names []team.AgentID, err error) {
+func each[T comparable](args []string, parse func(string) (T, error)) (all []T, err error) {
 	for _, s := range entries(args) {
-		name, err := a.member(s)
+		v, err := parse(s)
 		if err != nil {
 			return nil, err
 		}
-		if !slices.Contains(names, name) {
-			names = append(names, name)
+		if !slices.Contains(all, v) {
+			all = append(all, v)
 		}
 	}
-	return names, nil
-}
-
-// parseTaskIDs reads ids as people write them, each an argument or several with commas
-// between; one that comes twice counts once.
-func parseTaskIDs(args []string) (ids []team.TaskID, err error) {
-	for _, s := range entries(args) {
-		id, err := team.ParseTaskID(s)
-		if err != nil {
-			return nil, err
-		}
-		if !slices.Contains(ids, id) {
-			ids = append(ids, id)
-		}
-	}
-	return ids, nil
+	return all, nil
 }
 
 // entries are those of arguments that may be lists with commas.

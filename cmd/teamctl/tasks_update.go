@@ -117,7 +117,7 @@ func idsOf(cmd *cobra.Command, flag string) ([]team.TaskID, error) {
 	if err != nil {
 		return nil, err
 	}
-	return parseTaskIDs(list)
+	return each(list, team.ParseTaskID)
 }
 
 // check refuses flags that do not go together, rather than leaving one out of
