@@ -12,88 +12,68 @@ import (
 	"agentteam/pkg/team"
 )
 
-// taskFilter says which tasks are listed, and how.
-type taskFilter struct {
-	status                        []string
-	assignee, role, text          string
-	claimable, blocked, cancelled bool
-	sort, page                    string
-	limit                         int
-}
-
 func (a *app) tasksLsCmd() *cobra.Command {
-	var f taskFilter
-	var watch bool
+	var q team.Query
+	var status []string
+	var claimable, blocked, cancelled, watch bool
+	var assignee func() (team.AgentID, error)
 	cmd := &cobra.Command{
 		Use: "ls", Aliases: []string{"list"}, Short: "List the tasks", Args: atMost(0),
 		Long: "ls lists the tasks that meet all conditions, without cancelled ones unless they are asked for.\n" +
 			"With --limit or --page it lists one page, and says on stderr how to get the next.\n" +
 			"With --watch it goes on with the tasks that change, and with those that a change sets free,\n" +
 			"until Ctrl-C or --timeout; one that no longer meets the conditions is shown once more.",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			q, err := f.query(a)
-			if err != nil {
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if q.Limit < 0 {
+				return team.Errorf(team.InvalidArgument, "--limit %d: a page has 1 task or more", q.Limit).WithHint("leave --limit out for all tasks")
+			}
+			if q.Assignee, err = assignee(); err != nil {
+				return err
+			}
+			q.Role = team.CanonicalRole(q.Role)
+			if q, err = q.InStatuses(status, cancelled); err != nil {
+				return err
+			}
+			if blocked {
+				q.Blocked = &blocked
+			}
+			if claimable {
+				q.Claimable = &claimable
+			}
+			if err = q.Validate(); err != nil {
 				return err
 			}
 			if watch {
-				if f.sort+f.page != "" || f.limit != 0 {
-					return team.Errorf(team.InvalidArgument, "--watch goes with none of --sort, --limit, --page")
-				}
-				if q.Merging {
-					return team.Errorf(team.InvalidArgument, "--watch does not go with --status merging").WithHint("watch in_progress tasks")
-				}
 				return a.watchTasks(cmd.Context(), q)
 			}
-			return a.listTasks(q, f.limit == 0 && f.page == "")
+			return a.listTasks(q)
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringSliceVar(&f.status, "status", nil, "only tasks that are pending, blocked, in_progress, merging, completed, failed or cancelled; several with commas between")
-	flags.StringVar(&f.assignee, "assignee", "", "only tasks that this member holds or held last")
-	flags.StringVar(&f.role, "role", "", "only tasks for this role; with --claimable also those for any role")
-	flags.BoolVar(&f.claimable, "claimable", false, "only tasks that could be claimed now")
-	flags.BoolVar(&f.blocked, "blocked", false, "only pending tasks that wait for others")
-	flags.StringVar(&f.text, "text", "", "only tasks with this text in title or description")
-	flags.BoolVar(&f.cancelled, "all", false, "also cancelled tasks")
-	flags.StringVar(&f.sort, "sort", "", "id (default), priority (as they are offered) or updated (changed last first)")
-	flags.IntVar(&f.limit, "limit", 0, fmt.Sprintf("one page of this many tasks, at most %d; 0 lists all", team.MaxPage))
-	flags.StringVar(&f.page, "page", "", fmt.Sprintf("the page that begins here, as the one before printed, with the same --sort; of %d tasks unless --limit is given", team.DefaultPage))
+	flags.StringSliceVar(&status, "status", nil, "only tasks that are pending, blocked, in_progress, merging, completed, failed or cancelled; several with commas between")
+	assignee = a.memberFlag(cmd, "assignee", completeMembers, "only tasks that this member holds or held last")
+	flags.StringVar(&q.Role, "role", "", "only tasks for this role; with --claimable also those for any role")
+	flags.BoolVar(&claimable, "claimable", false, "only tasks that could be claimed now")
+	flags.BoolVar(&blocked, "blocked", false, "only pending tasks that wait for others")
+	flags.StringVar(&q.Text, "text", "", "only tasks with this text in title or description")
+	flags.BoolVar(&cancelled, "all", false, "also cancelled tasks")
+	flags.StringVar((*string)(&q.Sort), "sort", "", "id (default), priority (as they are offered) or updated (changed last first)")
+	flags.IntVar(&q.Limit, "limit", 0, fmt.Sprintf("one page of this many tasks, at most %d; 0 lists all", team.MaxPage))
+	flags.StringVar(&q.After, "page", "", fmt.Sprintf("the page that begins here, as the one before printed, with the same --sort; of %d tasks unless --limit is given", team.DefaultPage))
 	flags.BoolVarP(&watch, "watch", "w", false, "follow what changes")
 	completeFlags(cmd, map[string]cobra.CompletionFunc{
-		"assignee": completeMembers, "role": completeRoles, "status": inList(fixed(append(shownStatuses, team.ShownBlocked, "merging")...)),
+		"role": completeRoles, "status": inList(fixed(append(shownStatuses, team.ShownBlocked, "merging")...)),
 		"sort": fixed(string(team.ByNumber), string(team.ByWork), string(team.ByUpdated)),
 	})
 	return cmd
 }
 
-func (f *taskFilter) query(a *app) (q team.Query, err error) {
-	yes := true
-	if f.limit < 0 {
-		return q, team.Errorf(team.InvalidArgument, "--limit %d: a page has 1 task or more", f.limit).WithHint("leave --limit out for all tasks")
-	}
-	assignee, err := a.optionalMember(f.assignee)
-	if err != nil {
-		return q, err
-	}
-	q = team.Query{Assignee: assignee, Role: team.CanonicalRole(f.role), Text: f.text, Sort: team.TaskOrder(f.sort), After: f.page, Limit: f.limit}
-	if q, err = q.InStatuses(f.status, f.cancelled); err != nil {
-		return q, err
-	}
-	if f.blocked {
-		q.Blocked = &yes
-	}
-	if f.claimable {
-		q.Claimable = &yes
-	}
-	return q, q.Validate()
-}
-
-// listTasks prints the tasks that q names: the page, or all there are.
-func (a *app) listTasks(q team.Query, all bool) error {
+// listTasks prints the tasks that q names: its page, or all there are if it asks for none.
+func (a *app) listTasks(q team.Query) error {
 	var page team.Page
 	var status statuses
 	err := a.readTeam(func(ctx context.Context, t *client.Team) (err error) {
-		if all {
+		if q.Limit == 0 && q.After == "" {
 			b, err := t.Board().Snapshot(ctx)
 			if err == nil && q.Merging {
 				err = t.Board().Merging(ctx, b.Tasks)

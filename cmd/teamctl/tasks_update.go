@@ -18,7 +18,6 @@ type taskUpdate struct {
 	status          team.TaskStatus // "" = an edit
 	summary, reason string
 	commit          string // that brings a person's work into the line
-	dir             string // of the checkout that has it
 	edit            team.Edit
 }
 
@@ -26,6 +25,9 @@ type taskUpdate struct {
 var editFlags = []string{"title", "description", "priority", "add-dependency", "remove-dependency"}
 
 func (a *app) tasksUpdateCmd() *cobra.Command {
+	var u taskUpdate
+	var status string
+	var e edits
 	cmd := &cobra.Command{
 		Use: "update ID", Short: "Complete, fail, claim, release, cancel or edit a task", Args: exactly(1, "the task's ID"),
 		Long: "update changes the status of a task, or what a pending task says.\n" +
@@ -34,23 +36,39 @@ func (a *app) tasksUpdateCmd() *cobra.Command {
 		ValidArgsFunction: completeTasks(1, func(v team.TaskView) bool { return v.Status.Open() }),
 	}
 	f := cmd.Flags()
-	f.String("status", "", "completed (with --as and --summary), failed, in_progress (with --as), pending, or cancelled, which deleted is read as")
-	f.String("as", "", "the member in whose name")
-	f.String("summary", "", "what was done and where the result is, for completed; - reads it from stdin")
-	f.String("commit", "", "a branch, tag or hash of your checkout that has the work, for completed")
-	f.String("reason", "", "why, for failed, pending and cancelled")
-	f.String("title", "", "a new title")
-	f.String("description", "", "a new description; - reads it from stdin")
-	f.String("priority", "", "normal, high or critical; or 0, 1, 2")
-	f.StringSlice("add-dependency", nil, "ids of tasks that must be completed first")
-	f.StringSlice("remove-dependency", nil, "ids of dependencies to take away")
+	f.StringVar(&status, "status", "", "completed (with --as and --summary), failed, in_progress (with --as), pending, or cancelled, which deleted is read as")
+	as := a.memberFlag(cmd, "as", completePresent, "the member in whose name")
+	f.StringVar(&u.summary, "summary", "", "what was done and where the result is, for completed; - reads it from stdin")
+	f.StringVar(&u.commit, "commit", "", "a branch, tag or hash of your checkout that has the work, for completed")
+	f.StringVar(&u.reason, "reason", "", "why, for failed, pending and cancelled")
+	f.StringVar(&e.title, "title", "", "a new title")
+	f.StringVar(&e.description, "description", "", "a new description; - reads it from stdin")
+	f.StringVar(&e.priority, "priority", "", "normal, high or critical; or 0, 1, 2")
+	f.StringSliceVar(&e.add, "add-dependency", nil, "ids of tasks that must be completed first")
+	f.StringSliceVar(&e.remove, "remove-dependency", nil, "ids of dependencies to take away")
 	completeFlags(cmd, map[string]cobra.CompletionFunc{
-		"as": completePresent, "status": fixed(shownStatuses...), "priority": fixed("normal", "high", "critical"),
+		"status": fixed(shownStatuses...), "priority": fixed("normal", "high", "critical"),
 		"add-dependency": inList(completeTasks(0, anyTask)), "remove-dependency": inList(completeTasks(0, anyTask)),
 	})
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		u, err := a.readUpdate(cmd, args[0])
-		if err != nil {
+	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		if u.id, err = team.ParseTaskID(args[0]); err != nil {
+			return err
+		}
+		if u.as, err = as(); err != nil {
+			return err
+		}
+		if status != "" {
+			if u.status, err = team.ParseTaskStatus(status); err != nil {
+				return err
+			}
+		}
+		if u.summary, err = textOf(cmd, u.summary); err != nil {
+			return err
+		}
+		if u.edit, err = e.read(cmd); err != nil {
+			return err
+		}
+		if err := u.check(f.Changed); err != nil {
 			return err
 		}
 		return a.changeTask(u.apply)
@@ -58,73 +76,34 @@ func (a *app) tasksUpdateCmd() *cobra.Command {
 	return cmd
 }
 
-func (a *app) readUpdate(cmd *cobra.Command, id string) (u taskUpdate, err error) {
-	given := func(name string) (string, bool) { f := cmd.Flags().Lookup(name); return f.Value.String(), f.Changed }
-	if u.id, err = team.ParseTaskID(id); err != nil {
-		return u, err
-	}
-	as, _ := given("as")
-	if u.as, err = a.optionalMember(as); err != nil {
-		return u, err
-	}
-	if status, ok := given("status"); ok {
-		if u.status, err = team.ParseTaskStatus(status); err != nil {
-			return u, err
-		}
-	}
-	summary, _ := given("summary")
-	if u.summary, err = textOf(cmd, summary); err != nil {
-		return u, err
-	}
-	u.reason, _ = given("reason")
-	if u.commit, _ = given("commit"); u.commit != "" {
-		if u.dir, err = os.Getwd(); err != nil {
-			return u, err
-		}
-	}
-	if u.edit, err = readEdit(cmd, given); err != nil {
-		return u, err
-	}
-	return u, u.check(given)
+// edits are the flags that change what a task says, as they are typed.
+type edits struct {
+	title, description, priority string
+	add, remove                  []string
 }
 
-func readEdit(cmd *cobra.Command, given func(string) (string, bool)) (e team.Edit, err error) {
-	if title, ok := given("title"); ok {
-		e.Title = &title
+func (e edits) read(cmd *cobra.Command) (edit team.Edit, err error) {
+	if e.description, err = textOf(cmd, e.description); err != nil {
+		return edit, err
 	}
-	if text, ok := given("description"); ok {
-		if text, err = textOf(cmd, text); err != nil {
-			return e, err
-		}
-		e.Description = &text
-	}
-	if s, ok := given("priority"); ok {
-		p, err := team.ParsePriority(s)
+	edit.Title, edit.Description = ifGiven(cmd, "title", e.title), ifGiven(cmd, "description", e.description)
+	if e.priority != "" {
+		p, err := team.ParsePriority(e.priority)
 		if err != nil {
-			return e, err
+			return edit, err
 		}
-		e.Priority = &p
+		edit.Priority = &p
 	}
-	if e.AddDependencies, err = idsOf(cmd, "add-dependency"); err != nil {
-		return e, err
+	if edit.AddDependencies, err = each(e.add, team.ParseTaskID); err != nil {
+		return edit, err
 	}
-	e.RemoveDependencies, err = idsOf(cmd, "remove-dependency")
-	return e, err
-}
-
-func idsOf(cmd *cobra.Command, flag string) ([]team.TaskID, error) {
-	list, err := cmd.Flags().GetStringSlice(flag)
-	if err != nil {
-		return nil, err
-	}
-	return each(list, team.ParseTaskID)
+	edit.RemoveDependencies, err = each(e.remove, team.ParseTaskID)
+	return edit, err
 }
 
 // check refuses flags that do not go together, rather than leaving one out of
 // account.
-func (u taskUpdate) check(given func(string) (string, bool)) error {
-	_, summary := given("summary")
-	_, reason := given("reason")
+func (u taskUpdate) check(given func(flag string) bool) error {
 	switch {
 	case u.status == "" && u.edit.Empty():
 		return team.Errorf(team.InvalidArgument, "nothing to change in %s", u.id).WithHint("add --status, or one of --%s", strings.Join(editFlags, ", --"))
@@ -134,11 +113,11 @@ func (u taskUpdate) check(given func(string) (string, bool)) error {
 		return team.Errorf(team.InvalidArgument, "who is to claim %s?", u.id).WithHint("add --as NAME")
 	case u.status == team.Completed && strings.TrimSpace(u.summary) == "":
 		return team.Errorf(team.InvalidArgument, "%s cannot be completed without a summary", u.id).WithHint("add --summary TEXT: what was done and where the result is")
-	case summary && u.status != team.Completed:
+	case given("summary") && u.status != team.Completed:
 		return team.Errorf(team.InvalidArgument, "--summary goes with --status completed only")
 	case u.commit != "" && u.status != team.Completed:
 		return team.Errorf(team.InvalidArgument, "--commit goes with --status completed only")
-	case reason && (u.status == "" || u.status == team.Completed || u.status == team.InProgress):
+	case given("reason") && (u.status == "" || u.status == team.Completed || u.status == team.InProgress):
 		return team.Errorf(team.InvalidArgument, "--reason goes with --status failed, pending or cancelled only")
 	}
 	return nil
@@ -147,7 +126,11 @@ func (u taskUpdate) check(given func(string) (string, bool)) error {
 // apply makes the change and says what was done.
 func (u taskUpdate) apply(ctx context.Context, t *client.Team) (task team.Task, done string, err error) {
 	if u.commit != "" {
-		task, err = t.Board().CompleteWith(ctx, u.id, u.as, u.summary, u.dir, u.commit)
+		dir, err := os.Getwd() // the checkout that has it
+		if err != nil {
+			return task, "", err
+		}
+		task, err = t.Board().CompleteWith(ctx, u.id, u.as, u.summary, dir, u.commit)
 		return task, string(team.Completed), err
 	}
 	switch u.status {
