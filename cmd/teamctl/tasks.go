@@ -32,24 +32,6 @@ func statusesOf(tasks []team.TaskView) statuses {
 	return s
 }
 
-// add asks for the status of what the tasks wait for, where it is not known.
-func (s statuses) add(ctx context.Context, t *client.Team, tasks ...team.TaskView) error {
-	var ids []team.TaskID
-	for _, v := range tasks {
-		for _, id := range v.WaitingFor {
-			if _, known := s[id]; !known {
-				s[id] = "" // asked for, and known unless its record cannot be read
-				ids = append(ids, id)
-			}
-		}
-	}
-	found, err := t.Board().ByID(ctx, ids...)
-	for id, v := range found {
-		s[id] = v.Status
-	}
-	return err
-}
-
 // of is the status of one.
 func (s statuses) of(id team.TaskID) team.TaskStatus { return s[id] }
 

@@ -71,32 +71,25 @@ func (a *app) tasksLsCmd() *cobra.Command {
 // listTasks prints the tasks that q names: its page, or all there are if it asks for none.
 func (a *app) listTasks(q team.Query) error {
 	var page team.Page
-	var status statuses
 	err := a.readTeam(func(ctx context.Context, t *client.Team) (err error) {
+		var known func(team.TaskID) team.TaskStatus // on a page, what its tasks wait for is read
+		empty := false
 		if q.Limit == 0 && q.After == "" {
 			b, err := t.Board().Snapshot(ctx)
 			if err == nil && q.Merging {
 				err = t.Board().Merging(ctx, b.Tasks)
 			}
-			if page, status = selectAll(b, q), statusesOf(b.Tasks); err == nil && len(page.Tasks) == 0 {
-				a.noteNone(ctx, t, q, len(b.Tasks) == 0)
-			}
 			if err != nil {
 				return err
 			}
-			return t.Board().Explain(ctx, page.Tasks, status.of)
-		}
-		if page, err = t.Board().List(ctx, q); err != nil {
+			page, known, empty = selectAll(b, q), statusesOf(b.Tasks).of, len(b.Tasks) == 0
+		} else if page, err = t.Board().List(ctx, q); err != nil {
 			return err
 		}
 		if len(page.Tasks) == 0 {
-			a.noteNone(ctx, t, q, false)
+			a.noteNone(ctx, t, q, empty)
 		}
-		status = statusesOf(page.Tasks)
-		if err = status.add(ctx, t, page.Tasks...); err != nil {
-			return err
-		}
-		return t.Board().Explain(ctx, page.Tasks, status.of)
+		return t.Board().Explain(ctx, page.Tasks, known)
 	})
 	if err != nil {
 		return err
@@ -144,16 +137,13 @@ func selectAll(b client.Snapshot, q team.Query) team.Page {
 	for i := range b.Tasks {
 		all[i] = &b.Tasks[i]
 	}
+	q.Limit = max(len(all), 1)
+	selected, _, _ := team.Select(q, slices.Values(all), (*team.TaskView).Row)
 	p := team.Page{Quarantined: b.Bad}
-	for q.Limit = team.MaxPage; ; {
-		part, _, next := team.Select(q, slices.Values(all), (*team.TaskView).Row)
-		for _, v := range part {
-			p.Tasks = append(p.Tasks, *v)
-		}
-		if q.After = next; next == "" {
-			return p
-		}
+	for _, v := range selected {
+		p.Tasks = append(p.Tasks, *v)
 	}
+	return p
 }
 
 // tellNext says on stderr that there are more pages, and how to get the next.
