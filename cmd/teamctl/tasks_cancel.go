@@ -33,10 +33,7 @@ func (a *app) tasksCancelCmd() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.changeTask(func(ctx context.Context, t *client.Team) (team.Task, string, error) {
-			task, err := t.Board().Cancel(ctx, id, "", reason)
-			return task, "cancelled", err
-		})
+		return a.changeTask(taskUpdate{id: id, status: team.Cancelled, reason: reason}.apply)
 	}
 	return cmd
 }

@@ -1,11 +1,8 @@
 package main
 
 import (
-	"context"
-
 	"github.com/spf13/cobra"
 
-	"agentteam/pkg/client"
 	"agentteam/pkg/team"
 )
 
@@ -30,10 +27,7 @@ func (a *app) tasksClaimCmd() *cobra.Command {
 			return team.Errorf(team.InvalidArgument, "who is to claim %s?", id).WithHint("add --as NAME")
 		}
 		a.awaited = string(name) + " to take the task"
-		return a.changeTask(func(ctx context.Context, t *client.Team) (team.Task, string, error) {
-			task, err := t.Board().Seating(name).Claim(ctx, id, name)
-			return task, "claimed by " + string(name), err
-		})
+		return a.changeTask(taskUpdate{id: id, as: name, status: team.InProgress}.apply)
 	}
 	return cmd
 }
