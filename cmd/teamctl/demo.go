@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -100,9 +99,7 @@ func (a *app) demo(ctx context.Context, dir string) error {
 	cfg.Server = cluster.URL()
 	fmt.Fprintf(a.err, "a team surveys %s; it works in %s\n", tree, workspace)
 	// The goal ends with its cluster, whose data is thrown away.
-	return a.pursue(ctx, cfg, &pursuit{goal: demo.Goal(tree), workspace: workspace, own: true, epilogue: func(w io.Writer) {
-		fmt.Fprintf(w, "the survey: %s\n", filepath.Join(workspace, demo.Result))
-	}})
+	return a.pursue(ctx, cfg, &pursuit{goal: demo.Goal(tree), workspace: workspace, own: true, epilogue: "the survey: " + filepath.Join(workspace, demo.Result)})
 }
 
 // startRehearsal plays a script on addr until stop is called, and returns the base

@@ -79,35 +79,39 @@ func (o *outcome) err() error {
 	return team.Errorf(team.InvalidState, "the goal ended as finished, with failed tasks that the leader has not given up: %s", strings.Join(missed, ", "))
 }
 
-func (a *app) printOutcome(o outcome, epilogue func(io.Writer)) error {
-	switch a.output {
-	case asJSON, asJSONL:
-		return writeJSON(a.out, o)
-	case asYAML:
-		return writeYAML(a.out, o)
-	case asName:
-		_, err := fmt.Fprintln(a.out, o.Team)
+// printOutcome prints o; to people the epilogue, if there is one, is the last line of a goal that has finished.
+func (a *app) printOutcome(o outcome, epilogue string) error {
+	return a.print(o, []string{string(o.Team)}, func() error {
+		if o.interrupted { // there is nothing to conclude yet
+			return nil
+		}
+		return a.showOutcome(o, epilogue)
+	})
+}
+
+func (a *app) showOutcome(o outcome, epilogue string) error {
+	s := strings.TrimSpace(o.Summary)
+	if o.quiet {
+		return a.sayText(s)
+	}
+	if s != "" {
+		fmt.Fprintln(a.out)
+	}
+	if err := a.sayText(s); err != nil {
 		return err
 	}
-	if o.interrupted { // there is nothing to conclude yet
-		return nil
-	}
-	if o.quiet {
-		if s := strings.TrimSpace(o.Summary); s != "" {
-			return a.sayText(s)
-		}
-		return nil
-	}
-	if s := strings.TrimSpace(o.Summary); s != "" {
-		fmt.Fprintln(a.out)
-		if err := a.sayText(s); err != nil {
-			return err
-		}
-	}
 	fmt.Fprintln(a.out)
-	o.writeFailed(a.out)
+	tellSome(a.out, "failed", o.Failed, func(f failedTask) string {
+		line := fmt.Sprintf("%s %s", f.ID, printable(f.Title))
+		if f.Reason != "" {
+			line += ": " + printable(team.Clean(team.OneLine(f.Reason), maxReason))
+		}
+		return line
+	})
 	if o.Status == string(team.TeamFailed) {
-		o.writeOpen(a.out)
+		tellSome(a.out, "not done", o.open, func(v team.TaskView) string {
+			return fmt.Sprintf("%s %s (%s)", v.ID, printable(v.Title), v.Shown())
+		})
 	}
 	of := "tasks"
 	if len(o.Tasks) > o.all { // the board, which finish_team counts, holds more
@@ -120,41 +124,26 @@ func (a *app) printOutcome(o outcome, epilogue func(io.Writer)) error {
 	if err := o.Line.write(a.out); err != nil {
 		return err
 	}
-	if epilogue != nil && o.Status == string(team.TeamFinished) {
-		epilogue(a.out)
+	if epilogue != "" && o.Status == string(team.TeamFinished) {
+		fmt.Fprintln(a.out, epilogue)
 	}
 	return nil
 }
 
-// What is told of failed tasks at most.
+// What is told of tasks that are not completed, at most.
 const (
 	maxFailedShown = 20
 	maxReason      = 200 // characters: the reason may be the output of a check
 )
 
-func (o *outcome) writeFailed(w io.Writer) {
-	for i, f := range o.Failed {
+// tellSome prints the first of all, each in a line that begins with what became of it.
+func tellSome[T any](w io.Writer, what string, all []T, line func(T) string) {
+	for i, v := range all {
 		if i == maxFailedShown {
-			fmt.Fprintf(w, "failed: and %d more\n", len(o.Failed)-i)
+			fmt.Fprintf(w, "%s: and %d more\n", what, len(all)-i)
 			return
 		}
-		line := fmt.Sprintf("failed: %s %s", f.ID, printable(f.Title))
-		if f.Reason != "" {
-			line += ": " + printable(team.Clean(team.OneLine(f.Reason), maxReason))
-		}
-		fmt.Fprintln(w, wrapped(line, lineWidth(w)))
-	}
-}
-
-// writeOpen names what a goal that failed has left undone.
-func (o *outcome) writeOpen(w io.Writer) {
-	for i, v := range o.open {
-		if i == maxFailedShown {
-			fmt.Fprintf(w, "not done: and %d more\n", len(o.open)-i)
-			return
-		}
-		line := fmt.Sprintf("not done: %s %s (%s)", v.ID, printable(v.Title), v.Shown())
-		fmt.Fprintln(w, wrapped(line, lineWidth(w)))
+		fmt.Fprintln(w, wrapped(what+": "+line(v), lineWidth(w)))
 	}
 }
 

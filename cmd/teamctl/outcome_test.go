@@ -77,7 +77,7 @@ func TestOutcomeNamesFailedTasks(t *testing.T) {
 	print := func(o outcome) string {
 		t.Helper()
 		var out bytes.Buffer
-		if err := newApp(&out, &out).printOutcome(o, nil); err != nil {
+		if err := newApp(&out, &out).printOutcome(o, ""); err != nil {
 			t.Fatal(err)
 		}
 		return out.String()

@@ -93,12 +93,12 @@ type pursuit struct {
 	isolation           string
 	old                 oldTasks
 	view                view
-	own                 bool            // the cluster ends with the command
-	turn                *turn           // of setting the goal; nil: nobody is kept waiting
-	since               time.Time       // when the command began
-	started             string          // what is said of the cluster that this command has started; "" = none
-	set                 bool            // the goal is the team's, or was before
-	epilogue            func(io.Writer) // what comes after the summary; nil: nothing
+	own                 bool      // the cluster ends with the command
+	turn                *turn     // of setting the goal; nil: nobody is kept waiting
+	since               time.Time // when the command began
+	started             string    // what is said of the cluster that this command has started; "" = none
+	set                 bool      // the goal is the team's, or was before
+	epilogue            string    // a line that comes after the summary; "" = none
 }
 
 // check refuses flags that do not go together, and notes what becomes of old tasks.
@@ -258,7 +258,7 @@ func (a *app) begin(ctx context.Context, c *client.Client, cfg config.Config, p 
 			fmt.Sprintf("team %s works on it; watch with: %s, or on its page: teamctl web", t.ID(), a.command("attach", t.ID())))
 	}
 	switch again := a.command("run --resume", t.ID()); {
-	case p.epilogue != nil: // of a cluster that is thrown away
+	case p.epilogue != "": // of a cluster that is thrown away
 	case p.own:
 		a.note("Ctrl-C ends this cluster and keeps the goal; to go on then: " + again)
 	default:
@@ -413,7 +413,7 @@ func (a *app) stays(ctx context.Context, c *client.Client, cfg config.Config, p 
 		return team.Errorf(team.Unavailable, "%w; the goal is kept", ended).WithHint("to go on, in %s: %s, or teamctl up -d", folderOf(cfg.ClusterFile()), again)
 	}
 	told := (*over)(nil)
-	if !errors.As(err, &told) || p.epilogue != nil {
+	if !errors.As(err, &told) || p.epilogue != "" {
 		return err
 	}
 	what, hint := "the team goes on with the goal: "+again+" shows it, "+stop+" ends it", again+" shows it, "+stop+" ends it"

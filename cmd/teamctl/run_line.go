@@ -22,12 +22,12 @@ import (
 // ending is what conclude has to know of the command beside its goal.
 type ending struct {
 	view     view
-	priced   bool            // the settings hold the prices of some model
-	epilogue func(io.Writer) // what comes after the summary; nil: nothing
-	here     bool            // the workspace is on this machine
-	own      bool            // the cluster ends with the command
-	land     bool            // the user's checkout gets the work of a goal that has finished
-	hook     string          // the user's branch_hook
+	priced   bool // the settings hold the prices of some model
+	epilogue string
+	here     bool   // the workspace is on this machine
+	own      bool   // the cluster ends with the command
+	land     bool   // the user's checkout gets the work of a goal that has finished
+	hook     string // the user's branch_hook
 }
 
 // lineEnd is what a goal has brought into the team's line, as -o json has it.

@@ -88,7 +88,7 @@ func TestSumOnNarrowTerminal(t *testing.T) {
 		all, _ := io.ReadAll(screen) // ends with an error once the terminal is closed
 		printed <- string(all)
 	}()
-	if err := newApp(terminal, io.Discard).printOutcome(outcome{Status: "finished", completed: 12, all: 12, Elapsed: 3.5}, nil); err != nil {
+	if err := newApp(terminal, io.Discard).printOutcome(outcome{Status: "finished", completed: 12, all: 12, Elapsed: 3.5}, ""); err != nil {
 		t.Fatal(err)
 	}
 	terminal.Close()
