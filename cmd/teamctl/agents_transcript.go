@@ -6,11 +6,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentteam/pkg/client"
+	"agentteam/pkg/story"
 )
 
 func (a *app) agentsTranscriptCmd() *cobra.Command {
 	var follow bool
-	v := view{fold: 10, journal: true}
+	o := story.Options{Fold: 10, Journal: true}
 	cmd := &cobra.Command{
 		Use: "transcript NAME", Short: "Show a member's conversation and its calls", Args: exactly(1, "the NAME of a member or a subagent"),
 		Long: "transcript shows what a member was told, said and did, from its journal, also after it has left.\n" +
@@ -19,7 +20,7 @@ func (a *app) agentsTranscriptCmd() *cobra.Command {
 		ValidArgsFunction: first(completeMembers),
 	}
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "continue with what comes, until Ctrl-C or --timeout")
-	cmd.Flags().BoolVarP(&v.verbose, "verbose", "v", false, "show calls and results as they are, in full")
+	cmd.Flags().BoolVarP(&o.Full, "verbose", "v", false, "show calls and results as they are, in full")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		name, err := a.conversation(args[0])
 		if err != nil {
@@ -30,7 +31,7 @@ func (a *app) agentsTranscriptCmd() *cobra.Command {
 			print = a.followPrinter()
 		}
 		show := func(ctx context.Context, t *client.Team) error {
-			p, err := a.orStream(ctx, t, print, v, "")
+			p, err := a.orStream(ctx, t, print, o, "")
 			if err != nil {
 				return err
 			}

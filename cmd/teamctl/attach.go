@@ -3,35 +3,28 @@ package main
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"agentteam/pkg/client"
 	"agentteam/pkg/config"
+	"agentteam/pkg/story"
 	"agentteam/pkg/team"
 )
 
-// view says how a team's work is shown to people.
+// view says how the work on a goal is shown to people.
 type view struct {
-	quiet, verbose bool
-	agent          team.AgentID // only what concerns this member; "" = everything
-	mine           bool         // with agent: also the mail of others to the person
-	fold           int          // lines of a result that are shown; 0: the story's own choice
-	panes          *panes       // those that show teammates; nil: none
-	journal        bool         // it is of one member's journal
-	dated          bool         // the first line has its day
-	since          time.Time    // what was before is only taken in
-
-	answer func(question team.Message) string // how a question is answered; nil: by a command
-	decide func(request team.Approval) string // how a call is allowed; nil: by a command
+	story.Options
+	quiet bool
+	panes *panes    // those that show teammates; nil: none
+	since time.Time // what was before is only taken in
 }
 
 // flags adds those of the view to a command.
 func (v *view) flags(cmd *cobra.Command) {
 	cmd.Flags().BoolVarP(&v.quiet, "quiet", "q", false, "print the answer only")
-	cmd.Flags().BoolVarP(&v.verbose, "verbose", "v", false, "show calls and results as they are, and all that is otherwise left out")
+	cmd.Flags().BoolVarP(&v.Full, "verbose", "v", false, "show calls and results as they are, and all that is otherwise left out")
 	cmd.MarkFlagsMutuallyExclusive("quiet", "verbose")
 }
 
@@ -48,7 +41,7 @@ func (a *app) attachCmd() *cobra.Command {
 	agent := a.memberFlag(cmd, "agent", completeMembers, "show only this member")
 	cmd.Flags().Var(&since, "since", "begin at this time, such as 10m (ago), 14:30 or 2026-11-22T14:30:00Z (default: when the goal was set)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
-		if v.agent, err = agent(); err != nil {
+		if v.Only, err = agent(); err != nil {
 			return err
 		}
 		ctx, cancel := a.bounded(cmd.Context())
@@ -73,8 +66,8 @@ func (a *app) attach(ctx context.Context, c *client.Client, t *client.Team, cfg 
 	if err != nil {
 		return err
 	}
-	if v.agent != "" {
-		if _, err := t.Members().Get(ctx, v.agent); err != nil {
+	if v.Only != "" {
+		if _, err := t.Members().Get(ctx, v.Only); err != nil {
 			return err
 		}
 	}
@@ -91,6 +84,5 @@ func (a *app) attach(ctx context.Context, c *client.Client, t *client.Team, cfg 
 	stop := a.tellRoom(ctx, c)
 	record, werr := a.watch(ctx, t, g, v, after)
 	stop()
-	priced := slices.ContainsFunc(cfg.Aliases(), func(m config.Alias) bool { return m.Prices != nil })
-	return a.conclude(ctx, c, t, g, record, werr, ending{view: v, priced: priced, here: cfg.ClusterFile() != "", hook: cfg.BranchHook})
+	return a.conclude(ctx, c, t, g, record, werr, cfg, &pursuit{view: v})
 }

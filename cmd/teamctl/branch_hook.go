@@ -9,6 +9,7 @@ import (
 
 	"agentteam/pkg/client"
 	"agentteam/pkg/command"
+	"agentteam/pkg/config"
 	"agentteam/pkg/team"
 )
 
@@ -25,12 +26,12 @@ const hookPrelude = "trap '' TTIN TTOU\n"
 
 // endHook runs the user's branch_hook at the end of a goal that has finished, or reports why it does not.
 // The errors are those of [app.runHook].
-func (a *app) endHook(l *lineEnd, record team.Team, e ending) error {
+func (a *app) endHook(l *lineEnd, record team.Team, cfg config.Config, p *pursuit) error {
 	why := ""
 	switch {
-	case e.hook == "" || record.Status != team.TeamFinished:
+	case cfg.BranchHook == "" || record.Status != team.TeamFinished:
 		return nil
-	case e.land:
+	case p.land:
 		why = "--land takes the work over"
 	case l == nil || l.Commits > 0 && l.missing == nil:
 		why = "there is no branch in a checkout here"
@@ -42,10 +43,10 @@ func (a *app) endHook(l *lineEnd, record team.Team, e ending) error {
 		return nil
 	}
 	again := a.command("land --publish", record.ID)
-	if e.own {
+	if p.own {
 		again = "teamctl up -d, then " + again
 	}
-	return a.runHook(e.hook, record.Workspace, record, *l.missing, again)
+	return a.runHook(cfg.BranchHook, record.Workspace, record, *l.missing, again)
 }
 
 // runHook runs the user's branch_hook in the checkout dir, with what it prints on stderr, once the line's

@@ -13,6 +13,7 @@ import (
 
 	"agentteam/pkg/client"
 	"agentteam/pkg/shutdown"
+	"agentteam/pkg/story"
 	"agentteam/pkg/team"
 )
 
@@ -58,7 +59,7 @@ func (a *app) pastEvents(o client.FeedOptions, f eventFlags) error {
 		if o.After, err = f.from(ctx, t); err != nil {
 			return err
 		}
-		p, err := a.orStream(ctx, t, print, view{verbose: f.verbose, dated: true}, o.After)
+		p, err := a.orStream(ctx, t, print, story.Options{Full: f.verbose, Dated: true}, o.After)
 		if err != nil {
 			return err
 		}
@@ -142,7 +143,7 @@ func (a *app) followEvents(ctx context.Context, o client.FeedOptions, f eventFla
 		if !a.forPeople() {
 			return t.Feed(ctx, o, a.followPrinter().entry)
 		}
-		s, err := a.plainStream(ctx, t, view{verbose: f.verbose, dated: true}, o.After)
+		s, err := a.plainStream(ctx, t, story.Options{Full: f.verbose, Dated: true}, o.After)
 		if err != nil {
 			return err
 		}
@@ -166,11 +167,11 @@ func (a *app) followPrinter() entryPrinter {
 }
 
 // orStream is p or, for people, a stream of the team behind a place of its feed.
-func (a *app) orStream(ctx context.Context, t *client.Team, p entryPrinter, v view, after client.Cursor) (entryPrinter, error) {
+func (a *app) orStream(ctx context.Context, t *client.Team, p entryPrinter, o story.Options, after client.Cursor) (entryPrinter, error) {
 	if p.entry != nil {
 		return p, nil
 	}
-	s, err := a.plainStream(ctx, t, v, after)
+	s, err := a.plainStream(ctx, t, o, after)
 	if err != nil {
 		return p, err
 	}
@@ -178,8 +179,8 @@ func (a *app) orStream(ctx context.Context, t *client.Team, p entryPrinter, v vi
 }
 
 // plainStream is a stream on stdout that shows no progress of a goal.
-func (a *app) plainStream(ctx context.Context, t *client.Team, v view, after client.Cursor) (*stream, error) {
-	return a.streamOf(ctx, t, a.out, v, after, time.Time{}, func(team.TaskID) bool { return true })
+func (a *app) plainStream(ctx context.Context, t *client.Team, o story.Options, after client.Cursor) (*stream, error) {
+	return a.streamOf(ctx, t, a.out, o, after, time.Time{}, func(team.TaskID) bool { return true })
 }
 
 // pastPrinter prints entries as one list where the format has lists.

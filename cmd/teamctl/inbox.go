@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentteam/pkg/client"
+	"agentteam/pkg/story"
 	"agentteam/pkg/team"
 )
 
@@ -161,7 +162,7 @@ func (a *app) letterPrinter(ctx context.Context, t *client.Team) (show func(clie
 	if show = oneByOne(a, func(l client.Letter) string { return l.ID }); show != nil {
 		return show, func() error { return nil }, nil
 	}
-	s, err := a.plainStream(ctx, t, view{verbose: true}, "")
+	s, err := a.plainStream(ctx, t, story.Options{Full: true}, "")
 	if err != nil {
 		return nil, nil, err
 	}

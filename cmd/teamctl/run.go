@@ -106,7 +106,7 @@ func (p *pursuit) check(keep, cancel bool) error {
 	switch {
 	case keep && cancel:
 		return team.Errorf(team.InvalidArgument, "--keep and --cancel exclude each other")
-	case p.top && (p.detach || p.view.quiet || p.view.verbose):
+	case p.top && (p.detach || p.view.quiet || p.view.Full):
 		return team.Errorf(team.InvalidArgument, "--top is a screen: it goes with none of --detach, --quiet and --verbose")
 	case p.land && (p.detach || p.changes):
 		return team.Errorf(team.InvalidArgument, "--land goes with neither --detach nor --with-changes: it takes the end of the goal, and a checkout without changes")
@@ -186,8 +186,7 @@ func (a *app) pursue(ctx context.Context, cfg config.Config, p *pursuit) error {
 		if werr != nil {
 			werr = a.stays(ctx, c, cfg, p, werr)
 		}
-		priced := slices.ContainsFunc(cfg.Aliases(), func(m config.Alias) bool { return m.Prices != nil })
-		return a.conclude(ctx, c, t, g, record, werr, ending{view: p.view, priced: priced, epilogue: p.epilogue, here: onThisMachine(cfg, p), own: p.own, land: p.land, hook: cfg.BranchHook})
+		return a.conclude(ctx, c, t, g, record, werr, cfg, p)
 	})
 }
 
@@ -356,8 +355,9 @@ func (a *app) streamTo() io.Writer {
 }
 
 // conclude prints the result and turns the goal's end into the command's.
-func (a *app) conclude(ctx context.Context, c *client.Client, t *client.Team, g *client.Goal, record team.Team, werr error, e ending) error {
-	o := outcome{Team: t.ID(), Status: string(record.Status), Summary: record.Summary, Reason: record.Reason, priced: e.priced, Elapsed: g.Elapsed(record).Seconds()}
+func (a *app) conclude(ctx context.Context, c *client.Client, t *client.Team, g *client.Goal, record team.Team, werr error, cfg config.Config, p *pursuit) error {
+	o := outcome{Team: t.ID(), Status: string(record.Status), Summary: record.Summary, Reason: record.Reason, quiet: p.view.quiet, Elapsed: g.Elapsed(record).Seconds()}
+	o.priced = slices.ContainsFunc(cfg.Aliases(), func(m config.Alias) bool { return m.Prices != nil })
 	switch {
 	case errors.Is(werr, context.DeadlineExceeded):
 		o.Status = timedOut
@@ -387,13 +387,12 @@ func (a *app) conclude(ctx context.Context, c *client.Client, t *client.Team, g 
 	}
 	o.count(g, record)
 	if werr == nil && record.Status != team.Active {
-		o.Line, landed = a.endLine(whole, t, record, e)
+		o.Line, landed = a.endLine(whole, t, record, cfg, p)
 	}
-	o.quiet = e.view.quiet
-	if err := a.printOutcome(o, e.epilogue); err != nil {
+	if err := a.printOutcome(o, p.epilogue); err != nil {
 		return err
 	}
-	return cmp.Or(werr, o.err(), landed, a.endHook(o.Line, record, e))
+	return cmp.Or(werr, o.err(), landed, a.endHook(o.Line, record, cfg, p))
 }
 
 // sumTime bounds the reading of a goal's journals: some 20,000 records take a second.

@@ -19,17 +19,6 @@ import (
 	"agentteam/pkg/worktree"
 )
 
-// ending is what conclude has to know of the command beside its goal.
-type ending struct {
-	view     view
-	priced   bool // the settings hold the prices of some model
-	epilogue string
-	here     bool   // the workspace is on this machine
-	own      bool   // the cluster ends with the command
-	land     bool   // the user's checkout gets the work of a goal that has finished
-	hook     string // the user's branch_hook
-}
-
 // lineEnd is what a goal has brought into the team's line, as -o json has it.
 type lineEnd struct {
 	Branch  string      `json:"branch"`
@@ -51,9 +40,9 @@ const lineTime = time.Minute
 // endLine looks at what the goal has brought into the line, makes the branch of it in the user's
 // repository, and lands it if that is asked for. nil if the members shared the workspace, or it is not to
 // be had, which is told. The error is that of the landing.
-func (a *app) endLine(ctx context.Context, t *client.Team, record team.Team, e ending) (*lineEnd, error) {
+func (a *app) endLine(ctx context.Context, t *client.Team, record team.Team, cfg config.Config, p *pursuit) (*lineEnd, error) {
 	if !record.OnLine() {
-		if e.land {
+		if p.land {
 			a.note("there is nothing to land: the members have shared the workspace")
 		}
 		return nil, nil
@@ -62,14 +51,14 @@ func (a *app) endLine(ctx context.Context, t *client.Team, record team.Team, e e
 	defer cancel()
 	d, err := t.Line().Diff(ctx, client.DiffOptions{Form: line.Stat, Most: 64 << 10})
 	if err != nil {
-		if e.land {
+		if p.land {
 			return nil, err
 		}
 		a.tell("what the tasks have changed is not shown: " + team.Line(err))
 		return nil, nil
 	}
 	l := &lineEnd{Branch: d.Branch, Begun: d.From, Head: d.Head, Commits: len(d.Commits), Files: d.Files, stat: d.Text}
-	if e.land && record.Status == team.TeamFinished {
+	if p.land && record.Status == team.TeamFinished {
 		_, err := t.Line().Land(ctx, record.Workspace)
 		l.Landed = err == nil
 		return l, err
@@ -77,7 +66,7 @@ func (a *app) endLine(ctx context.Context, t *client.Team, record team.Team, e e
 	if l.Commits > 0 {
 		l.take = a.command("land", t.ID())
 	}
-	if l.Commits == 0 || !e.here {
+	if l.Commits == 0 || !onThisMachine(cfg, p) {
 		return l, nil
 	}
 	missing, err := t.Line().Publish(ctx, record.Workspace)
@@ -85,7 +74,7 @@ func (a *app) endLine(ctx context.Context, t *client.Team, record team.Team, e e
 		a.tell(fmt.Sprintf("%s is not in your repository: %s", d.Branch, team.Line(err)))
 		return l, nil
 	}
-	if e.own { // teamctl land would need the cluster
+	if p.own { // teamctl land would need the cluster
 		l.take = "git merge --ff-only " + d.Branch
 		if dir, err := os.Getwd(); err != nil || dir != record.Workspace {
 			l.take = "git -C " + record.Workspace + " merge --ff-only " + d.Branch

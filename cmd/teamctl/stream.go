@@ -212,12 +212,13 @@ func (a *app) show(ctx context.Context, t *client.Team, g *client.Goal, v view, 
 		entry, err := a.onlyPressing(ctx, t)
 		return entry, none, err
 	}
-	s, err := a.streamOf(ctx, t, a.streamTo(), v, after, g.Begun(), g.Has)
+	s, err := a.streamOf(ctx, t, a.streamTo(), v.Options, after, g.Begun(), g.Has)
 	if err != nil {
 		return nil, nil, err
 	}
-	if v.agent != "" {
-		s.listen(t, v.agent)
+	s.since = v.since
+	if v.Only != "" {
+		s.listen(t, v.Only)
 	} else {
 		s.listen(t)
 	}
@@ -244,24 +245,24 @@ func (a *app) show(ctx context.Context, t *client.Team, g *client.Goal, v view, 
 
 // streamOf returns a stream of what happened in the team behind a place of its feed. begun
 // is when the goal was set whose progress is shown, with the tasks that count; zero shows
-// none. Names stand with their team where the cluster has several.
-func (a *app) streamOf(ctx context.Context, t *client.Team, out io.Writer, v view, after client.Cursor, begun time.Time, counts func(team.TaskID) bool) (*stream, error) {
+// none. Names stand with their team where the cluster has several; without o.Answer and o.Decide
+// questions are answered, and calls allowed, by a command.
+func (a *app) streamOf(ctx context.Context, t *client.Team, out io.Writer, o story.Options, after client.Cursor, begun time.Time, counts func(team.TaskID) bool) (*stream, error) {
 	members, tasks, err := t.Before(ctx, after)
 	if err != nil {
 		return nil, err
 	}
-	o := story.Options{Full: v.verbose, Only: v.agent, Mine: v.mine, Fold: v.fold, Journal: v.journal, Dated: v.dated, Traits: membership.Traits}
-	if o.Answer, err = a.answers(ctx, t, members, v.answer); err != nil {
+	o.Traits = membership.Traits
+	if o.Answer, err = a.answers(ctx, t, members, o.Answer); err != nil {
 		return nil, err
 	}
-	if o.Decide, err = a.decides(ctx, t, v.decide); err != nil {
+	if o.Decide, err = a.decides(ctx, t, o.Decide); err != nil {
 		return nil, err
 	}
 	if t.Siblings(ctx) {
 		o.Team = t.ID()
 	}
 	s := a.newStream(out, o, begun)
-	s.since = v.since
 	s.know(members, tasks, counts)
 	return s, nil
 }
