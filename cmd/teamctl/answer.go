@@ -64,14 +64,15 @@ type answered struct {
 
 // printAnswered says who goes on.
 func (a *app) printAnswered(ctx context.Context, t *client.Team, q client.Letter, m team.Message) error {
-	return a.print(answered{m.ID, q.ID, m.To, m.Content}, []string{m.ID}, func() error {
+	return a.print(answered{m.ID, q.ID, m.To, m.Content}, []string{m.ID}, func() {
 		line := m.To.At(t.ID())
 		if asker, err := t.Members().Get(ctx, m.To); err == nil && asker.State != team.Running { // else the answer has woken it
 			if when := readWhen(asker.State, false); when != "" {
-				return a.say("answered " + line + when)
+				a.say("answered " + line + when)
+				return
 			}
 		}
-		return a.say(line + " goes on with the answer: " + team.Clean(team.OneLine(m.Content), 60))
+		a.say(line + " goes on with the answer: " + team.Clean(team.OneLine(m.Content), 60))
 	})
 }
 

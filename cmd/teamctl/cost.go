@@ -87,9 +87,9 @@ func (a *app) printCost(c usage.Table) error {
 	if len(c.Rows) > 0 {
 		items = append(items, newCostRow(total, "", c.Total))
 	}
-	return a.print(items, names, func() error {
+	return a.print(items, names, func() {
 		if len(c.Rows) == 0 {
-			return nil
+			return
 		}
 		t := table{columns: []column{
 			{head: strings.ToUpper(string(c.By)), cut: true}, {head: "CALLS"}, {head: "INPUT"}, {head: "CACHED", drop: 3},
@@ -99,7 +99,7 @@ func (a *app) printCost(c usage.Table) error {
 			t.add(costTexts(printable(orDash(row.Name)), row.Sum)...)
 		}
 		t.add(costTexts(total, c.Total)...)
-		return a.printTable(t)
+		a.printTable(t)
 	})
 }
 

@@ -73,12 +73,12 @@ func (a *app) printDiff(d client.Diff) error {
 			obeyed = append(obeyed, printable(f.Path))
 		}
 	}
-	err := a.print(d, names, func() error {
+	err := a.print(d, names, func() {
 		if isTerminal(a.out) {
-			return painted(a.screen(), d.Text)
+			painted(a.screen(), d.Text)
+		} else {
+			fmt.Fprint(a.out, d.Text)
 		}
-		_, err := io.WriteString(a.out, d.Text)
-		return err
 	})
 	if err == nil && d.Returned {
 		a.note("this work was not merged: the task's reason shows why, and its next holder can take it up")
@@ -109,7 +109,7 @@ func isTerminal(w io.Writer) bool {
 
 // painted writes a difference with colours. They are set here, not by git: those in a file's
 // content could not be told from git's, and all control characters are shown by their codes.
-func painted(w io.Writer, diff string) error {
+func painted(w io.Writer, diff string) {
 	inks := map[byte]lipgloss.Style{'+': ink("2"), '-': ink("1"), '@': ink("6")}
 	bold := lipgloss.NewStyle().Bold(true)
 	hunk, head := false, false
@@ -130,9 +130,6 @@ func painted(w io.Writer, diff string) error {
 		case head:
 			l = bold.Render(l)
 		}
-		if _, err := fmt.Fprintln(w, l); err != nil {
-			return err
-		}
+		fmt.Fprintln(w, l)
 	}
-	return nil
 }

@@ -25,7 +25,7 @@ func (a *app) doctorCmd() *cobra.Command {
 			ctx, cancel := a.deadline(cmd.Context())
 			defer cancel()
 			checks := doctor.Run(ctx, cfg, o)
-			if err := printAll(a, checks, func(c doctor.Check) string { return c.Name }, func() error { return a.printChecks(checks) }); err != nil {
+			if err := printAll(a, checks, func(c doctor.Check) string { return c.Name }, func() { a.printChecks(checks) }); err != nil {
 				return err
 			}
 			return a.ended(ctx, doctor.Err(checks))
@@ -37,7 +37,7 @@ func (a *app) doctorCmd() *cobra.Command {
 
 // printChecks prints each check with its hint below; long lines are folded, since
 // here every word counts.
-func (a *app) printChecks(checks []doctor.Check) error {
+func (a *app) printChecks(checks []doctor.Check) {
 	const statusWidth, nameWidth = 6, 13
 	w, width := a.screen(), a.width()
 	indent := strings.Repeat(" ", statusWidth+nameWidth)
@@ -51,9 +51,6 @@ func (a *app) printChecks(checks []doctor.Check) error {
 		}
 		status := paint(string(c.Status)) + strings.Repeat(" ", statusWidth-len(c.Status))
 		name := fmt.Sprintf("%-*s", nameWidth, c.Name)
-		if _, err := fmt.Fprintln(w, status+name+strings.ReplaceAll(text, "\n", "\n"+indent)); err != nil {
-			return err
-		}
+		fmt.Fprintln(w, status+name+strings.ReplaceAll(text, "\n", "\n"+indent))
 	}
-	return nil
 }

@@ -82,17 +82,12 @@ func (a *app) printInbox(id team.TeamID, letters []client.Letter) error {
 		}
 		return rows
 	})
-	if err != nil || !a.forPeople() {
-		return err
-	}
 	for _, l := range letters {
-		if l.Open {
-			if err := a.printQuestion(id, l, letters); err != nil {
-				return err
-			}
+		if err == nil && l.Open && a.forPeople() {
+			a.printQuestion(id, l, letters)
 		}
 	}
-	return nil
+	return err
 }
 
 // clockOf is a time of day, with its day unless that is today's.
@@ -118,7 +113,7 @@ func fateOf(l client.Letter, f client.Fate) string {
 }
 
 // printQuestion shows an open question, one of all that are open, and the command that answers it.
-func (a *app) printQuestion(id team.TeamID, l client.Letter, all []client.Letter) error {
+func (a *app) printQuestion(id team.TeamID, l client.Letter, all []client.Letter) {
 	lines := []string{"", fmt.Sprintf("%s asks%s, %s ago:", l.From.At(id), l.For(), age(l.StoredAt))}
 	for line := range strings.Lines(l.Content) {
 		lines = append(lines, "  "+strings.TrimRight(line, "\r\n"))
@@ -126,7 +121,7 @@ func (a *app) printQuestion(id team.TeamID, l client.Letter, all []client.Letter
 	for _, choice := range l.Numbered() {
 		lines = append(lines, "    "+choice)
 	}
-	return a.say(append(lines, "answer: "+a.answerWith(id, l.Message, l.Which(all)))...)
+	a.say(append(lines, "answer: "+a.answerWith(id, l.Message, l.Which(all)))...)
 }
 
 // answerWith is the command that answers a question, which is known by that.

@@ -36,13 +36,13 @@ func (a *app) messagesGetCmd() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return a.print(l, []string{l.ID}, func() error { return a.printLetter(l) })
+				return a.print(l, []string{l.ID}, func() { a.printLetter(l) })
 			})
 		},
 	}
 }
 
-func (a *app) printLetter(l client.Letter) error {
+func (a *app) printLetter(l client.Letter) {
 	to := string(l.To)
 	if l.To == team.Everyone {
 		to = "all"
@@ -51,17 +51,13 @@ func (a *app) printLetter(l client.Letter) error {
 	if l.Approve != nil {
 		approve = fmt.Sprint(*l.Approve)
 	}
-	err := writeFields(a.screen(), []field{
+	writeFields(a.screen(), []field{
 		{"id", l.ID}, {"type", string(l.Type)}, {"from", string(l.From)}, {"to", to}, {"sent", moment(&l.StoredAt)}, {"summary", onlyIf(l.Summary != team.Summarize(l.Content), l.Summary)}, {"urgent", onlyIf(l.Urgent, "yes")},
 		{"in reply to", l.InReplyTo}, {"request", l.RequestID}, {"approve", approve}, {"choices", strings.Join(l.Numbered(), "\n")}, {"fate", fates(l)},
 	})
-	if err != nil || l.Content == "" {
-		return err
+	if l.Content != "" {
+		a.sayText("\n" + l.Content)
 	}
-	if err := a.say(""); err != nil {
-		return err
-	}
-	return a.sayText(l.Content)
 }
 
 // fates says what has become of a letter, a line for each who got it.

@@ -81,24 +81,21 @@ func (o *outcome) err() error {
 
 // printOutcome prints o; to people the epilogue, if there is one, is the last line of a goal that has finished.
 func (a *app) printOutcome(o outcome, epilogue string) error {
-	return a.print(o, []string{string(o.Team)}, func() error {
-		if o.interrupted { // there is nothing to conclude yet
-			return nil
+	return a.print(o, []string{string(o.Team)}, func() {
+		if !o.interrupted { // else there is nothing to conclude yet
+			a.showOutcome(o, epilogue)
 		}
-		return a.showOutcome(o, epilogue)
 	})
 }
 
-func (a *app) showOutcome(o outcome, epilogue string) error {
+func (a *app) showOutcome(o outcome, epilogue string) {
 	s := strings.TrimSpace(o.Summary)
-	if o.quiet {
-		return a.sayText(s)
-	}
-	if s != "" {
+	if s != "" && !o.quiet {
 		fmt.Fprintln(a.out)
 	}
-	if err := a.sayText(s); err != nil {
-		return err
+	a.sayText(s)
+	if o.quiet {
+		return
 	}
 	fmt.Fprintln(a.out)
 	tellSome(a.out, "failed", o.Failed, func(f failedTask) string {
@@ -117,17 +114,11 @@ func (a *app) showOutcome(o outcome, epilogue string) error {
 	if len(o.Tasks) > o.all { // the board, which finish_team counts, holds more
 		of = "tasks of this goal"
 	}
-	sum := fmt.Sprintf("%s: %d of %d %s completed, %s, %s, %.1f s", o.Status, o.completed, o.all, of, account.Counted(o.Usage.ModelCalls, "model call"), used(o.Usage, o.priced), o.Elapsed)
-	if err := a.sayText(sum); err != nil {
-		return err
-	}
-	if err := o.Line.write(a.out); err != nil {
-		return err
-	}
+	a.sayText(fmt.Sprintf("%s: %d of %d %s completed, %s, %s, %.1f s", o.Status, o.completed, o.all, of, account.Counted(o.Usage.ModelCalls, "model call"), used(o.Usage, o.priced), o.Elapsed))
+	o.Line.write(a.out)
 	if epilogue != "" && o.Status == string(team.TeamFinished) {
 		fmt.Fprintln(a.out, epilogue)
 	}
-	return nil
 }
 
 // What is told of tasks that are not completed, at most.

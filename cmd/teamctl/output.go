@@ -49,7 +49,7 @@ func plain(n *yaml.Node) {
 
 // print writes v in the format that was asked for: as it is in JSON and YAML, in jsonl one
 // line an item if v is a []any, by name with name, else by table.
-func (a *app) print(v any, names []string, table func() error) error {
+func (a *app) print(v any, names []string, table func()) error {
 	return a.atOnce(func() error { return a.printPlain(v, names, table) })
 }
 
@@ -74,7 +74,8 @@ func (a *app) atOnce(f func() error) error {
 	})
 }
 
-func (a *app) printPlain(v any, names []string, table func() error) error {
+// printPlain leaves it to [app.atOnce] and to [output] to remember what could not be written.
+func (a *app) printPlain(v any, names []string, table func()) error {
 	switch a.output {
 	case asJSON:
 		return writeJSON(a.out, v)
@@ -90,30 +91,28 @@ func (a *app) printPlain(v any, names []string, table func() error) error {
 				return err
 			}
 		}
-		return nil
 	case asName:
 		for _, name := range names {
-			if _, err := fmt.Fprintln(a.out, name); err != nil {
-				return err
-			}
+			fmt.Fprintln(a.out, name)
 		}
-		return nil
+	default:
+		table()
 	}
-	return table()
+	return nil
 }
 
 // printLine is print for one thing, which people get as these lines.
 func (a *app) printLine(v any, name string, lines ...string) error {
-	return a.print(v, []string{name}, func() error { return a.say(lines...) })
+	return a.print(v, []string{name}, func() { a.say(lines...) })
 }
 
 // printFields is print for one thing, which people get field by field.
 func (a *app) printFields(v any, name string, fields []field) error {
-	return a.print(v, []string{name}, func() error { return writeFields(a.screen(), fields) })
+	return a.print(v, []string{name}, func() { writeFields(a.screen(), fields) })
 }
 
 // printAll prints all as an array, one a line in jsonl, or by name; to people as show does.
-func printAll[T any](a *app, all []T, name func(T) string, show func() error) error {
+func printAll[T any](a *app, all []T, name func(T) string, show func()) error {
 	items, names := make([]any, len(all)), make([]string, len(all))
 	for i, v := range all {
 		items[i], names[i] = v, name(v)
@@ -123,11 +122,10 @@ func printAll[T any](a *app, all []T, name func(T) string, show func() error) er
 
 // printList is printAll with a table, or nothing where there is nothing.
 func printList[T any](a *app, all []T, name func(T) string, table func() table) error {
-	return printAll(a, all, name, func() error {
-		if len(all) == 0 {
-			return nil
+	return printAll(a, all, name, func() {
+		if len(all) > 0 {
+			a.printTable(table())
 		}
-		return a.printTable(table())
 	})
 }
 
@@ -161,22 +159,15 @@ func (a *app) note(line string) {
 }
 
 // say prints sentences as the result of a command, each in a line.
-func (a *app) say(lines ...string) error {
+func (a *app) say(lines ...string) {
 	for _, line := range lines {
-		if _, err := fmt.Fprintln(a.out, printable(line)); err != nil {
-			return err
-		}
+		fmt.Fprintln(a.out, printable(line))
 	}
-	return nil
 }
 
 // sayText prints a text that others wrote, which keeps its lines.
-func (a *app) sayText(text string) error {
+func (a *app) sayText(text string) {
 	for line := range strings.Lines(text) {
-		line = printable(strings.TrimRight(line, "\r\n"))
-		if _, err := fmt.Fprintln(a.out, wrapped(line, lineWidth(a.out))); err != nil {
-			return err
-		}
+		fmt.Fprintln(a.out, wrapped(printable(strings.TrimRight(line, "\r\n")), lineWidth(a.out)))
 	}
-	return nil
 }

@@ -248,12 +248,9 @@ func (a *app) applyRoles(ctx context.Context, t *client.Team, roles role.Roles, 
 		return err
 	}
 	views := slices.DeleteFunc(viewRoles(record, roles), func(v roleView) bool { _, ok := taken[v.Name]; return !ok })
-	return printAll(a, views, func(v roleView) string { return v.Name }, func() error {
+	return printAll(a, views, func(v roleView) string { return v.Name }, func() {
 		for _, v := range views {
-			if err := a.say(fmt.Sprintf("team %s has the role %s from %s now", t.ID(), v.Name, v.from())); err != nil {
-				return err
-			}
+			a.say(fmt.Sprintf("team %s has the role %s from %s now", t.ID(), v.Name, v.from()))
 		}
-		return nil
 	})
 }

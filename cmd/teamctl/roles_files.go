@@ -22,15 +22,13 @@ func (a *app) rolesValidateCmd() *cobra.Command {
 			}
 			names := make([]string, len(rep.Files))
 			copy(names, rep.Files)
-			err = a.print(rep, names, func() error {
-				var lines []string
+			err = a.print(rep, names, func() {
 				for _, n := range rep.Notices {
-					lines = append(lines, team.OneLine(n.Place()+": warning: "+n.Message()))
+					a.say(team.OneLine(n.Place() + ": warning: " + n.Message()))
 				}
 				for _, n := range rep.Faults {
-					lines = append(lines, team.OneLine(n.String()))
+					a.say(team.OneLine(n.String()))
 				}
-				return a.say(lines...)
 			})
 			if err != nil {
 				return err

@@ -91,9 +91,9 @@ var sumOfStat = regexp.MustCompile(`^ \d+ files? changed(,|$)`)
 const mostFiles = 20
 
 // write prints what the goal has changed, and how to take it over.
-func (l *lineEnd) write(w io.Writer) error {
+func (l *lineEnd) write(w io.Writer) {
 	if l == nil || l.Commits == 0 {
-		return nil
+		return
 	}
 	lines := strings.Split(l.stat, "\n")
 	if i := slices.IndexFunc(lines, sumOfStat.MatchString); i >= 0 { // behind it are the modes of new files
@@ -110,11 +110,8 @@ func (l *lineEnd) write(w io.Writer) error {
 		lines = append(lines, "to take it over: "+l.take)
 	}
 	for _, s := range lines {
-		if _, err := fmt.Fprintln(w, printable(s)); err != nil {
-			return err
-		}
+		fmt.Fprintln(w, printable(s))
 	}
-	return nil
 }
 
 // tellChanges names the uncommitted changes of the workspace, which a goal begins without unless it

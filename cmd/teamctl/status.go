@@ -42,32 +42,26 @@ func (a *app) printStatus(s client.Status) error {
 	for i, t := range s.Teams {
 		names[i] = string(t.ID)
 	}
-	return a.print(s, names, func() error {
+	return a.print(s, names, func() {
 		model := s.Model
 		if model == control.NoModel {
 			model += " (agents cannot think: set OPENAI_MODEL, and OPENAI_API_KEY or OPENAI_BASE_URL, where they are started)"
 		}
 		wide := a.output == asWide
 		names := aliases(s.Leaders)
-		err := writeFields(a.screen(), []field{
+		writeFields(a.screen(), []field{
 			{"server", s.Server}, {"model", model}, {"sandbox", sandboxes(slices.Concat(s.Leaders, s.Standbys, s.Members))}, {"storage", s.Storage},
 			{"aliases", onlyIf(len(names) > 1, strings.Join(names, ", "))},
 			{"leaders", processes(s.Leaders, wide)}, {"standbys", processes(s.Standbys, wide)}, {"teammates", processes(s.Members, wide)},
 		})
-		if err != nil || len(s.Teams) == 0 {
-			return err
+		if len(s.Teams) == 0 {
+			return
 		}
 		fmt.Fprintln(a.out)
-		if err := a.printTable(teamsTable(s.Teams)); err != nil {
-			return err
-		}
-		if err := a.printWork(s.Teams); err != nil {
-			return err
-		}
+		a.printTable(teamsTable(s.Teams))
+		a.printWork(s.Teams)
 		for _, ts := range s.Teams {
-			if err := a.printToPerson(ts); err != nil {
-				return err
-			}
+			a.printToPerson(ts)
 			for _, p := range ts.Parked {
 				a.note(parkedLine(p.AgentID.At(ts.ID), p.State, p.Cause, p.RetryAt))
 			}
@@ -81,32 +75,24 @@ func (a *app) printStatus(s client.Status) error {
 				a.note(fmt.Sprintf("%s beats, but %s", m.AgentID.At(ts.ID), m.Why))
 			}
 		}
-		return nil
 	})
 }
 
 // printToPerson shows the open questions, and says how much mail to the person is unread.
-func (a *app) printToPerson(ts client.TeamStatus) error {
+func (a *app) printToPerson(ts client.TeamStatus) {
 	for _, q := range ts.Questions {
-		if err := a.printQuestion(ts.ID, q, ts.Questions); err != nil {
-			return err
-		}
+		a.printQuestion(ts.ID, q, ts.Questions)
 	}
 	for _, p := range ts.Requests {
-		if err := a.say(a.requestLines(ts.ID, p)...); err != nil {
-			return err
-		}
+		a.say(a.requestLines(ts.ID, p)...)
 	}
-	more := ts.Unread - len(ts.Questions) - len(ts.Requests)
-	if more <= 0 {
-		return nil
+	if more := ts.Unread - len(ts.Questions) - len(ts.Requests); more > 0 {
+		a.say("", account.Counted(more, "unread message")+" to you: "+a.command("inbox user", ts.ID))
 	}
-	fmt.Fprintln(a.out)
-	return a.say(account.Counted(more, "unread message") + " to you: " + a.command("inbox user", ts.ID))
 }
 
 // printWork says who is at what, and who or what is waited for.
-func (a *app) printWork(teams []client.TeamStatus) error {
+func (a *app) printWork(teams []client.TeamStatus) {
 	t := table{columns: []column{{head: "MEMBER", cut: true}, {head: "STATE"}, {head: "TASK"}, {head: "AT", cut: true}, {head: "PROGRESS", drop: 1}}}
 	for _, ts := range teams {
 		for _, w := range ts.Work {
@@ -117,11 +103,10 @@ func (a *app) printWork(teams []client.TeamStatus) error {
 			t.add(w.AgentID.At(ts.ID), paint(string(w.State)), orDash(string(w.Task)), orDash(printable(doing(w))), progress)
 		}
 	}
-	if len(t.rows) == 0 {
-		return nil
+	if len(t.rows) > 0 {
+		fmt.Fprintln(a.out)
+		a.printTable(t)
 	}
-	fmt.Fprintln(a.out)
-	return a.printTable(t)
 }
 
 // aliases are the names of models that some of the processes have.

@@ -124,7 +124,7 @@ func (a *app) stopMembers(ctx context.Context, t *client.Team, names []team.Agen
 		}
 		stopped, said = append(stopped, m), append(said, stoppedLine(m.AgentID.At(t.ID()), forced[i], f.Wait))
 	}
-	err := printAll(a, stopped, nameOfAgent, func() error { return a.say(said...) })
+	err := printAll(a, stopped, nameOfAgent, func() { a.say(said...) })
 	return errors.Join(append([]error{err}, errs...)...)
 }
 

@@ -189,7 +189,7 @@ func (p *pieces) Write(b []byte) (int, error) {
 func TestListIsWrittenAtOnce(t *testing.T) {
 	var out pieces
 	a := newApp(&out, &out)
-	err := a.print(nil, nil, func() error {
+	err := a.print(nil, nil, func() {
 		w := a.out
 		for i := range 3 {
 			fmt.Fprintln(w, i)
@@ -198,7 +198,6 @@ func TestListIsWrittenAtOnce(t *testing.T) {
 		for i := range 3 {
 			fmt.Fprintln(a.out, i)
 		}
-		return nil
 	})
 	if want := (pieces{"0\n1\n2\n", "a note\n", "0\n1\n2\n"}); err != nil || !slices.Equal(out, want) {
 		t.Errorf("%v, written is %q, want %q", err, out, want)

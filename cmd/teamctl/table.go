@@ -37,7 +37,7 @@ type table struct {
 func (t *table) add(texts ...string) { t.rows = append(t.rows, texts) }
 
 // write prints the table within width cells; 0 is no limit.
-func (t table) write(w io.Writer, width int) error {
+func (t table) write(w io.Writer, width int) {
 	widths := t.fit(width)
 	heads := make([]string, len(t.columns))
 	for i, c := range t.columns {
@@ -56,11 +56,8 @@ func (t table) write(w io.Writer, width int) error {
 		if width > 0 {
 			s = ansi.Truncate(s, width, "…")
 		}
-		if _, err := fmt.Fprintln(w, s); err != nil {
-			return err
-		}
+		fmt.Fprintln(w, s)
 	}
-	return nil
 }
 
 // fit returns the width of each column; 0 is one that is left out.
@@ -114,9 +111,9 @@ func (t table) without(gone, limit int) []int {
 }
 
 // printTable prints a table for people.
-func (a *app) printTable(t table) error {
+func (a *app) printTable(t table) {
 	t.wide = a.output == asWide
-	return t.write(a.screen(), a.width())
+	t.write(a.screen(), a.width())
 }
 
 // screen is stdout for people.
@@ -129,7 +126,7 @@ func (a *app) width() int { return widthOf(a.out) }
 type field struct{ name, text string }
 
 // writeFields prints a record, leaving out what is empty.
-func writeFields(w io.Writer, fields []field) error {
+func writeFields(w io.Writer, fields []field) {
 	longest := 0
 	for _, f := range fields {
 		if f.text != "" {
@@ -146,11 +143,8 @@ func writeFields(w io.Writer, fields []field) error {
 		for i, line := range lines {
 			lines[i] = printable(line)
 		}
-		if _, err := fmt.Fprintln(w, name+strings.Join(lines, "\n"+indent)); err != nil {
-			return err
-		}
+		fmt.Fprintln(w, name+strings.Join(lines, "\n"+indent))
 	}
-	return nil
 }
 
 // age is how long ago t was, in one unit.

@@ -140,13 +140,10 @@ func (a *app) addPlan(cmd *cobra.Command, file, key string) error {
 		if err != nil {
 			return err
 		}
-		return printAll(a, views, func(v team.TaskView) string { return string(v.ID) }, func() error {
+		return printAll(a, views, func(v team.TaskView) string { return string(v.ID) }, func() {
 			for _, v := range views {
-				if err := a.say(fmt.Sprintf("%s %s: %s", v.ID, whatWasDone(done, v.Task), v.Title)); err != nil {
-					return err
-				}
+				a.say(fmt.Sprintf("%s %s: %s", v.ID, whatWasDone(done, v.Task), v.Title))
 			}
-			return nil
 		})
 	})
 	var absent *client.AbsentError

@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"io"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -50,19 +50,18 @@ func (a *app) tasksGraphCmd() *cobra.Command {
 		for i, n := range g.Nodes {
 			names[i] = string(n.ID)
 		}
-		return a.print(g, names, func() error {
+		return a.print(g, names, func() {
 			switch drawing {
 			case "dot":
-				_, err = io.WriteString(a.out, dot(g))
+				fmt.Fprint(a.out, dot(g))
 			case "mermaid":
-				_, err = io.WriteString(a.out, mermaid(g))
+				fmt.Fprint(a.out, mermaid(g))
 			default:
 				if !all {
 					g.Nodes = worthShowing(g)
 				}
-				err = a.printGraph(g, statusesOf(b.Tasks))
+				a.printGraph(g, statusesOf(b.Tasks))
 			}
-			return err
 		})
 	}
 	return cmd
@@ -91,9 +90,9 @@ const deepest = 16
 
 // printGraph draws the graph with a line for each task, indented by how many others
 // come before it.
-func (a *app) printGraph(g team.Graph, status statuses) error {
+func (a *app) printGraph(g team.Graph, status statuses) {
 	if len(g.Nodes) == 0 {
-		return nil
+		return
 	}
 	blocked := map[team.TaskID]bool{}
 	for _, n := range g.Nodes {
@@ -111,5 +110,5 @@ func (a *app) printGraph(g team.Graph, status statuses) error {
 	for _, n := range g.Nodes {
 		t.add(strings.Repeat("  ", min(n.Depth, deepest))+string(n.ID), paint(n.Status), orDash(strings.Join(after[n.ID], ",")), printable(team.OneLine(n.Title)))
 	}
-	return a.printTable(t)
+	a.printTable(t)
 }

@@ -43,14 +43,14 @@ func (a *app) printHistory(id team.TaskID, steps []account.Step) error {
 	for i, s := range steps {
 		items[i] = s
 	}
-	return a.print(items, []string{string(id)}, func() error {
+	return a.print(items, []string{string(id)}, func() {
 		t := table{columns: []column{{head: "TIME", drop: 1}, {head: "BY"}, {head: "WHAT"}, {head: "FROM", drop: 4}, {head: "STATUS", drop: 3}, {head: "EPOCH", drop: 2},
 			{head: "ASSIGNEE", drop: 5, wide: true}, {head: "REVISION", drop: 6, wide: true}, {head: "WHY", cut: true}}}
 		for _, s := range steps {
 			t.add(moment(&s.At), orDash(string(s.By)), printable(s.What), orDash(paint(string(s.From))), paint(string(s.To)), fmt.Sprint(s.Epoch),
 				orDash(string(s.Assignee)), fmt.Sprint(s.Revision), printable(team.OneLine(reason(s))))
 		}
-		return a.printTable(t)
+		a.printTable(t)
 	})
 }
 

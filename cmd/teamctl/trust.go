@@ -56,7 +56,7 @@ func (a *app) listTrusted() error {
 	if len(files) == 0 {
 		a.note("no file is trusted")
 	}
-	return printAll(a, files, func(t grant.Trusted) string { return t.File }, func() error {
+	return printAll(a, files, func(t grant.Trusted) string { return t.File }, func() {
 		t := table{columns: []column{{head: "FILE", cut: true}, {head: "STATE"}, {head: "GRANTS", cut: true}, {head: "SINCE"}}}
 		for _, f := range files {
 			state := "trusted"
@@ -68,7 +68,7 @@ func (a *app) listTrusted() error {
 			}
 			t.add(printable(f.File), state, printable(inOneLine(strings.Join(f.Grants, ", "))), age(f.At)+" ago")
 		}
-		return a.printTable(t)
+		a.printTable(t)
 	})
 }
 

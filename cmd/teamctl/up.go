@@ -38,10 +38,7 @@ type clusterRecord struct {
 
 // printCluster prints the record for programs; people are told line on stderr.
 func (a *app) printCluster(r clusterRecord, line string) error {
-	return a.print(r, []string{r.NATS}, func() error {
-		_, err := fmt.Fprintln(a.err, line)
-		return err
-	})
+	return a.print(r, []string{r.NATS}, func() { fmt.Fprintln(a.err, line) })
 }
 
 // recordOf is what is known of the cluster of this folder.
