@@ -26,19 +26,16 @@ func (a *app) agentsLsCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "ls", Aliases: []string{"list"}, Short: "List the members in order of joining", Args: atMost(0),
 		RunE: func(*cobra.Command, []string) error {
-			var id team.TeamID
-			var agents []client.Agent
-			err := a.readTeam(func(ctx context.Context, t *client.Team) (err error) {
-				id = t.ID()
-				if agents, err = t.Members().List(ctx, all); err == nil && len(agents) == 0 {
+			return a.readTeam(a.printNone, func(ctx context.Context, t *client.Team) error {
+				agents, err := t.Members().List(ctx, all)
+				if err != nil {
+					return err
+				}
+				if len(agents) == 0 {
 					a.noteNoAgents(ctx, t)
 				}
-				return err
+				return a.printAgents(t.ID(), agents)
 			})
-			if err != nil {
-				return err
-			}
-			return a.printAgents(id, agents)
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "also members that have left")

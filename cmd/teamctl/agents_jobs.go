@@ -28,26 +28,25 @@ func (a *app) agentsJobsCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			jobs := []memberJob{}
-			err = a.readTeam(func(ctx context.Context, t *client.Team) error {
+			return a.readTeam(a.printNone, func(ctx context.Context, t *client.Team) error {
 				agents, err := t.Members().List(ctx, false)
 				if err != nil {
 					return err
 				}
+				var jobs []memberJob
 				for _, m := range agents {
 					for _, j := range m.Jobs {
 						jobs = append(jobs, memberJob{m.AgentID, j})
 					}
 				}
-				if jobs, err = jobsOf(ctx, t, jobs, names); err == nil && len(jobs) == 0 {
+				if jobs, err = jobsOf(ctx, t, jobs, names); err != nil {
+					return err
+				}
+				if len(jobs) == 0 {
 					a.note("no subagents are at work, and no commands run in the background")
 				}
-				return err
+				return a.printJobs(jobs)
 			})
-			if err != nil {
-				return err
-			}
-			return a.printJobs(jobs)
 		},
 	}
 }

@@ -32,11 +32,9 @@ func (a *app) approvalsLsCmd() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "also those that were decided on, or are void")
 	cmd.RunE = func(*cobra.Command, []string) error {
-		var id team.TeamID
-		var plans []client.Plan
-		err := a.readTeam(func(ctx context.Context, t *client.Team) (err error) {
-			id = t.ID()
-			if plans, err = t.Plans().List(ctx); err != nil {
+		return a.readTeam(a.printNone, func(ctx context.Context, t *client.Team) error {
+			plans, err := t.Plans().List(ctx)
+			if err != nil {
 				return err
 			}
 			if !all {
@@ -45,12 +43,8 @@ func (a *app) approvalsLsCmd() *cobra.Command {
 			if len(plans) == 0 {
 				a.note("nothing waits for a decision")
 			}
-			return nil
+			return printList(a, plans, func(p client.Plan) string { return p.ID }, func() table { return plansTable(t.ID(), plans) })
 		})
-		if err != nil {
-			return err
-		}
-		return printList(a, plans, func(p client.Plan) string { return p.ID }, func() table { return plansTable(id, plans) })
 	}
 	return cmd
 }

@@ -27,23 +27,19 @@ func (a *app) auditCmd() *cobra.Command {
 				return err
 			}
 			q.Since = since.Time
-			var entries []audit.Entry
-			err = a.readTeam(func(ctx context.Context, t *client.Team) (err error) {
-				if q.Agent != "" {
-					err = areMembers(ctx, t, []team.AgentID{q.Agent})
+			return a.readTeam(a.printNone, func(ctx context.Context, t *client.Team) error {
+				if err := areMembers(ctx, t, q.Agent); err != nil {
+					return err
 				}
-				if err == nil {
-					entries, err = t.Audit(ctx, q)
+				entries, err := t.Audit(ctx, q)
+				if err != nil {
+					return err
 				}
-				if err == nil && len(entries) == 0 {
+				if len(entries) == 0 {
 					a.note(fmt.Sprintf("team %s has no such call", t.ID()))
 				}
-				return err
+				return printList(a, entries, func(e audit.Entry) string { return e.Call }, func() table { return auditTable(entries) })
 			})
-			if err != nil {
-				return err
-			}
-			return printList(a, entries, func(e audit.Entry) string { return e.Call }, func() table { return auditTable(entries) })
 		},
 	}
 	flags := cmd.Flags()

@@ -27,18 +27,16 @@ func (a *app) costCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var table usage.Table
-			err = a.readTeam(func(ctx context.Context, t *client.Team) (err error) {
-				table, err = t.Cost(ctx, goal, by)
-				if err == nil && len(table.Rows) == 0 {
-					a.note(fmt.Sprintf("no member of team %s has called a model yet%s", t.ID(), map[bool]string{true: " for that goal"}[goal != 0]))
+			return a.readTeam(a.printNone, func(ctx context.Context, t *client.Team) error {
+				table, err := t.Cost(ctx, goal, by)
+				if err != nil {
+					return err
 				}
-				return err
+				if len(table.Rows) == 0 {
+					a.note(fmt.Sprintf("no member of team %s has called a model yet%s", t.ID(), onlyIf(goal != 0, " for that goal")))
+				}
+				return a.printCost(table)
 			})
-			if err != nil {
-				return err
-			}
-			return a.printCost(table)
 		},
 	}
 	cmd.Flags().StringVar(&by, "by", string(usage.ByAgent), "a row for each agent, role, alias (of the model) or task")

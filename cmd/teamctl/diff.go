@@ -49,10 +49,8 @@ func (a *app) diffCmd() *cobra.Command {
 		}
 		var d client.Diff
 		err = a.withTeam(func(ctx context.Context, t *client.Team) (err error) {
-			if o.Agent != "" {
-				if err := areMembers(ctx, t, []team.AgentID{o.Agent}); err != nil {
-					return err
-				}
+			if err := areMembers(ctx, t, o.Agent); err != nil {
+				return err
 			}
 			d, err = t.Line().Diff(ctx, o)
 			return err

@@ -50,10 +50,8 @@ func (a *app) eventsCmd() *cobra.Command {
 // pastEvents prints what has happened so far.
 func (a *app) pastEvents(o client.FeedOptions, f eventFlags) error {
 	print := a.pastPrinter()
-	made := false
-	err := a.readTeam(func(ctx context.Context, t *client.Team) (err error) {
-		made = true
-		if err := areMembers(ctx, t, o.Agents); err != nil {
+	return a.readTeam(print.end, func(ctx context.Context, t *client.Team) (err error) {
+		if err := areMembers(ctx, t, o.Agents...); err != nil {
 			return err
 		}
 		if o.After, err = f.from(ctx, t); err != nil {
@@ -70,15 +68,11 @@ func (a *app) pastEvents(o client.FeedOptions, f eventFlags) error {
 		}
 		return closed(err, p.end)
 	})
-	if err == nil && !made {
-		return print.end()
-	}
-	return err
 }
 
-// areMembers refuses names that nobody has or had.
-func areMembers(ctx context.Context, t *client.Team, names []team.AgentID) error {
-	if len(names) == 0 {
+// areMembers refuses names that nobody has or had; "" is no name.
+func areMembers(ctx context.Context, t *client.Team, names ...team.AgentID) error {
+	if names = slices.DeleteFunc(names, func(name team.AgentID) bool { return name == "" }); len(names) == 0 {
 		return nil
 	}
 	members, err := t.Members().Records(ctx)
@@ -133,7 +127,7 @@ func (f eventFlags) options(app *app) (o client.FeedOptions, err error) {
 // was given, or by an interrupt.
 func (a *app) followEvents(ctx context.Context, o client.FeedOptions, f eventFlags) error {
 	return a.following(ctx, a.awaitTeam, func(ctx context.Context, t *client.Team) error {
-		err := areMembers(ctx, t, o.Agents)
+		err := areMembers(ctx, t, o.Agents...)
 		if err != nil {
 			return err
 		}

@@ -35,19 +35,16 @@ func (a *app) inboxCmd() *cobra.Command {
 		if follow {
 			return a.following(cmd.Context(), a.awaitTeam, func(ctx context.Context, t *client.Team) error { return a.followInbox(ctx, t, who) })
 		}
-		var id team.TeamID
-		var letters []client.Letter
-		err := a.readTeam(func(ctx context.Context, t *client.Team) (err error) {
-			id = t.ID()
-			if letters, err = t.Mail().Inbox(ctx, who); err == nil && len(letters) == 0 {
+		return a.readTeam(a.printNone, func(ctx context.Context, t *client.Team) error {
+			letters, err := t.Mail().Inbox(ctx, who)
+			if err != nil {
+				return err
+			}
+			if len(letters) == 0 {
 				a.note(fmt.Sprintf("nobody has written to %s yet", who))
 			}
-			return err
+			return a.printInbox(t.ID(), letters)
 		})
-		if err != nil {
-			return err
-		}
-		return a.printInbox(id, letters)
 	}
 	return cmd
 }

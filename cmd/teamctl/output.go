@@ -56,6 +56,9 @@ func (a *app) print(v any, names []string, table func()) error {
 // atOnce has what f prints to stdout written in one go, unless stdout is a terminal: then who has
 // read enough, as grep -q has at the first match, does not end the command before its end.
 func (a *app) atOnce(f func() error) error {
+	if a.arrived != nil { // a pager may take its time
+		a.arrived()
+	}
 	if live(a.out) {
 		return f()
 	}
@@ -119,6 +122,9 @@ func printAll[T any](a *app, all []T, name func(T) string, show func()) error {
 	}
 	return a.print(items, names, show)
 }
+
+// printNone prints a list of nothing.
+func (a *app) printNone() error { return a.print([]any{}, nil, func() {}) }
 
 // printList is printAll with a table, or nothing where there is nothing.
 func printList[T any](a *app, all []T, name func(T) string, table func() table) error {

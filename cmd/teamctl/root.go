@@ -30,6 +30,7 @@ type app struct {
 	output   format        // --output
 	timeout  time.Duration // --timeout; 0 = the command's own default
 	awaited  string        // what the command may have to wait for; default: an answer
+	arrived  func()        // makes known that this has come; nil: nothing is awaited
 	cmd      *cobra.Command
 }
 
@@ -262,7 +263,8 @@ func (a *app) ended(ctx context.Context, err error) error {
 func (a *app) connected(f func(ctx context.Context, c *client.Client, cfg config.Config) error) error {
 	ctx, cancel := a.deadline(a.cmd.Context())
 	defer cancel()
-	defer a.waitsFor(cmp.Or(a.awaited, "an answer of the cluster"))()
+	a.arrived = a.waitsFor(cmp.Or(a.awaited, "an answer of the cluster"))
+	defer a.arrived()
 	return a.connectedIn(ctx, f)
 }
 
@@ -288,13 +290,13 @@ func (a *app) withTeam(f func(ctx context.Context, t *client.Team) error) error 
 }
 
 // readTeam is withTeam for commands that list something: the default team has
-// nothing, rather than being unknown, until somebody makes it, and f is not called.
-func (a *app) readTeam(f func(ctx context.Context, t *client.Team) error) error {
+// nothing, rather than being unknown, until somebody makes it; none prints that.
+func (a *app) readTeam(none func() error, f func(ctx context.Context, t *client.Team) error) error {
 	return a.connected(func(ctx context.Context, c *client.Client, cfg config.Config) error {
 		t, err := c.Open(ctx, cfg.Team)
 		if errors.Is(err, team.NotFound) && cfg.Team == team.DefaultTeam {
 			a.note(team.Line(err))
-			return nil
+			return none()
 		}
 		if err != nil {
 			return err

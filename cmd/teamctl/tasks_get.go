@@ -20,20 +20,17 @@ func (a *app) tasksGetCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var v team.TaskView
-			err = a.withTeam(func(ctx context.Context, t *client.Team) (err error) {
-				if v, err = t.Board().Task(ctx, id); err != nil {
+			return a.withTeam(func(ctx context.Context, t *client.Team) error {
+				v, err := t.Board().Task(ctx, id)
+				if err != nil {
 					return err
 				}
 				one := []team.TaskView{v}
-				err = t.Board().Explain(ctx, one, nil)
-				v = one[0]
-				return err
+				if err := t.Board().Explain(ctx, one, nil); err != nil {
+					return err
+				}
+				return a.printFields(one[0], string(id), taskFields(one[0]))
 			})
-			if err != nil {
-				return err
-			}
-			return a.printFields(v, string(v.ID), taskFields(v))
 		},
 	}
 }

@@ -32,7 +32,8 @@ func (a *app) tasksGraphCmd() *cobra.Command {
 			return team.Errorf(team.InvalidArgument, "--format %s and -o %s do not go together", drawing, a.output).WithHint("leave one of them out")
 		}
 		var b client.Snapshot
-		err := a.readTeam(func(ctx context.Context, t *client.Team) (err error) {
+		none := func() error { return nil } // its graph is printed as any other
+		err := a.readTeam(none, func(ctx context.Context, t *client.Team) (err error) {
 			if b, err = t.Board().Snapshot(ctx); err == nil && len(b.Tasks)+len(b.Bad) == 0 {
 				a.note("the board is empty")
 			}

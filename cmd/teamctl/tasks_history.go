@@ -20,19 +20,16 @@ func (a *app) tasksHistoryCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var steps []account.Step
-			var whole bool
-			err = a.withTeam(func(ctx context.Context, t *client.Team) (err error) {
-				steps, whole, err = t.Board().History(ctx, id)
-				return err
+			return a.withTeam(func(ctx context.Context, t *client.Team) error {
+				steps, whole, err := t.Board().History(ctx, id)
+				if err != nil {
+					return err
+				}
+				if !whole {
+					fmt.Fprintf(a.err, "the bucket keeps the last copies of a record only: what became of %s before is not known\n", id)
+				}
+				return a.printHistory(id, steps)
 			})
-			if err != nil {
-				return err
-			}
-			if !whole {
-				fmt.Fprintf(a.err, "the bucket keeps the last copies of a record only: what became of %s before is not known\n", id)
-			}
-			return a.printHistory(id, steps)
 		},
 	}
 }

@@ -70,8 +70,8 @@ func (a *app) tasksLsCmd() *cobra.Command {
 
 // listTasks prints the tasks that q names: its page, or all there are if it asks for none.
 func (a *app) listTasks(q team.Query) error {
-	var page team.Page
-	err := a.readTeam(func(ctx context.Context, t *client.Team) (err error) {
+	return a.readTeam(a.printNone, func(ctx context.Context, t *client.Team) (err error) {
+		var page team.Page
 		var known func(team.TaskID) team.TaskStatus // on a page, what its tasks wait for is read
 		empty := false
 		if q.Limit == 0 && q.After == "" {
@@ -89,17 +89,16 @@ func (a *app) listTasks(q team.Query) error {
 		if len(page.Tasks) == 0 {
 			a.noteNone(ctx, t, q, empty)
 		}
-		return t.Board().Explain(ctx, page.Tasks, known)
+		if err := t.Board().Explain(ctx, page.Tasks, known); err != nil {
+			return err
+		}
+		a.warnBad(page.Quarantined)
+		if err := a.printTasks(page.Tasks); err != nil {
+			return err
+		}
+		a.tellNext(page)
+		return nil
 	})
-	if err != nil {
-		return err
-	}
-	a.warnBad(page.Quarantined)
-	if err := a.printTasks(page.Tasks); err != nil {
-		return err
-	}
-	a.tellNext(page)
-	return nil
 }
 
 // noteNone says why there is no line: a list of nothing could be that of a name which
