@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/charmbracelet/colorprofile"
 	"github.com/charmbracelet/x/ansi"
 	"github.com/creack/pty"
 
@@ -109,13 +110,20 @@ func TestStreamOnATerminal(t *testing.T) {
 
 // Values of NO_COLOR and CLICOLOR_FORCE as their pages have them, not as ParseBool does.
 func TestColourEnv(t *testing.T) {
-	for env, want := range map[string]string{
-		"NO_COLOR=yes": "NO_COLOR=1", "NO_COLOR=0": "NO_COLOR=1", "NO_COLOR=": "",
-		"CLICOLOR_FORCE=yes": "CLICOLOR_FORCE=1", "CLICOLOR_FORCE=0": "",
-		"NO_COLOR=x CLICOLOR_FORCE=1": "NO_COLOR=1",
+	t.Setenv("TERM", "xterm-256color")
+	t.Setenv("CLICOLOR", "")
+	for _, tt := range []struct {
+		no, force           string
+		onTerminal, inAFile bool
+	}{
+		{"yes", "", false, false}, {"0", "", false, false}, {"x", "1", false, false},
+		{"", "", true, false}, {"", "0", true, false}, {"", "yes", true, true},
 	} {
-		if got := strings.Join(colourEnv(strings.Fields(env)), " "); got != want {
-			t.Errorf("%s is read as %q, want %q", env, got, want)
+		t.Setenv("NO_COLOR", tt.no)
+		t.Setenv("CLICOLOR_FORCE", tt.force)
+		onTerminal, inAFile := colorprofile.Env(colourEnv()) > colorprofile.ASCII, colorprofile.Detect(io.Discard, colourEnv()) > colorprofile.ASCII
+		if onTerminal != tt.onTerminal || inAFile != tt.inAFile {
+			t.Errorf("%+v, but has colours on a terminal: %v, in a file: %v", tt, onTerminal, inAFile)
 		}
 	}
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"io"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -57,29 +56,14 @@ func heightOf(w io.Writer) int {
 // wrapped is a line in as many of at most width cells as it takes, broken between words and
 // indented like the first; 0 is no limit. A longer word has a line of its own.
 func wrapped(line string, width int) string {
-	indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
 	if width == 0 || ansi.StringWidth(line) <= width {
 		return line
 	}
-	var all strings.Builder
-	cells := 0
-	for i, word := range strings.Fields(line) {
-		n := ansi.StringWidth(word)
-		switch {
-		case i == 0:
-			all.WriteString(indent)
-			cells = len(indent)
-		case cells+1+n > width:
-			all.WriteString("\n" + indent)
-			cells = len(indent)
-		default:
-			all.WriteString(" ")
-			cells++
-		}
-		all.WriteString(word)
-		cells += n
-	}
-	return all.String()
+	const noBreakHyphen = "\u2011" // names and flags are not broken at their hyphens
+	text := strings.TrimLeft(line, " ")
+	indent := line[:len(line)-len(text)]
+	text = ansi.Wordwrap(strings.ReplaceAll(text, "-", noBreakHyphen), max(width-len(indent), 1), "")
+	return indent + strings.NewReplacer(noBreakHyphen, "-", "\n", "\n"+indent).Replace(text)
 }
 
 // lineWidth is how many cells a line of text may take that is broken between words: those of a
@@ -110,27 +94,16 @@ func singly() (restore func(), err error) {
 }
 
 // colours returns w without the colours that it cannot show, or that nobody wants.
-func colours(w io.Writer) io.Writer { return colorprofile.NewWriter(w, colourEnv(os.Environ())) }
+func colours(w io.Writer) io.Writer { return colorprofile.NewWriter(w, colourEnv()) }
 
 // colourEnv is the environment for colorprofile, which takes only some values of these
 // for a yes: https://no-color.org says any value, https://bixense.com/clicolors any but 0.
 // Who wants no colour gets none, whoever forces them.
-func colourEnv(env []string) []string {
-	value := func(name string) string {
-		for _, e := range slices.Backward(env) {
-			if v, ok := strings.CutPrefix(e, name+"="); ok {
-				return v
-			}
-		}
-		return ""
-	}
-	no, force := value("NO_COLOR") != "", value("CLICOLOR_FORCE")
-	env = slices.DeleteFunc(slices.Clone(env), func(e string) bool {
-		return strings.HasPrefix(e, "NO_COLOR=") || strings.HasPrefix(e, "CLICOLOR_FORCE=")
-	})
-	switch {
-	case no:
-		return append(env, "NO_COLOR=1")
+func colourEnv() []string {
+	env, force := os.Environ(), os.Getenv("CLICOLOR_FORCE")
+	switch { // the last value of a name counts
+	case os.Getenv("NO_COLOR") != "":
+		return append(env, "NO_COLOR=1", "CLICOLOR_FORCE=0")
 	case force != "" && force != "0":
 		return append(env, "CLICOLOR_FORCE=1")
 	}
