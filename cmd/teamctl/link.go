@@ -44,23 +44,14 @@ func connect(ctx context.Context, cfg config.Config) (*client.Client, error) {
 // ended or died. A server that is about to end still takes connections.
 func whileThere(ctx context.Context, file string, cl config.Cluster) (there context.Context, stop func()) {
 	there, end := context.WithCancelCause(ctx)
-	go func() {
-		look := time.NewTicker(lookAfter)
-		defer look.Stop()
-		for {
-			select {
-			case <-there.Done():
-				return
-			case <-look.C:
-			}
-			switch now, fate := cl.Fate(file); fate {
-			case config.Ended:
-				end(hasEnded(file))
-			case config.Died:
-				end(dead(file, now))
-			}
+	go shutdown.Every(there, lookAfter, func(context.Context) {
+		switch now, fate := cl.Fate(file); fate {
+		case config.Ended:
+			end(hasEnded(file))
+		case config.Died:
+			end(dead(file, now))
 		}
-	}()
+	})
 	return there, func() { end(nil) }
 }
 

@@ -16,6 +16,7 @@ import (
 	"agentteam/pkg/config"
 	"agentteam/pkg/hands"
 	"agentteam/pkg/local"
+	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
 )
 
@@ -74,8 +75,6 @@ func (a *app) cluster(ctx context.Context, p *pursuit) (cfg config.Config, end f
 	if p.turn, err = a.takeTurn(ctx, cfg, p); err != nil {
 		return cfg, end, err
 	}
-	look := time.NewTicker(lookAfter)
-	defer look.Stop()
 	for began := time.Now(); ; {
 		if cfg, err = a.settings(); err != nil {
 			return cfg, end, err
@@ -100,10 +99,8 @@ func (a *app) cluster(ctx context.Context, p *pursuit) (cfg config.Config, end f
 				return cfg, end, err
 			}
 		}
-		select {
-		case <-ctx.Done():
+		if !shutdown.Sleep(ctx, lookAfter) {
 			return cfg, end, ctx.Err()
-		case <-look.C:
 		}
 	}
 }
@@ -210,18 +207,14 @@ func (a *app) takeTurn(ctx context.Context, cfg config.Config, p *pursuit) (*tur
 
 // wait returns once the turn is this run's, and whether it was another's.
 func (t *turn) wait(ctx context.Context) (waited bool, err error) {
-	look := time.NewTicker(lookAfter)
-	defer look.Stop()
 	for {
 		err := syscall.Flock(int(t.file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if !errors.Is(err, syscall.EWOULDBLOCK) {
 			return waited, err
 		}
 		waited = true
-		select {
-		case <-ctx.Done():
+		if !shutdown.Sleep(ctx, lookAfter) {
 			return waited, ctx.Err()
-		case <-look.C:
 		}
 	}
 }
