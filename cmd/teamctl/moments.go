@@ -7,21 +7,14 @@ import (
 )
 
 // moments is the value of --since: a time, or how long ago that was.
-type moments struct {
-	time.Time
-	text string
-}
+type moments struct{ time.Time }
 
-func (m *moments) String() string { return m.text }
+func (m *moments) String() string { return "" } // of a flag that is left out
 func (m *moments) Type() string   { return "time" }
 
-func (m *moments) Set(s string) error {
-	var err error
-	m.text = s
-	if m.Time, err = parseMoment(s, time.Now()); err != nil {
-		return err
-	}
-	return nil
+func (m *moments) Set(s string) (err error) {
+	m.Time, err = parseMoment(s, time.Now())
+	return err
 }
 
 // parseMoment reads a time as people write it. One without a day is the last such time.
