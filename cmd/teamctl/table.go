@@ -19,6 +19,7 @@ type column struct {
 	cut  bool // its texts may be cut, down to leastCut cells
 	drop int  // if that is not enough, the column with the highest drop goes; 0 stays
 	wide bool // only with -o wide
+	gone bool // left out
 }
 
 const (
@@ -64,7 +65,7 @@ func (t table) write(w io.Writer, width int) {
 func (t table) fit(limit int) []int {
 	widths := make([]int, len(t.columns))
 	for i, c := range t.columns {
-		if c.wide && !t.wide {
+		if c.gone || c.wide && !t.wide {
 			continue
 		}
 		widths[i] = lipgloss.Width(c.head)
@@ -91,23 +92,15 @@ func (t table) fit(limit int) []int {
 			return widths
 		case widest >= 0:
 			widths[widest]--
-		case last >= 0:
-			return t.without(last, limit)
+		case last >= 0: // anew, so that the others need not be cut for its sake
+			t.columns = slices.Clone(t.columns)
+			t.columns[last].gone = true
+			return t.fit(limit)
 		default:
 			return widths // each line is cut as a whole
 		}
 	}
 	return widths
-}
-
-// without fits the table anew with one column left out, so that the others need
-// not be cut for its sake.
-func (t table) without(gone, limit int) []int {
-	rest := table{wide: t.wide, columns: slices.Delete(slices.Clone(t.columns), gone, gone+1)}
-	for _, row := range t.rows {
-		rest.add(slices.Delete(slices.Clone(row), gone, gone+1)...)
-	}
-	return slices.Insert(rest.fit(limit), gone, 0)
 }
 
 // printTable prints a table for people.
