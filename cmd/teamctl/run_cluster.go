@@ -168,24 +168,18 @@ type goalSet struct {
 // takeTurn waits until no other run of the folder is about to set its goal. Errors: Conflict
 // if the one that was waited for has set the same team a goal.
 func (a *app) takeTurn(ctx context.Context, cfg config.Config, p *pursuit) (*turn, error) {
-	path, err := filepath.Abs(filepath.Join(".agentteam", "run.lock"))
+	path := filepath.Join(".agentteam", "run.lock")
 	if file := cfg.ClusterFile(); file != "" {
 		path = filepath.Join(filepath.Dir(file), "run.lock")
 	} else if find(cfg) == standsBy { // whose goals are set from anywhere
 		return nil, nil
 	}
-	if err == nil {
-		err = os.MkdirAll(filepath.Dir(path), 0o755)
-	}
-	var f *os.File
-	if err == nil {
-		f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
-	}
+	f, err := openIn(path, os.O_RDWR)
 	if errors.Is(err, fs.ErrPermission) && find(cfg) != noCluster { // a cluster of others, which may be used all the same
 		return nil, nil
 	}
 	if err != nil {
-		return nil, team.Errorf(team.InvalidState, "%w", err).WithHint("go to a folder that can be written")
+		return nil, err
 	}
 	t := &turn{f}
 	waited, err := t.wait(ctx)

@@ -292,18 +292,22 @@ func endChild(child *exec.Cmd) {
 // openLog opens a log in .agentteam to be added to: another command may be writing
 // the same one.
 func openLog(name string) (*os.File, error) {
-	path, err := filepath.Abs(filepath.Join(".agentteam", name))
+	return openIn(filepath.Join(".agentteam", name), os.O_APPEND|os.O_WRONLY)
+}
+
+// openIn opens a file, which is made with its folder if it is not there.
+func openIn(path string, flags int) (f *os.File, err error) {
+	path, err = filepath.Abs(path)
 	if err == nil {
 		err = os.MkdirAll(filepath.Dir(path), 0o755)
 	}
-	var log *os.File
 	if err == nil {
-		log, err = os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+		f, err = os.OpenFile(path, os.O_CREATE|flags, 0o644)
 	}
 	if err != nil {
 		return nil, team.Errorf(team.InvalidState, "%w", err).WithHint("go to a folder that can be written")
 	}
-	return log, nil
+	return f, nil
 }
 
 func (a *app) downCmd() *cobra.Command {
