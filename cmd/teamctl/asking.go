@@ -60,7 +60,9 @@ func (a *app) asks(ctx context.Context, t *client.Team, s *stream) (*asking, err
 	s.mu.Lock()
 	s.ask = q.line
 	s.mu.Unlock()
-	q.changed()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.change()
 	return q, nil
 }
 
@@ -84,12 +86,6 @@ func (q *asking) entry(e client.Entry) {
 
 func (q *asking) forget(id string) {
 	q.open = slices.DeleteFunc(q.open, func(o team.Approval) bool { return o.ID == id })
-	q.change()
-}
-
-func (q *asking) changed() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
 	q.change()
 }
 

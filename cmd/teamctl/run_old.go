@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"os"
@@ -112,13 +111,7 @@ func (a *app) hasTerminal() bool {
 // ask asks on the terminal until take takes the answer, which is in lower case; more is false at
 // the end of the input.
 func (a *app) ask(ctx context.Context, question string, take func(answer string, more bool) bool) error {
-	answers := make(chan string)
-	go func() { // ends with the process: nothing ends a reading of the terminal
-		defer close(answers)
-		for s := bufio.NewScanner(os.Stdin); s.Scan(); {
-			answers <- strings.ToLower(strings.TrimSpace(s.Text()))
-		}
-	}()
+	answers := chatLines(ctx, linesOf(os.Stdin))
 	for {
 		fmt.Fprint(a.err, question)
 		select {
@@ -131,7 +124,7 @@ func (a *app) ask(ctx context.Context, question string, take func(answer string,
 			} else {
 				fmt.Fprintln(a.err)
 			}
-			if take(answer, more) || !more {
+			if take(strings.ToLower(strings.TrimSpace(answer)), more) || !more {
 				return nil
 			}
 		}
