@@ -241,9 +241,9 @@ func (w *text) add(ctx context.Context, from, to line.Hash) error {
 	if w.cut {
 		return nil
 	}
-	before := w.Len()
-	whole, err := w.p.Repo.Diff(ctx, w, w.form, int64(w.left), from, to)
-	w.left -= w.Len() - before
+	shown, whole, err := w.p.Repo.Diff(ctx, w.form, int64(w.left), from, to)
+	w.WriteString(shown)
+	w.left -= len(shown)
 	w.cut = !whole
 	return err
 }

@@ -1,10 +1,10 @@
 package line
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -32,68 +32,28 @@ var formOptions = map[Form][]string{
 	Stat:    {"--stat=120", "--summary"},
 }
 
-// Diff writes what two commits have differently to w, in all files or in those named, and
-// reports whether that is all: it ends behind most bytes, with the last whole line. from is
-// "" for the beginning of all. What it writes has the content of files in it, with whatever
-// characters they have.
-func (r *Repo) Diff(ctx context.Context, w io.Writer, f Form, most int64, from, to Hash, paths ...string) (whole bool, err error) {
+// Diff returns what two commits have differently, in all files or in those named, and whether
+// that is all: of more than most bytes it is the whole lines among the first. from is "" for the
+// beginning of all. The text has the content of files in it, with whatever characters they have.
+func (r *Repo) Diff(ctx context.Context, f Form, most int64, from, to Hash, paths ...string) (text string, whole bool, err error) {
 	if from == "" {
 		from = emptyTree
 	}
 	if err := check(from, to); err != nil {
-		return false, err
+		return "", false, err
 	}
 	options, ok := formOptions[f]
 	if !ok {
-		return false, team.Errorf(team.InvalidArgument, "%q is no form of a diff", f)
+		return "", false, team.Errorf(team.InvalidArgument, "%q is no form of a diff", f)
 	}
 	args := append([]string{"-c", "core.quotePath=false", "diff-tree", "-r", "--find-renames", "--no-ext-diff", "--no-textconv", "--no-commit-id"}, options...)
 	g := r.git(append(append(args, "--end-of-options", string(from), string(to), "--"), paths...)...)
-	upTo := &firstLines{to: w, left: most}
-	g.env, g.out, g.most, g.within = []string{"GIT_LITERAL_PATHSPECS=1"}, upTo, most+mostOutput, slow
-	_, err = g.run(ctx)
-	if upTo.failed != nil {
-		return false, upTo.failed
-	}
+	g.env, g.most, g.within = []string{"GIT_LITERAL_PATHSPECS=1"}, max(most, 1), slow
+	out, err := g.run(ctx)
 	if errors.Is(err, errTooMuch) {
-		return false, nil
+		return string(out[:bytes.LastIndexByte(out, '\n')+1]), false, nil
 	}
-	return !upTo.over, r.gone(err)
-}
-
-// firstLines passes on the whole lines among the first bytes that are written to it.
-type firstLines struct {
-	to     io.Writer
-	left   int64
-	part   []byte // of a line
-	over   bool
-	failed error
-}
-
-func (f *firstLines) Write(p []byte) (int, error) {
-	for rest := p; len(rest) > 0 && !f.over; {
-		i := strings.IndexByte(string(rest), '\n') + 1
-		if i == 0 {
-			i = len(rest)
-		}
-		if f.part = append(f.part, rest[:i]...); int64(len(f.part)) > f.left {
-			f.over = true
-			break
-		}
-		if rest[i-1] == '\n' {
-			if _, f.failed = f.to.Write(f.part); f.failed != nil {
-				f.over = true
-				break
-			}
-			f.left -= int64(len(f.part))
-			f.part = f.part[:0]
-		}
-		rest = rest[i:]
-	}
-	if f.over {
-		return 0, errTooMuch
-	}
-	return len(p), nil
+	return string(out), err == nil, r.gone(err)
 }
 
 // File is a file that two commits have differently.

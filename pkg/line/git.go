@@ -232,7 +232,7 @@ func verb(args []string) string {
 	return ""
 }
 
-// bounded passes on what is written to it, up to a limit. Beyond that it calls over.
+// bounded passes on what is written to it, up to a limit. Once more is written, it calls over.
 type bounded struct {
 	to   io.Writer
 	left int64
@@ -241,6 +241,8 @@ type bounded struct {
 
 func (b *bounded) Write(p []byte) (int, error) {
 	if int64(len(p)) > b.left {
+		_, _ = b.to.Write(p[:b.left])
+		b.left = 0
 		b.over()
 		return 0, errTooMuch
 	}

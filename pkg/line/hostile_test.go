@@ -87,7 +87,7 @@ func TestHostileRepository(t *testing.T) {
 	r.must(err)
 	var out strings.Builder
 	for _, f := range []line.Form{line.Patch, line.Colours, line.Stat} {
-		_, err = r.Diff(r.ctx, &out, f, 1<<20, r.c.Head, head)
+		_, _, err = r.Diff(r.ctx, f, 1<<20, r.c.Head, head)
 		r.must(err)
 	}
 	_, err = r.Undo(r.ctx, head, head, line.Message{Agent: "user", Undoes: "T-001"})

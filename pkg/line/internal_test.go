@@ -85,21 +85,6 @@ func TestReadMerge(t *testing.T) {
 	}
 }
 
-func TestFirstLines(t *testing.T) {
-	for most, want := range map[int64]string{0: "", 3: "", 4: "abc\n", 7: "abc\n", 8: "abc\ndef\n", 100: "abc\ndef\n"} {
-		var b strings.Builder
-		f := &firstLines{to: &b, left: most}
-		for _, p := range []string{"ab", "c\nd", "ef", "\n"} {
-			if _, err := f.Write([]byte(p)); err != nil {
-				break
-			}
-		}
-		if b.String() != want || f.over != (most < 8) {
-			t.Errorf("%d bytes: %q, over %v", most, b.String(), f.over)
-		}
-	}
-}
-
 func FuzzHeader(f *testing.F) {
 	f.Add([]byte("# v2 git bundle\n-902e6c15e36ba119d690388e2ba2e93e3474cb7e x\n902e6c15e36ba119d690388e2ba2e93e3474cb7e refs/heads/agentteam/bundle\n\nPACK"))
 	f.Fuzz(func(t *testing.T, b []byte) {

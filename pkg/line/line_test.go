@@ -70,6 +70,23 @@ func TestLine(t *testing.T) {
 	}
 }
 
+// A difference beyond the limit has the whole lines that fit, also where git would print much more.
+func TestDiffUpTo(t *testing.T) {
+	r := setUp(t)
+	head := r.work("T-001", "seq 1 200000 >many.txt")
+	all, whole, err := r.Diff(r.ctx, line.Patch, 4<<20, r.c.Head, head)
+	r.must(err)
+	if !whole || !strings.HasSuffix(all, "\n+200000\n") {
+		t.Fatalf("whole %v, ends in %.20q", whole, all[max(0, len(all)-20):])
+	}
+	first := strings.Index(all, "\n") + 1
+	for most, want := range map[int]int{0: 0, first - 1: 0, first: first, first + 1: first, len(all) - 1: len(all) - len("+200000\n"), len(all): len(all)} {
+		if got, whole, err := r.Diff(r.ctx, line.Patch, int64(most), r.c.Head, head); err != nil || got != all[:want] || whole != (want == len(all)) {
+			t.Errorf("of %d bytes: %d, want %d; whole %v, %v", most, len(got), want, whole, err)
+		}
+	}
+}
+
 func TestMoveOnce(t *testing.T) {
 	r := setUp(t)
 	head := r.head()

@@ -106,10 +106,10 @@ func (r *Repo) merge(ctx context.Context, base, ours, theirs Hash) (Merged, erro
 			continue
 		}
 		var whole [2]bool
-		if c.Ours, whole[0], err = r.excerpt(ctx, base, ours, c.Path); err != nil {
+		if c.Ours, whole[0], err = r.Diff(ctx, Patch, mostDiff, base, ours, c.Path); err != nil {
 			return Merged{}, err
 		}
-		if c.Theirs, whole[1], err = r.excerpt(ctx, base, theirs, c.Path); err != nil {
+		if c.Theirs, whole[1], err = r.Diff(ctx, Patch, mostDiff, base, theirs, c.Path); err != nil {
 			return Merged{}, err
 		}
 		c.Cut = !whole[0] || !whole[1]
@@ -156,13 +156,6 @@ func readMerge(out string) (tree Hash, all []Conflict, err error) {
 	}
 	slices.SortFunc(all, func(a, b Conflict) int { return cmp.Compare(a.Path, b.Path) })
 	return tree, all, nil
-}
-
-// excerpt returns what two commits have differently in a file, and whether that is all of it.
-func (r *Repo) excerpt(ctx context.Context, from, to Hash, name string) (text string, whole bool, err error) {
-	var b strings.Builder
-	whole, err = r.Diff(ctx, &b, Patch, mostDiff, from, to, name)
-	return b.String(), whole, err
 }
 
 // paths lists the files of conflicts, for people.

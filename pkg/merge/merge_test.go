@@ -1,7 +1,6 @@
 package merge_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -337,9 +336,8 @@ func (r *rig) takesUp(id team.TaskID, tk task, change string) {
 		}
 		sh(r.t, r.root, "cd host-of-"+strings.ToLower(string(id))+"/line.git; git gc -q --prune=now")
 	}
-	var diff bytes.Buffer
-	if _, err := repo.Diff(r.ctx, &diff, line.Patch, 1<<20, o.Base, o.Commit); err != nil || !strings.Contains(diff.String(), change) {
-		r.t.Errorf("%s: it has %s, %v", id, &diff, err)
+	if diff, _, err := repo.Diff(r.ctx, line.Patch, 1<<20, o.Base, o.Commit); err != nil || !strings.Contains(diff, change) {
+		r.t.Errorf("%s: it has %s, %v", id, diff, err)
 	}
 	work.Commit = strings.Repeat("ab", 20)
 	work.Epoch++
