@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -124,9 +123,22 @@ func (r *Repo) survey(ctx context.Context, c Checkout) (_ *survey, err error) {
 // takeIndex copies the checkout's index and makes it that of HEAD. It returns the files that
 // were added to it, ignored ones too, and are there.
 func (s *survey) takeIndex(ctx context.Context) (added []string, err error) {
-	if err := copyFile(filepath.Join(s.of.dir, "index"), filepath.Join(s.dir, "index")); errors.Is(err, fs.ErrNotExist) {
+	index := filepath.Join(s.of.dir, "index")
+	info, err := os.Lstat(index)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil // all files were taken out of it
-	} else if err != nil {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is no regular file", index)
+	}
+	root, err := os.OpenRoot(s.dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	if err := copyInto(index, root, "index", info); err != nil {
 		return nil, err
 	}
 	unmerged, err := s.list(ctx, "ls-files", "--unmerged", "-z")
@@ -201,32 +213,4 @@ func (s *survey) refuse(ctx context.Context) error {
 func regular(name string) bool {
 	info, err := os.Lstat(name)
 	return err == nil && info.Mode().IsRegular()
-}
-
-// copyFile copies a regular file to a new one with the same time: git compares that of its index
-// with those of files, to know which have changed within the second in which it was written.
-func copyFile(from, to string) error {
-	if info, err := os.Lstat(from); err != nil {
-		return err
-	} else if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is no regular file", from)
-	}
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	info, err := in.Stat()
-	if err != nil {
-		return err
-	}
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, info.Mode().Perm()|0o200)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	if err = errors.Join(err, out.Close()); err != nil {
-		return err
-	}
-	return os.Chtimes(to, info.ModTime(), info.ModTime())
 }

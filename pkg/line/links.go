@@ -232,6 +232,8 @@ func resolved(path string) string {
 	return path
 }
 
+// copyInto copies a regular file to a new one with the same time. Builds compare that, and git that of its index with
+// those of files, to know which have changed within the second in which it was written.
 func copyInto(from string, root *os.Root, to string, info fs.FileInfo) error {
 	in, err := os.Open(from)
 	if err != nil {
@@ -247,7 +249,7 @@ func copyInto(from string, root *os.Root, to string, info fs.FileInfo) error {
 	if err != nil {
 		return err
 	}
-	return root.Chtimes(to, info.ModTime(), info.ModTime()) // builds compare them
+	return root.Chtimes(to, info.ModTime(), info.ModTime())
 }
 
 // touched returns the time of the file system.
