@@ -110,27 +110,28 @@ var ErrInterrupted = errors.New("was interrupted")
 
 // run runs the script and returns the first line of its answer, and what follows that.
 func (t *Tree) run(ctx context.Context, in command.Runner, env []string, args ...string) (word string, rest []byte, err error) {
-	out := &collected{most: t.repo.limits.Bundle + mostStderr}
+	var out bytes.Buffer
+	over := false
 	c := command.Command{
 		Args: append([]string{"bash", "-c", script, "line"}, args...),
-		Dir:  t.Root, Output: out, Limit: commandLimit,
+		Dir:  t.Root, Output: &bounded{&out, t.repo.limits.Bundle + mostStderr, func() { over = true }}, Limit: commandLimit,
 		Env: slices.Concat(insideEnviron, env, []string{"LINE_OBJECTS=" + t.repo.objects()}),
 	}
 	exit, err := in.Run(ctx, c)
 	if err != nil {
 		return "", nil, err
 	}
-	_, answer, found := bytes.Cut(out.kept, []byte(mark))
+	_, answer, found := bytes.Cut(out.Bytes(), []byte(mark))
 	line, rest, whole := bytes.Cut(answer, []byte("\n"))
 	first, _, _ := strings.Cut(string(line), " ")
 	switch {
 	case exit.Cause != nil:
 		return "", nil, team.Errorf(team.InvalidState, "git %w: %w", ErrInterrupted, exit.Cause)
-	case out.over:
+	case over:
 		return "", nil, tooBig("its bundle has more than %d bytes", t.repo.limits.Bundle)
 	case !found || !whole:
 		h := head{most: 500}
-		_, _ = h.Write(out.kept) // never fails
+		_, _ = h.Write(out.Bytes()) // never fails
 		return "", nil, team.Errorf(team.InvalidState, "git %w: the sandbox gives no answer (%s): %s", ErrInterrupted, exit.How, h.line())
 	case first == "failed":
 		h := head{most: 2000}
@@ -149,21 +150,3 @@ var insideEnviron = append([]string{
 	"LC_ALL=C", "TZ=UTC", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_ATTR_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0",
 	"GIT_PAGER=cat", "GIT_EDITOR=false", "GIT_NO_LAZY_FETCH=1", "GIT_NO_REPLACE_OBJECTS=1",
 }, settings(overrides)...)
-
-// collected keeps what is written to it, up to a limit.
-type collected struct {
-	most int64
-	kept []byte
-	over bool
-}
-
-var errOver = errors.New("too much output")
-
-func (c *collected) Write(p []byte) (int, error) {
-	if c.over || int64(len(c.kept)+len(p)) > c.most {
-		c.over = true
-		return 0, errOver
-	}
-	c.kept = append(c.kept, p...)
-	return len(p), nil
-}
