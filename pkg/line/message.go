@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"agentteam/pkg/team"
 )
@@ -26,11 +25,11 @@ const mostSubject, mostBody = 200, 8 << 10
 // text returns the message as git stores it. The trailers are its last paragraph, so nothing
 // before it can pass for one.
 func (m Message) text(t team.TeamID) string {
-	subject := cut(printable(team.OneLine(m.Subject), false), mostSubject)
+	subject := cut(team.OneLine(m.Subject), mostSubject)
 	if subject == "" {
 		subject = "Work of " + string(m.Agent)
 	}
-	body := strings.TrimSpace(cut(printable(m.Body, true), mostBody))
+	body := strings.TrimSpace(cut(m.Body, mostBody))
 	if body != "" {
 		body += "\n\n"
 	}
@@ -47,22 +46,9 @@ func (m Message) text(t team.TeamID) string {
 	return subject + "\n\n" + body + trailers
 }
 
-// printable returns s without characters that move a cursor; lines stay if they may.
-func printable(s string, lines bool) string {
-	return strings.Map(func(r rune) rune {
-		if r == '\n' && lines || r == '\t' {
-			return r
-		}
-		if unicode.IsControl(r) {
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(s, "?"))
-}
-
-// cut returns at most n bytes of s, whole characters.
+// cut returns at most n bytes of s, whole characters and none that moves a cursor but for newline and tab.
 func cut(s string, n int) string {
-	if len(s) <= n {
+	if s = team.Clean(s, len(s)); len(s) <= n {
 		return s
 	}
 	return strings.ToValidUTF8(s[:n], "")
