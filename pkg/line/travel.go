@@ -146,7 +146,7 @@ func (r *Repo) tidy(ctx context.Context) {
 	if err != nil || len(packs) <= mostPacks {
 		return
 	}
-	lock, err := lockFile(filepath.Join(r.dir, "tidy.lock"))
+	lock, err := lockFile(filepath.Join(r.dir, "tidy.lock"), syscall.LOCK_EX)
 	if err != nil { // another process is at it
 		return
 	}
@@ -159,18 +159,24 @@ func (r *Repo) tidy(ctx context.Context) {
 var errLocked = errors.New("another process has the lock")
 
 // lockFile locks a file, which is made if it is not there, until it is closed or this process
-// is gone. Error: errLocked.
-func lockFile(name string) (*os.File, error) {
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+// is gone. A lock on a file that was removed since it was opened is none: then it opens it again.
+// Error: errLocked.
+func lockFile(name string, how int) (*os.File, error) {
+	for {
+		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		err = syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
+		mine, statErr := f.Stat()
+		if there, stat := os.Stat(name); err == nil && statErr == nil && stat == nil && os.SameFile(mine, there) {
+			return f, nil
+		}
 		f.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, errLocked
+		} else if err != nil {
+			return nil, fmt.Errorf("lock %s: %w", name, err)
 		}
-		return nil, fmt.Errorf("lock %s: %w", name, err)
 	}
-	return f, nil
 }

@@ -115,23 +115,12 @@ func (r *Repo) HasRun(tree string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// take locks the tree. The lock's file may be removed by who removes the tree: a lock on a file
-// that is not there any more is none.
-func (t *Tree) take() error {
-	for {
-		lock, err := lockFile(t.lockFile())
-		if errors.Is(err, errLocked) {
-			return team.Errorf(team.Busy, "the tree %s is another process's", t.name)
-		} else if err != nil {
-			return t.repo.gone(err)
-		}
-		mine, err := lock.Stat()
-		if there, stat := os.Stat(t.lockFile()); err == nil && stat == nil && os.SameFile(mine, there) {
-			t.lock = lock
-			return nil
-		}
-		lock.Close()
+// take locks the tree. The lock's file may be removed by who removes the tree.
+func (t *Tree) take() (err error) {
+	if t.lock, err = lockFile(t.lockFile(), syscall.LOCK_EX); errors.Is(err, errLocked) {
+		return team.Errorf(team.Busy, "the tree %s is another process's", t.name)
 	}
+	return t.repo.gone(err)
 }
 
 // read returns the tree's note; fs.ErrNotExist if there is no whole tree.

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
 )
 
@@ -90,7 +91,7 @@ func (r *Repo) sweepViews(but Hash) error {
 		if of == string(but) || of == e.Name() {
 			continue
 		}
-		lock, err := lockFile(filepath.Join(r.views(), e.Name()))
+		lock, err := lockFile(filepath.Join(r.views(), e.Name()), syscall.LOCK_EX)
 		if errors.Is(err, errLocked) {
 			continue
 		}
@@ -104,31 +105,15 @@ func (r *Repo) sweepViews(but Hash) error {
 	return nil
 }
 
-// viewed takes the lock of a view as soon as it is free. A lock on a file that is not there any
-// more is none.
+// viewed takes the lock of a view as soon as it is free.
 func (r *Repo) viewed(ctx context.Context, at Hash, how int) (*os.File, error) {
-	name := filepath.Join(r.views(), string(at)+".lock")
 	for {
-		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
-		if err != nil {
-			return nil, r.gone(err)
+		lock, err := lockFile(filepath.Join(r.views(), string(at)+".lock"), how)
+		if !errors.Is(err, errLocked) {
+			return lock, r.gone(err)
 		}
-		err = syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
-		mine, statErr := f.Stat()
-		if there, stat := os.Stat(name); err == nil && statErr == nil && stat == nil && os.SameFile(mine, there) {
-			return f, nil
-		}
-		f.Close()
-		if err != nil && !errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, fmt.Errorf("lock %s: %w", name, err)
-		}
-		if err == nil {
-			continue // it was removed since it was opened
-		}
-		select {
-		case <-ctx.Done():
+		if !shutdown.Sleep(ctx, viewWait) {
 			return nil, team.Errorf(team.Unavailable, "the files of %s are being made: %w", at.Short(), ctx.Err())
-		case <-time.After(viewWait):
 		}
 	}
 }
