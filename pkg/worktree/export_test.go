@@ -22,10 +22,10 @@ func (l *Line) Sweep(ctx context.Context) error {
 // Removing has the line count one more tree as being removed, until the returned function is called.
 func (l *Line) Removing() (removed func()) {
 	over := make(chan struct{})
-	l.work.Go(func() { <-over })
+	l.removes(func() { <-over })
 	return func() {
 		close(over)
-		<-l.work.idle()
+		l.Settled(context.Background())
 	}
 }
 

@@ -85,7 +85,7 @@ type Line struct {
 	site  *merge.Site
 	queue *merge.Queue
 	open  map[string]*place // the trees that are open here, by [name]
-	work  group             // trees that are being removed
+	work  atomic.Int32      // trees that are being removed: a sync.WaitGroup takes no more while it is waited for
 }
 
 // place is an open tree. It may have several workspaces: one that a call still uses, and the one
@@ -357,19 +357,26 @@ func (l *Line) leave(w workspace.Work, p *place) {
 		}
 		return
 	}
-	l.work.Go(func() {
+	l.removes(func() {
 		if err := p.tree.Remove(); err != nil {
 			l.o.Logger.Warn("the tree of a task that is over was not removed", "tree", p.tree.Root, "err", err)
 		}
 	})
 }
 
+// removes runs f, which removes a tree, in a goroutine.
+func (l *Line) removes(f func()) {
+	l.work.Add(1)
+	go func() {
+		defer l.work.Add(-1)
+		f()
+	}()
+}
+
 // Settled waits until the trees of tasks that are over are removed, or ctx ends: what is half removed then, the next
 // sweep of this host removes. Nothing may be open.
 func (l *Line) Settled(ctx context.Context) {
-	select {
-	case <-l.work.idle():
-	case <-ctx.Done():
+	for l.work.Load() > 0 && shutdown.Sleep(ctx, 10*time.Millisecond) {
 	}
 }
 
@@ -398,7 +405,7 @@ func (l *Line) Leave(ctx context.Context, ended bool) error {
 	mine := func(tree string) bool { return owner(tree) == l.o.Member.AgentID }
 	failed := l.keepUnseen(ctx, site.Repo, mine) // which is quick
 	swept := make(chan error, 1)
-	l.work.Go(func() {
+	l.removes(func() {
 		_, err := l.remove(ctx, site.Repo, func(tree string) bool {
 			return ctx.Err() != nil || !slices.Contains(there, tree) || !mine(tree) && !ended
 		})
