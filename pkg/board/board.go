@@ -214,6 +214,9 @@ func (b *Board) change(ctx context.Context, id team.TaskID, f func(team.Task) (t
 // errStale: the task was written since it was read.
 var errStale = errors.New("the task has changed since it was read")
 
+// errSame: nothing is to be written, as the task is so already or has moved on.
+var errSame = errors.New("the task needs no change")
+
 // changeFrom makes a transition of a task as it was read, and returns that copy if f
 // refuses it. If the task has changed since, the error is errStale.
 func (b *Board) changeFrom(ctx context.Context, t team.Task, f func(team.Task) (team.Task, error)) (team.Task, error) {
@@ -335,11 +338,11 @@ func (b *Board) Reserve(ctx context.Context, id team.TaskID, member team.AgentID
 	t, err := b.change(ctx, id, func(t team.Task) (team.Task, error) {
 		next, err := t.Reserve(member, a, now())
 		if err == nil && next.ReservedFor == t.ReservedFor {
-			return t, errAlready
+			return t, errSame
 		}
 		return next, err
 	})
-	if errors.Is(err, errAlready) {
+	if errors.Is(err, errSame) {
 		return t, nil
 	}
 	if err == nil {
@@ -347,8 +350,6 @@ func (b *Board) Reserve(ctx context.Context, id team.TaskID, member team.AgentID
 	}
 	return t, err
 }
-
-var errAlready = errors.New("the task is reserved so already")
 
 // Unreserve ends the reservation of t for the member that it is reserved for, as it was
 // read. If t is written again, claimed say, nothing changes and the error is nil.
@@ -546,11 +547,11 @@ func (b *Board) History(ctx context.Context, id team.TaskID) ([]team.Task, error
 func (b *Board) Reap(ctx context.Context, id team.TaskID, epoch uint64, reason string, attempt bool) error {
 	t, err := b.change(ctx, id, func(t team.Task) (team.Task, error) {
 		if t.Status != team.InProgress || t.Epoch != epoch {
-			return t, errMovedOn
+			return t, errSame
 		}
 		return t.Reap(reason, attempt, now())
 	})
-	if errors.Is(err, errMovedOn) {
+	if errors.Is(err, errSame) {
 		return nil
 	}
 	if err == nil {
@@ -558,8 +559,6 @@ func (b *Board) Reap(ctx context.Context, id team.TaskID, epoch uint64, reason s
 	}
 	return err
 }
-
-var errMovedOn = errors.New("the task has moved on")
 
 // Cancel cancels a task; see [team.Task.Cancel].
 func (b *Board) Cancel(ctx context.Context, id team.TaskID, a team.Actor, reason string) (team.Task, error) {

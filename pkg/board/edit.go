@@ -17,7 +17,7 @@ func (b *Board) Edit(ctx context.Context, id team.TaskID, a team.Actor, e team.E
 		}
 		next, err := e.Apply(t, a.Agent, now())
 		if err == nil && next.Says(t) {
-			return t, &unchanged{t}
+			return t, errSame
 		}
 		return next, err
 	}
@@ -26,13 +26,8 @@ func (b *Board) Edit(ctx context.Context, id team.TaskID, a team.Actor, e team.E
 	} else {
 		t, err = b.change(ctx, id, apply)
 	}
-	if same, ok := errors.AsType[*unchanged](err); ok {
-		return same.task, false, nil
+	if errors.Is(err, errSame) {
+		return t, false, nil
 	}
 	return t, err == nil, err
 }
-
-// unchanged ends an edit of a task that says all that already.
-type unchanged struct{ task team.Task }
-
-func (u *unchanged) Error() string { return string(u.task.ID) + " says that already" }

@@ -88,7 +88,7 @@ func tooLate(err error) bool {
 	return errors.Is(err, team.Conflict) || errors.Is(err, broker.ErrOvertaken)
 }
 
-// editGraph makes an edit that changes dependencies.
+// editGraph makes an edit that changes dependencies. If apply refuses, the task is returned as it was read.
 func (b *Board) editGraph(ctx context.Context, id team.TaskID, e team.Edit, apply func(team.Task) (team.Task, error)) (team.Task, error) {
 	for lost := 1; ; lost++ {
 		begun := time.Now()
@@ -118,7 +118,7 @@ func (b *Board) editGraph(ctx context.Context, id team.TaskID, e team.Edit, appl
 			err = checkGraph(tasks, next, e.AddDependencies)
 		}
 		if err != nil {
-			return team.Task{}, err
+			return tasks[i], err
 		}
 		next.Op = ulid.Make().String()
 		record, err := wire.Encode(next, next.Kept)

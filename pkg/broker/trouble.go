@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"agentteam/pkg/team"
@@ -28,8 +27,6 @@ type trouble struct {
 // met the end of its disk stores nothing in one, and continues with another. Safe for
 // concurrent use.
 type troubles struct {
-	some atomic.Bool // so that a write that is stored costs no lock
-
 	mu   sync.Mutex
 	of   map[string]trouble
 	told trouble
@@ -42,26 +39,18 @@ func (t *troubles) note(stream string, err error) {
 		t.of = map[string]trouble{}
 	}
 	t.of[stream] = trouble{err, time.Now()}
-	t.some.Store(true)
 }
 
 // end takes in that a write to a stream was stored.
 func (t *troubles) end(stream string) {
-	if !t.some.Load() {
-		return
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.of, stream)
 	delete(t.of, everything)
-	t.some.Store(len(t.of) > 0)
 }
 
 // err returns what is not stored now, and in which streams; nil if everything is, as far as known.
 func (t *troubles) err() error {
-	if !t.some.Load() {
-		return nil
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	maps.DeleteFunc(t.of, func(_ string, w trouble) bool { return time.Since(w.at) >= fresh })

@@ -223,27 +223,15 @@ func (r *Repo) Before(ctx context.Context, h Hash) (Hash, error) {
 	if err := check(h); err != nil {
 		return "", err
 	}
-	parents, err := r.parents(ctx, h)
-	if err != nil {
-		return "", err
-	}
-	if len(parents) != 1 {
-		return "", team.Errorf(team.InvalidState, "commit %s is no task's", h.Short())
-	}
-	return parents[0], nil
-}
-
-// parents returns the parents of a commit.
-func (r *Repo) parents(ctx context.Context, h Hash) ([]Hash, error) {
 	out, err := r.git("rev-list", "--parents", "--max-count=1", string(h)).line(ctx)
 	if err != nil {
-		return nil, r.gone(err)
+		return "", r.gone(err)
 	}
-	var all []Hash
-	for _, p := range strings.Fields(out)[1:] {
-		all = append(all, Hash(p))
+	all := strings.Fields(out) // itself, then its parents
+	if len(all) != 2 {
+		return "", team.Errorf(team.InvalidState, "commit %s is no task's", h.Short())
 	}
-	return all, nil
+	return Hash(all[1]), nil
 }
 
 // Remove removes the folder of a team's repository, with its trees. Nothing may use it.

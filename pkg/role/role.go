@@ -4,14 +4,15 @@
 package role
 
 import (
+	"bytes"
 	"embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -100,18 +101,11 @@ var foreignDir = filepath.Join(".claude", "agents")
 // ownDir is where a project has its role files.
 const ownDir = ".agents"
 
-// Same reports whether two roles say the same.
+// Same reports whether two roles say the same; a list may be nil or empty.
 func Same(a, b team.Role) bool {
-	for _, list := range []func(*team.Role) *[]string{
-		func(r *team.Role) *[]string { return &r.Tools }, func(r *team.Role) *[]string { return &r.DisallowedTools },
-		func(r *team.Role) *[]string { return &r.Skills }, func(r *team.Role) *[]string { return &r.MCPServers },
-	} {
-		if !slices.Equal(*list(&a), *list(&b)) { // none may be nil or empty
-			return false
-		}
-		*list(&a), *list(&b) = nil, nil
-	}
-	return reflect.DeepEqual(a, b)
+	one, _ := json.Marshal(a) // neither fails
+	other, _ := json.Marshal(b)
+	return bytes.Equal(one, other)
 }
 
 // take adds a role that the file holds as src. Of what it grants only that counts which a person

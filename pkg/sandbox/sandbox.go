@@ -9,6 +9,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -119,15 +120,9 @@ func (l Limits) withDefaults() (Limits, error) {
 	if l.Memory < 0 || l.Processes < 0 || l.FileSize < 0 {
 		return l, team.Errorf(team.InvalidArgument, "a limit of a sandbox is negative: %+v", l)
 	}
-	if l.Memory == 0 {
-		l.Memory = 4 << 30
-	}
-	if l.Processes == 0 {
-		l.Processes = 512
-	}
-	if l.FileSize == 0 {
-		l.FileSize = 4 << 30
-	}
+	l.Memory = cmp.Or(l.Memory, 4<<30)
+	l.Processes = cmp.Or(l.Processes, 512)
+	l.FileSize = cmp.Or(l.FileSize, 4<<30)
 	return l, nil
 }
 

@@ -460,10 +460,8 @@ func (l *Line) Run(ctx context.Context) error {
 		l.Settled(ctx)
 	}()
 	for !l.o.Record().OnLine() {
-		select {
-		case <-ctx.Done():
+		if !shutdown.Sleep(ctx, roster.Interval) {
 			return nil
-		case <-time.After(roster.Interval):
 		}
 	}
 	noticed := make(chan struct{})
@@ -475,10 +473,8 @@ func (l *Line) Run(ctx context.Context) error {
 	_, queue, err := l.at(ctx)
 	for wait := time.Second; err != nil; wait = min(2*wait, time.Minute) { // meanwhile other processes merge
 		l.o.Logger.WarnContext(ctx, "this process merges nothing; it tries again", "in", wait, "err", err)
-		select {
-		case <-ctx.Done():
+		if !shutdown.Sleep(ctx, wait) {
 			return nil
-		case <-time.After(wait):
 		}
 		_, queue, err = l.at(ctx)
 	}
@@ -491,10 +487,8 @@ func (l *Line) tidy(ctx context.Context) error {
 		if err := l.sweep(ctx); err != nil && ctx.Err() == nil {
 			l.o.Logger.WarnContext(ctx, "what is left of tasks that are over was not removed; it is tried again later", "err", err)
 		}
-		select {
-		case <-ctx.Done():
+		if !shutdown.Sleep(ctx, tidyEvery) {
 			return nil
-		case <-time.After(tidyEvery):
 		}
 	}
 }

@@ -61,12 +61,12 @@ type Job struct {
 	cancel context.CancelCauseFunc
 	over   chan struct{} // closed once it has ended
 	known  chan struct{} // closed once the agent knows that
+	knows  func()        // closes known, once
 
 	mu           sync.Mutex
 	is           team.Job
 	moved        time.Time
 	whole, fresh command.Capture // what it has printed, until the agent knows its end, and what of that was not read yet
-	told         bool            // known is closed
 }
 
 // Ended is that a job in the background has ended, of which the agent does not know.
@@ -214,6 +214,7 @@ func (s *Jobs) add(is team.Job, cancel context.CancelCauseFunc) (*Job, error) {
 		is.Task = s.o.Task()
 	}
 	j := &Job{is: is, cancel: cancel, over: make(chan struct{}), known: make(chan struct{}), moved: time.Now(), fresh: unread}
+	j.knows = sync.OnceFunc(func() { close(j.known) })
 	s.live = append(s.live, j)
 	s.work.Add(1)
 	return j, nil
@@ -319,14 +320,4 @@ func (j *Job) ends(how string) {
 	defer j.mu.Unlock()
 	j.is.Ended, j.is.Asked = how, ""
 	close(j.over)
-}
-
-// knows notes that the agent knows how the job has ended.
-func (j *Job) knows() {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if !j.told {
-		j.told = true
-		close(j.known)
-	}
 }

@@ -51,11 +51,11 @@ func shellOf(use func(context.Context) (*Workspace, func(), error), background b
 // background runs a command beside the agent's conversation; done is called once it has ended.
 // Errors: those of [Begin] and of Options.MayRun.
 func (w *Workspace) background(in bashArgs, done func()) (tool.Output, error) {
-	if err := w.mayRun(); err != nil {
+	if err := w.o.MayRun(); err != nil {
 		return tool.Output{}, err
 	}
 	is := team.Job{Kind: team.JobCommand, About: team.OneLine(team.Clean(in.Command, maxLine))}
-	is, err := w.begin(is, func(ctx context.Context, out io.Writer) string {
+	is, err := w.o.Begin(is, func(ctx context.Context, out io.Writer) string {
 		defer done()
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
@@ -63,12 +63,12 @@ func (w *Workspace) background(in bashArgs, done func()) (tool.Output, error) {
 		defer close(stop)
 		go func() {
 			select {
-			case <-w.gone:
+			case <-w.o.gone:
 				cancel(errGone)
 			case <-stop:
 			}
 		}()
-		defer w.running()()
+		defer w.o.Running()()
 		exit, err := w.runner.Run(ctx, w.command(in.Command, out, time.Duration(in.Timeout)*time.Second))
 		return howEnded(exit, err)
 	})

@@ -45,10 +45,10 @@ func (w *Workspace) bash(ctx context.Context, in bashArgs) (tool.Output, error) 
 	if err := in.check(); err != nil {
 		return tool.Output{}, err
 	}
-	if err := w.mayRun(); err != nil {
+	if err := w.o.MayRun(); err != nil {
 		return tool.Output{}, err
 	}
-	defer w.running()()
+	defer w.o.Running()()
 	seconds := cmp.Or(in.Timeout, defaultTimeout)
 	output, exit, err := w.shell(ctx, in.Command, time.Duration(seconds)*time.Second)
 	switch {
@@ -118,7 +118,7 @@ var unreached = regexp.MustCompile(`(?i)could not resolve|name resolution|name o
 // command is a command line as it is run.
 func (w *Workspace) command(line string, output io.Writer, limit time.Duration) command.Command {
 	return command.Command{Args: []string{"bash", "-c", line}, Dir: w.dir, Env: []string{"AGENTTEAM_WORKSPACE=" + w.dir},
-		Output: output, Limit: limit, Allowed: w.allowed}
+		Output: output, Limit: limit, Allowed: w.o.Allowed}
 }
 
 // shell runs a command line and returns what it wrote; exit.Cause is then the limit that
@@ -158,13 +158,13 @@ func (w *Workspace) excerpt(ctx context.Context, output string, keep bool) strin
 		return output
 	}
 	ref := ""
-	if keep && w.keep != nil {
+	if keep && w.o.Keep != nil {
 		// read_file takes what has a zero byte for no text.
 		output = strings.ReplaceAll(strings.ToValidUTF8(output, "\uFFFD"), "\x00", "\uFFFD")
 		put, cancel := context.WithTimeout(ctx, keepWithin)
 		defer cancel()
 		var err error
-		if ref, err = w.keep(put, output); err != nil {
+		if ref, err = w.o.Keep(put, output); err != nil {
 			ref = "" // the excerpt says that it is not kept
 		}
 	}

@@ -15,14 +15,14 @@ type change team.Change
 // file, nil if there is none, and old its content, if that is known. What cannot be stored is
 // lost with the write, which is made all the same.
 func (w *Workspace) keeps(ctx context.Context, name string, now fs.FileInfo, old string, known bool) *change {
-	if !w.shared {
+	if !w.o.Shared {
 		return nil
 	}
 	c := &change{Path: name, New: now == nil}
-	if known && w.keep != nil {
+	if known && w.o.Keep != nil {
 		ctx, cancel := context.WithTimeout(ctx, keepWithin)
 		defer cancel()
-		c.Before, _ = w.keep(ctx, old) // its absence tells
+		c.Before, _ = w.o.Keep(ctx, old) // its absence tells
 	}
 	return c
 }

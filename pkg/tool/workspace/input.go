@@ -36,10 +36,10 @@ func (w *Workspace) input(ctx context.Context, path string) (*input, error) {
 }
 
 func (w *Workspace) storedText(ctx context.Context, ref string) (*input, error) {
-	if w.stored == nil {
+	if w.o.Stored == nil {
 		return nil, team.Errorf(team.NotFound, "there are no stored texts here, so there is no %.100s", ref)
 	}
-	r, err := w.stored(ctx, ref)
+	r, err := w.o.Stored(ctx, ref)
 	if err != nil {
 		return nil, err
 	}

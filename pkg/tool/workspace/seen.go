@@ -23,13 +23,13 @@ func (w *Workspace) know(name string, info fs.FileInfo) {
 		name = target
 	}
 	name = w.real + "/" + name
-	w.seen.mu.Lock()
-	defer w.seen.mu.Unlock()
-	if w.seen.files == nil {
-		w.seen.files = map[string]fs.FileInfo{}
+	w.o.seen.mu.Lock()
+	defer w.o.seen.mu.Unlock()
+	if w.o.seen.files == nil {
+		w.o.seen.files = map[string]fs.FileInfo{}
 	}
-	if w.seen.files[name] = info; info == nil {
-		delete(w.seen.files, name)
+	if w.o.seen.files[name] = info; info == nil {
+		delete(w.o.seen.files, name)
 	}
 }
 
@@ -41,9 +41,9 @@ func (w *Workspace) fresh(name string, info fs.FileInfo, must bool) error {
 	if err != nil {
 		return err
 	}
-	w.seen.mu.Lock()
-	known, resumed := w.seen.files[w.real+"/"+target], w.seen.resumed
-	w.seen.mu.Unlock()
+	w.o.seen.mu.Lock()
+	known, resumed := w.o.seen.files[w.real+"/"+target], w.o.seen.resumed
+	w.o.seen.mu.Unlock()
 	switch {
 	case info == nil:
 		return nil

@@ -64,7 +64,7 @@ type Options struct {
 	ReadOnly bool
 
 	seen *seen           // of the member, whichever workspace it works in; nil: of this one
-	gone <-chan struct{} // see [Workspace]
+	gone <-chan struct{} // closed when the tree is given up; nil: it is none
 }
 
 // Workspace is an open folder. It is safe for concurrent use, also together with
@@ -75,22 +75,10 @@ type Workspace struct {
 	root    *os.Root
 	escapes error // what root answers to a name that leads out
 	runner  command.Runner
-	runs    func(context.Context, team.Team) (command.Runner, func(), error) // see [Options]
-	stored  func(ctx context.Context, ref string) (io.ReadCloser, error)
-	keep    func(ctx context.Context, text string) (string, error) // nil: nothing is
-	allowed func() (time.Time, <-chan struct{})                    // nil: always
-	begin   Begin                                                  // nil: nothing runs in the background
-	mayRun  func() error                                           // see [Options]
-	running func() func()                                          // see [Options]
-	gone    <-chan struct{}                                        // closed when the tree is given up; nil: it is none
-
-	shared   bool
-	writable func(name string) error
-	kept     []string          // names, relative to the folder
-	shown    map[string]string // by the place, relative to the folder
-
-	editing *sync.Mutex // held from reading a file to replacing it
-	seen    *seen
+	o       Options           // with defaults
+	kept    []string          // names, relative to the folder
+	shown   map[string]string // by the place, relative to the folder
+	editing *sync.Mutex       // held from reading a file to replacing it
 }
 
 // Open opens dir, which must exist and be writable. All commands go through run. The caller
@@ -100,18 +88,18 @@ type Workspace struct {
 // Errors: not_found; invalid_argument if dir is not a folder; invalid_state
 // if it cannot be read or written.
 func Open(dir string, run command.Runner, opts Options) (*Workspace, error) {
-	w := &Workspace{runner: run, runs: opts.Runs, editing: &sync.Mutex{}, stored: opts.Stored, keep: opts.Keep, allowed: opts.Allowed, begin: opts.Begin, mayRun: opts.MayRun, running: opts.Running, gone: opts.gone, writable: opts.Writable, shared: opts.Shared, seen: opts.seen, shown: map[string]string{}}
-	if w.writable == nil {
-		w.writable = func(string) error { return nil }
+	w := &Workspace{runner: run, o: opts, editing: &sync.Mutex{}, shown: map[string]string{}}
+	if w.o.Writable == nil {
+		w.o.Writable = func(string) error { return nil }
 	}
-	if w.seen == nil {
-		w.seen = &seen{}
+	if w.o.seen == nil {
+		w.o.seen = &seen{}
 	}
-	if w.mayRun == nil {
-		w.mayRun = func() error { return nil }
+	if w.o.MayRun == nil {
+		w.o.MayRun = func() error { return nil }
 	}
-	if w.running == nil {
-		w.running = func() func() { return func() {} }
+	if w.o.Running == nil {
+		w.o.Running = func() func() { return func() {} }
 	}
 	var err error
 	if w.dir, err = filepath.Abs(dir); err != nil {
@@ -180,10 +168,10 @@ func (w *Workspace) Close() error { return w.root.Close() }
 
 // as is the workspace with commands that run as t allows. release ends what they take, once they have ended.
 func (w *Workspace) as(t team.Team) (as *Workspace, release func()) {
-	if w.runs == nil {
+	if w.o.Runs == nil {
 		return w, func() {}
 	}
-	run := &lateRunner{of: t, open: w.runs}
+	run := &lateRunner{of: t, open: w.o.Runs}
 	other := *w
 	other.runner = run
 	return &other, run.close
@@ -233,7 +221,7 @@ func (w *Workspace) Dir() string { return w.dir }
 // Tools returns the shell and the file tools. Their paths are relative to the folder,
 // or absolute and inside it.
 func (w *Workspace) Tools() []tool.Tool {
-	return tools(func(context.Context) (*Workspace, func(), error) { return w, func() {}, nil }, w.begin != nil)
+	return tools(func(context.Context) (*Workspace, func(), error) { return w, func() {}, nil }, w.o.Begin != nil)
 }
 
 // tools are those of the workspace that use returns at each call; done is called after it. The model

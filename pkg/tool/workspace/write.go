@@ -46,7 +46,7 @@ func (w *Workspace) write(ctx context.Context, in writeArgs) (tool.Output, error
 		return tool.Output{}, err
 	}
 	old, known := "", false
-	if now != nil && (now.Size() <= maxDiffed || w.shared && now.Size() <= maxEdit) {
+	if now != nil && (now.Size() <= maxDiffed || w.o.Shared && now.Size() <= maxEdit) {
 		// Another file than before is no other matter: replace refuses it then.
 		old, _, err = w.readWhole(name)
 		known = err == nil
@@ -117,7 +117,7 @@ func (w *Workspace) mayWrite(name string) error {
 	if err := w.mayShadow(name); err != nil {
 		return err
 	}
-	return w.writable(name)
+	return w.o.Writable(name)
 }
 
 // mayShadow refuses to write where something of the user is shown.
