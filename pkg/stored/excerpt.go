@@ -1,9 +1,37 @@
 package stored
 
 import (
+	"context"
 	"fmt"
 	"strings"
+	"time"
 )
+
+// KeepWithin is how long it may take to keep a text: an agent waits meanwhile.
+const KeepWithin = 10 * time.Second
+
+// Shown returns text if it has at most limit bytes. Else it has keep store all, of which text is
+// what there is to show, and returns the [Excerpt] of text; a keep that fails, or is nil, keeps nothing.
+func Shown(ctx context.Context, text, all string, limit int, keep func(ctx context.Context, text string) (ref string, err error)) string {
+	if len(text) <= limit {
+		return text
+	}
+	ref := ""
+	if keep != nil {
+		ctx, cancel := context.WithTimeout(ctx, KeepWithin)
+		defer cancel()
+		var err error
+		if ref, err = keep(ctx, Readable(all)); err != nil {
+			ref = "" // the excerpt states that it is not kept
+		}
+	}
+	return Excerpt(text, limit, ref)
+}
+
+// Readable returns text without what makes read_file take it for no text: zero bytes, and what is no UTF-8.
+func Readable(text string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
+}
 
 // Excerpt returns text if it has at most limit bytes. Else it returns its head and its
 // tail, and a line between them that says how much is left out and how to read it under

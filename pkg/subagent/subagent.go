@@ -15,7 +15,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"agentteam/pkg/engine"
 	"agentteam/pkg/model"
@@ -58,7 +57,6 @@ const (
 	description = "Have a subagent do a part of your work in a context apart, in your workspace, with at most your rights; you get its last text. Several calls in one turn run at the same time. For work that others can share, use tasks."
 	maxAbout    = 80     // characters
 	maxShown    = 30_000 // bytes of the last text that the owner is shown
-	keepWithin  = 10 * time.Second
 )
 
 type subagents struct{ Options }
@@ -175,7 +173,7 @@ func (s subagents) call(ctx context.Context, in args) (tool.Output, error) {
 		return tool.Output{}, tool.With(team.Errorf(cmp.Or(team.CodeOf(failed), team.Unavailable), "subagent %s did not come to an end after %d turns: %w", ended.ID, ended.Turns, failed).
 			WithModelHint("what it has done until then stays"), effects)
 	}
-	return tool.Output{Value: ended, Brief: fmt.Sprintf("%s\n[%s: %d turns, %d tokens]", s.excerpt(ctx, text), ended.ID, ended.Turns, ended.Tokens), Effects: effects}, nil
+	return tool.Output{Value: ended, Brief: fmt.Sprintf("%s\n[%s: %d turns, %d tokens]", stored.Shown(ctx, text, text, maxShown, s.Keep), ended.ID, ended.Turns, ended.Tokens), Effects: effects}, nil
 }
 
 // how is how a subagent has ended, in a few words.
@@ -184,20 +182,6 @@ func how(err error) string {
 		return "done"
 	}
 	return team.OneLine(team.Clean(err.Error(), 200))
-}
-
-// excerpt is a text as the owner is shown it.
-func (s subagents) excerpt(ctx context.Context, text string) string {
-	if len(text) <= maxShown {
-		return text
-	}
-	ctx, done := context.WithTimeout(ctx, keepWithin)
-	defer done()
-	ref, err := s.Keep(ctx, text)
-	if err != nil {
-		ref = "" // the excerpt states that it is not kept
-	}
-	return stored.Excerpt(text, maxShown, ref)
 }
 
 // work has a subagent do what a prompt asks for and returns its last text.

@@ -17,7 +17,6 @@ import (
 const (
 	maxShown  = 30_000 // bytes of output that a call shows
 	maxNotice = 2_000  // that a notice has
-	keepFor   = 10 * time.Second
 
 	defaultWait = 30  // seconds
 	maxWait     = 600 // seconds
@@ -168,9 +167,7 @@ func (s *Jobs) shown(ctx context.Context, j *Job) tool.Output {
 	}
 	j.fresh = unread
 	j.mu.Unlock()
-	if len(text) > maxShown {
-		text = stored.Excerpt(text, maxShown, s.keep(ctx, all))
-	}
+	text = stored.Shown(ctx, text, all, maxShown, s.o.Keep)
 	is := j.Is()
 	out := tool.Output{Value: is, Brief: state(is) + "\n" + text}
 	if is.Ended != "" {
@@ -198,26 +195,7 @@ func (s *Jobs) notice(j *Job) string {
 	j.mu.Lock()
 	text := j.whole.String()
 	j.mu.Unlock()
-	if len(text) > maxNotice {
-		ctx, done := context.WithTimeout(s.ctx, keepFor)
-		text = stored.Excerpt(text, maxNotice, s.keep(ctx, text))
-		done()
-	}
+	text = stored.Shown(s.ctx, text, text, maxNotice, s.o.Keep)
 	is := j.Is()
 	return fmt.Sprintf("%s (%s)\n%s", state(is), is.About, text)
-}
-
-// keep stores a text that is shown in part and returns its reference; "" if that cannot be done.
-func (s *Jobs) keep(ctx context.Context, text string) string {
-	if s.o.Keep == nil {
-		return ""
-	}
-	ctx, done := context.WithTimeout(ctx, keepFor)
-	defer done()
-	// read_file takes what has a zero byte for no text.
-	ref, err := s.o.Keep(ctx, strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD"))
-	if err != nil {
-		return ""
-	}
-	return ref
 }

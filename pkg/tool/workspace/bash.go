@@ -133,7 +133,14 @@ func (w *Workspace) shell(ctx context.Context, line string, limit time.Duration)
 			a.Exit = &exit.Code
 		}
 	})
-	output = w.excerpt(ctx, captured.String(), !errors.Is(exit.Cause, command.ErrNotAllowed))
+	keep := w.o.Keep
+	if errors.Is(exit.Cause, command.ErrNotAllowed) { // there is nobody to keep it
+		keep = nil
+	}
+	if output = captured.String(); keep != nil && len(output) > maxOutput {
+		output = stored.Readable(output)
+	}
+	output = stored.Shown(ctx, output, output, maxOutput, keep)
 	switch {
 	case err != nil:
 		err = team.Errorf(team.Unavailable, "bash was not started: %w", err)
@@ -147,29 +154,6 @@ func (w *Workspace) shell(ctx context.Context, line string, limit time.Duration)
 
 // maxOutput is the most bytes of a command's output that are shown.
 const maxOutput = 30_000
-
-// keepWithin is how long it may take to keep a long output: the agent waits meanwhile.
-const keepWithin = 10 * time.Second
-
-// excerpt is the output of a command as it is shown: of a long one head and tail, and where
-// the whole can be read. keep is false where there is nobody to keep it.
-func (w *Workspace) excerpt(ctx context.Context, output string, keep bool) string {
-	if len(output) <= maxOutput {
-		return output
-	}
-	ref := ""
-	if keep && w.o.Keep != nil {
-		// read_file takes what has a zero byte for no text.
-		output = strings.ReplaceAll(strings.ToValidUTF8(output, "\uFFFD"), "\x00", "\uFFFD")
-		put, cancel := context.WithTimeout(ctx, keepWithin)
-		defer cancel()
-		var err error
-		if ref, err = w.o.Keep(put, output); err != nil {
-			ref = "" // the excerpt says that it is not kept
-		}
-	}
-	return stored.Excerpt(output, maxOutput, ref)
-}
 
 // progress tells whoever runs the call of each write.
 type progress struct{ ctx context.Context }

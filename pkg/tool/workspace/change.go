@@ -4,6 +4,7 @@ import (
 	"context"
 	"io/fs"
 
+	"agentteam/pkg/stored"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
 )
@@ -20,7 +21,7 @@ func (w *Workspace) keeps(ctx context.Context, name string, now fs.FileInfo, old
 	}
 	c := &change{Path: name, New: now == nil}
 	if known && w.o.Keep != nil {
-		ctx, cancel := context.WithTimeout(ctx, keepWithin)
+		ctx, cancel := context.WithTimeout(ctx, stored.KeepWithin)
 		defer cancel()
 		c.Before, _ = w.o.Keep(ctx, old) // its absence tells
 	}
