@@ -250,7 +250,7 @@ func (b *Board) changeHeld(ctx context.Context, held team.Task, f func(team.Task
 func (b *Board) put(ctx context.Context, t team.Task) (team.Task, error) {
 	t, err := b.Rewrite(ctx, t)
 	if err == nil {
-		b.metrics.transitions[t.Status].Inc()
+		b.metrics.transitions.WithLabelValues(string(t.Status)).Inc()
 	}
 	return t, err
 }

@@ -14,11 +14,8 @@ type metrics struct {
 
 func newMetrics(reg prometheus.Registerer) metrics {
 	return metrics{
-		connected: telemetry.Register(reg, prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "agentteam_nats_connected", Help: "1 while the process is connected to NATS, else 0."})),
-		reconnects: telemetry.Register(reg, prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "agentteam_nats_reconnects_total", Help: "Connections to NATS that were lost and restored."})),
-		repeated: telemetry.Register(reg, prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "agentteam_repeated_writes_total", Help: "Writes that were sent again because they had not been answered."})),
+		connected:  telemetry.Gauges(reg, "agentteam_nats_connected", "1 while the process is connected to NATS, else 0.").WithLabelValues(),
+		reconnects: telemetry.Counters(reg, "agentteam_nats_reconnects_total", "Connections to NATS that were lost and restored.").WithLabelValues(),
+		repeated:   telemetry.Counters(reg, "agentteam_repeated_writes_total", "Writes that were sent again because they had not been answered.").WithLabelValues(),
 	}
 }

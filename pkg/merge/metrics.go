@@ -1,6 +1,7 @@
 package merge
 
 import (
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -11,35 +12,34 @@ import (
 // isMerged is the outcome of work that came into the line. The others are the kinds of outcomes.
 const isMerged = "merged"
 
+// outcomes are those that are counted; a later program may know other kinds.
+var outcomes = []string{isMerged, string(Conflicting), string(CheckFailed), string(Refused)}
+
 // metrics are what a queue counts.
 type metrics struct {
-	outcomes        map[string]prometheus.Counter
-	waited, merging prometheus.Histogram
+	outcomes        *prometheus.CounterVec
+	waited, merging prometheus.Observer
 	waiting         prometheus.Gauge
 }
 
 func newMetrics(reg prometheus.Registerer) metrics {
-	outcomes := telemetry.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "agentteam_merges_total", Help: "Submitted work with which this queue was done, by outcome: merged, or why not: conflict, check, refused."}, []string{"outcome"}))
+	buckets := prometheus.ExponentialBuckets(0.05, 3, 10)
 	m := metrics{
-		outcomes: map[string]prometheus.Counter{},
-		waited: telemetry.Register(reg, prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "agentteam_merge_wait_seconds", Help: "From when work was submitted until this queue began to merge it.", Buckets: prometheus.ExponentialBuckets(0.05, 3, 10)})),
-		merging: telemetry.Register(reg, prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "agentteam_merge_duration_seconds", Help: "How long this queue took to merge work or to return it, with the checks.", Buckets: prometheus.ExponentialBuckets(0.05, 3, 10)})),
-		waiting: telemetry.Register(reg, prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "agentteam_merges_waiting", Help: "Submitted work that waits to be merged, as this queue has heard."})),
+		outcomes: telemetry.Counters(reg, "agentteam_merges_total", "Submitted work with which this queue was done, by outcome: merged, or why not: conflict, check, refused.", "outcome"),
+		waited:   telemetry.Histograms(reg, "agentteam_merge_wait_seconds", "From when work was submitted until this queue began to merge it.", buckets).WithLabelValues(),
+		merging:  telemetry.Histograms(reg, "agentteam_merge_duration_seconds", "How long this queue took to merge work or to return it, with the checks.", buckets).WithLabelValues(),
+		waiting:  telemetry.Gauges(reg, "agentteam_merges_waiting", "Submitted work that waits to be merged, as this queue has heard.").WithLabelValues(),
 	}
-	for _, outcome := range []string{isMerged, string(Conflicting), string(CheckFailed), string(Refused)} {
-		m.outcomes[outcome] = outcomes.WithLabelValues(outcome)
+	for _, outcome := range outcomes {
+		m.outcomes.WithLabelValues(outcome)
 	}
 	return m
 }
 
 // done counts work with which the queue is done.
 func (m metrics) done(outcome string) {
-	if c := m.outcomes[outcome]; c != nil { // a later program may know other kinds
-		c.Inc()
+	if slices.Contains(outcomes, outcome) {
+		m.outcomes.WithLabelValues(outcome).Inc()
 	}
 }
 
