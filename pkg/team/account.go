@@ -1,10 +1,5 @@
 package team
 
-import (
-	"crypto/sha256"
-	"encoding/hex"
-)
-
 // Account is how a tool call was made, for those who look into it afterwards. It holds no text of
 // the call or of its result.
 type Account struct {
@@ -43,7 +38,4 @@ const (
 )
 
 // DigestOf is the SHA-256 of a text, "sha256:" and hexadecimal digits.
-func DigestOf(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return "sha256:" + hex.EncodeToString(sum[:])
-}
+func DigestOf(text string) string { return "sha256:" + hashOf(text, wholeHash) }

@@ -2,8 +2,6 @@ package team
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -66,14 +64,9 @@ func NewApproval(h Holder, t Task, by Approver, plan string, now time.Time) (App
 		return Approval{}, err
 	}
 	a := Approval{AgentID: h.Agent, Incarnation: h.Incarnation, Task: t.ID, ClaimedAt: t.ClaimedAt, Approver: by,
-		Plan: plan, PlanHash: planHash(plan), Status: PlanPending, CreatedAt: now}
+		Plan: plan, PlanHash: hashOf(plan, wholeHash), Status: PlanPending, CreatedAt: now}
 	a.ID = a.requestID()
 	return a, nil
-}
-
-func planHash(plan string) string {
-	sum := sha256.Sum256([]byte(plan))
-	return hex.EncodeToString(sum[:])
 }
 
 // requestID is the id of what a asks: who may do what, by whose leave.
@@ -82,19 +75,18 @@ func (a Approval) requestID() string {
 	if a.ClaimedAt != nil {
 		claimed = a.ClaimedAt.UTC().Format(time.RFC3339Nano)
 	}
-	asked := fmt.Appendf(nil, "%s\n%s\n%s\n%s\n%s\n%s", a.AgentID, a.Task, claimed, a.Approver, a.CreatedAt.UTC().Format(time.RFC3339Nano), a.PlanHash)
+	asked := fmt.Sprintf("%s\n%s\n%s\n%s\n%s\n%s", a.AgentID, a.Task, claimed, a.Approver, a.CreatedAt.UTC().Format(time.RFC3339Nano), a.PlanHash)
 	if a.Call != nil { // without a time: a successor's same call finds the same record
-		asked = fmt.Appendf(nil, "%s\n%s\n%s\n%s\n%s\n%d", OfPermission, a.AgentID, a.Task, claimed, a.Call.Digest, a.Call.Number)
+		asked = fmt.Sprintf("%s\n%s\n%s\n%s\n%s\n%d", OfPermission, a.AgentID, a.Task, claimed, a.Call.Digest, a.Call.Number)
 	}
-	sum := sha256.Sum256(asked)
-	return hex.EncodeToString(sum[:8])
+	return hashOf(asked, 8)
 }
 
 // Intact reports whether a still asks what its id was given for.
 func (a Approval) Intact() bool {
 	switch a.Kind {
 	case "", OfPlan:
-		return a.Call == nil && a.PlanHash == planHash(a.Plan) && a.ID == a.requestID()
+		return a.Call == nil && a.PlanHash == hashOf(a.Plan, wholeHash) && a.ID == a.requestID()
 	case OfPermission, OfRespawn:
 		return a.Call != nil && a.Plan == "" && a.Call.Digest == a.Call.digest() && a.ID == a.requestID()
 	}

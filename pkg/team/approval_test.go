@@ -63,7 +63,7 @@ func TestDecide(t *testing.T) {
 		"a rejection without feedback":     {by: ByLeader, d: Decision{By: Leader, Feedback: " "}, code: InvalidArgument},
 		"feedback that no record may hold": {by: ByLeader, d: Decision{By: Leader, Feedback: "\x1b[2J"}, code: InvalidArgument},
 		"of another text":                  {by: ByLeader, with: func(a *Approval) { a.Plan = "rm -rf /" }, d: yes(Leader), code: Conflict},
-		"of another text with its hash":    {by: ByLeader, with: func(a *Approval) { a.Plan = "rm -rf /"; a.PlanHash = planHash(a.Plan) }, d: yes(Leader), code: Conflict},
+		"of another text with its hash":    {by: ByLeader, with: func(a *Approval) { a.Plan = "rm -rf /"; a.PlanHash = hashOf(a.Plan, wholeHash) }, d: yes(Leader), code: Conflict},
 		"for another approver":             {by: ByHuman, with: func(a *Approval) { a.Approver = ByLeader }, d: yes(Leader), code: Conflict},
 		"a second time":                    {by: ByLeader, with: func(a *Approval) { a.Status = PlanApproved }, d: yes(Leader), code: Conflict},
 		"after a rejection":                {by: ByLeader, with: func(a *Approval) { a.Status = PlanRejected }, d: yes(Leader), code: Conflict},
@@ -169,7 +169,7 @@ func TestCovers(t *testing.T) {
 		"approved by another teammate":      {with: func(a *Approval) { approved(a); a.DecidedBy = "coder-2" }, h: planner},
 		"approved by nobody":                {with: func(a *Approval) { approved(a); a.DecidedBy = "" }, h: planner},
 		"with another plan":                 {with: func(a *Approval) { approved(a); a.Plan = "rm" }, h: planner},
-		"with another plan and its hash":    {with: func(a *Approval) { approved(a); a.Plan = "rm"; a.PlanHash = planHash("rm") }, h: planner},
+		"with another plan and its hash":    {with: func(a *Approval) { approved(a); a.Plan = "rm"; a.PlanHash = hashOf("rm", wholeHash) }, h: planner},
 		"of a status that nobody has heard": {with: func(a *Approval) { approved(a); a.Status = "fine" }, h: planner},
 		"that was copied under another id":  {with: func(a *Approval) { approved(a); a.ID = "0123456789abcdef" }, h: planner},
 	} {

@@ -47,13 +47,16 @@ func ParseTeamID(s string) (TeamID, error) {
 // hashes of the two, so that every process finds the same team and no name is refused. All
 // sessions of a user begin with [SessionsOf].
 func SessionTeam(user, session string) TeamID {
-	return SessionsOf(user) + TeamID(shortHash(session, 16))
+	return SessionsOf(user) + TeamID(hashOf(session, 16))
 }
 
 // SessionsOf returns what the names of all teams begin with that are sessions of that user.
-func SessionsOf(user string) TeamID { return TeamID("s-" + shortHash(user, 10) + "-") }
+func SessionsOf(user string) TeamID { return TeamID("s-" + hashOf(user, 10) + "-") }
 
-func shortHash(s string, bytes int) string {
+const wholeHash = sha256.Size
+
+// hashOf is the SHA-256 of a text, so many bytes of it, in hexadecimal digits.
+func hashOf(s string, bytes int) string {
 	sum := sha256.Sum256([]byte(s))
 	return hex.EncodeToString(sum[:bytes])
 }

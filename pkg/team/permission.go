@@ -1,8 +1,6 @@
 package team
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -48,8 +46,7 @@ type AskedCall struct {
 }
 
 func (c AskedCall) digest() string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q\n%q\n%q", c.Tool, c.Arguments, c.Dir))
-	return hex.EncodeToString(sum[:])
+	return hashOf(fmt.Sprintf("%q\n%q\n%q", c.Tool, c.Arguments, c.Dir), wholeHash)
 }
 
 // Shown is the call as people read it: the command by itself, of any other call its tool and each

@@ -1,8 +1,6 @@
 package team
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -178,12 +176,11 @@ type Loaded struct {
 // Unique is a name that no other team has, on whatever server, also if it has the same ID, or was
 // loaded from the same file.
 func (t Team) Unique() string {
-	of := fmt.Appendf(nil, "%s %d", t.ID, t.CreatedAt.UnixNano())
+	of := fmt.Sprintf("%s %d", t.ID, t.CreatedAt.UnixNano())
 	if t.Loaded != nil {
-		of = fmt.Appendf(of, " %d", t.Loaded.At.UnixNano())
+		of += fmt.Sprintf(" %d", t.Loaded.At.UnixNano())
 	}
-	made := sha256.Sum256(of)
-	return string(t.ID) + "-" + hex.EncodeToString(made[:6])
+	return string(t.ID) + "-" + hashOf(of, 6)
 }
 
 // OnLine reports whether each task of the present goal is done in a separate tree, and is merged
