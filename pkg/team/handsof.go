@@ -180,18 +180,9 @@ func above(p string) func(dir string) bool {
 // Validate refuses what no process would know, but for the syntax of rules, which package
 // permission knows. Errors: InvalidArgument.
 func (h Hands) Validate() error {
-	for _, c := range []struct {
-		name, value string
-		known       []string
-	}{
-		{"sandbox", string(h.Sandbox), h.Sandbox.Values()},
-		{"isolation", string(h.Isolation), h.Isolation.Values()},
-		{"permission_mode", string(h.PermissionMode), h.PermissionMode.Values()},
-		{"permission_ask", string(h.PermissionAsk), h.PermissionAsk.Values()},
-	} {
-		if c.value != "" && !slices.Contains(c.known, c.value) {
-			return Errorf(InvalidArgument, "%s cannot be %q", c.name, Clip(c.value, 40)).WithHint("%s", meant(c.value, c.known, "choose "+strings.Join(c.known, ", ")))
-		}
+	if err := cmp.Or(oneOf("sandbox", h.Sandbox), oneOf("isolation", h.Isolation),
+		oneOf("permission_mode", h.PermissionMode), oneOf("permission_ask", h.PermissionAsk)); err != nil {
+		return err
 	}
 	for _, check := range []struct {
 		of    []string

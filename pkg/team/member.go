@@ -113,10 +113,7 @@ func UnreadableMember(a AgentID, why error, at time.Time) Member {
 
 // Validate checks what whoever asks for a member may say of it.
 func (m Member) Validate() error {
-	if err := m.Approver.validate(); err != nil {
-		return err
-	}
-	return checkText("the prompt", m.Prompt, MaxTextBytes)
+	return cmp.Or(oneOf("the approver", m.Approver), checkText("the prompt", m.Prompt, MaxTextBytes))
 }
 
 // Ended reports whether m's process, or the one that was to find one for it, has ended for

@@ -1,6 +1,7 @@
 package team
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -149,16 +150,10 @@ func (r Role) Validate() error {
 		return Errorf(InvalidArgument, "role %s is to write its deliverable only, and has the tool %s, which can write anything", r.Name, r.Tools[i]).
 			WithHint("leave out one of the two")
 	}
-	if err := r.Approver.validate(); err != nil {
+	if err := cmp.Or(oneOf("the approver", r.Approver), r.Hands.Validate(), oneOf("the color", r.Color)); err != nil {
 		return fmt.Errorf("role %s: %w", r.Name, err)
 	}
-	if err := r.Hands.Validate(); err != nil {
-		return fmt.Errorf("role %s: %w", r.Name, err)
-	}
-	switch {
-	case r.Color != "" && !slices.Contains(roleColors, string(r.Color)):
-		return Errorf(InvalidArgument, "role %s: the color cannot be %q", r.Name, Clip(string(r.Color), 40)).WithHint("choose %s", strings.Join(roleColors, ", "))
-	case r.MaxInstances < 0, r.IdleSeconds < 0:
+	if r.MaxInstances < 0 || r.IdleSeconds < 0 {
 		return Errorf(InvalidArgument, "role %s: max_instances and idle_timeout cannot be negative", r.Name).WithHint("0 sets no limit")
 	}
 	return checkText("the instructions of role "+r.Name, r.Instructions, MaxTextBytes)

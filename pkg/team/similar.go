@@ -1,6 +1,9 @@
 package team
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Similar returns the one of the words that was probably meant by one that is none of them: it
 // begins so, or differs in two letters at most, and in fewer than half of them. "" is none.
@@ -57,4 +60,17 @@ func meant(word string, among []string, hint string) string {
 		return "did you mean " + like + "? " + hint
 	}
 	return hint
+}
+
+// oneOf refuses a value that is none of its type's; "" stands for a default. Error: InvalidArgument.
+func oneOf[T interface {
+	~string
+	Values() []string
+}](what string, v T) error {
+	known := v.Values()
+	if v == "" || slices.Contains(known, string(v)) {
+		return nil
+	}
+	return Errorf(InvalidArgument, "%s cannot be %q", what, Clip(string(v), 40)).
+		WithHint("%s", meant(string(v), known, "choose "+strings.Join(known, ", ")))
 }

@@ -1,6 +1,7 @@
 package team
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -73,13 +74,6 @@ const (
 // Values are those that people may write.
 func (Approver) Values() []string { return Strings(ByLeader, ByHuman) }
 
-func (a Approver) validate() error {
-	if a != "" && a != ByLeader && a != ByHuman {
-		return Errorf(InvalidArgument, "the approver cannot be %q", Clip(string(a), 40)).WithHint("choose %s or %s", ByLeader, ByHuman)
-	}
-	return nil
-}
-
 // Policies are the choices a team makes.
 type Policies struct {
 	Create   Create   `json:"create"`
@@ -93,20 +87,8 @@ type Policies struct {
 
 // Validate refuses what no process would know. Errors: InvalidArgument.
 func (p Policies) Validate() error {
-	for _, c := range []struct {
-		name, value string
-		known       []string
-	}{
-		{"create", string(p.Create), p.Create.Values()},
-		{"respawn", string(p.Respawn), p.Respawn.Values()},
-		{"approver", string(p.Approver), p.Approver.Values()},
-		{"recheck", string(p.Recheck), p.Recheck.Values()},
-	} {
-		if c.value != "" && !slices.Contains(c.known, c.value) {
-			return Errorf(InvalidArgument, "the policy %s cannot be %q", c.name, c.value).WithHint("choose %s", strings.Join(c.known, " or "))
-		}
-	}
-	return p.Dialect.Validate()
+	return cmp.Or(oneOf("the policy create", p.Create), oneOf("the policy respawn", p.Respawn), oneOf("the policy approver", p.Approver),
+		oneOf("the policy recheck", p.Recheck), p.Dialect.Validate())
 }
 
 // Team is the record of a team, under the key team of its bucket.
