@@ -39,28 +39,16 @@ func readNote(ctx context.Context, b Bucket) (n note, revision uint64, err error
 }
 
 // storeNote notes that the leader was told of all ends up to a revision; the note never
-// goes back.
+// goes back. Errors: Conflict if another watchdog was first: the next look tries again.
 func storeNote(ctx context.Context, b Bucket, upTo uint64) error {
-	type stored struct {
-		note
-		revision uint64
+	n, revision, err := readNote(ctx, b)
+	if err != nil || n.Told >= upTo {
+		return err
 	}
-	_, err := broker.Update(ctx,
-		func(ctx context.Context) (s stored, err error) {
-			s.note, s.revision, err = readNote(ctx, b)
-			return s, err
-		},
-		func(s *stored) (bool, error) {
-			before := s.Told
-			s.note = note{team.Protocol, ulid.Make().String(), max(before, upTo)}
-			return before < upTo, nil
-		},
-		func(ctx context.Context, s stored) (stored, error) {
-			data, err := json.Marshal(s.note)
-			if err == nil {
-				_, err = b.Put(ctx, subject.KeyWatchdog, data, s.revision)
-			}
-			return s, err
-		})
+	data, err := json.Marshal(note{team.Protocol, ulid.Make().String(), upTo})
+	if err != nil {
+		return err
+	}
+	_, err = b.Put(ctx, subject.KeyWatchdog, data, revision)
 	return err
 }
