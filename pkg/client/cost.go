@@ -48,7 +48,7 @@ func (g *Goal) Usage(ctx context.Context) (Usage, error) {
 // Cost sums up what the team's model calls have used, from the members' journals: as long as
 // those are. Of a goal, by its number, they are the calls from when it was set until the next
 // one was; 0 stands for all since the team was made, -1 for the newest goal. The table has a row for each name by the
-// first of by, with parts by the next. Errors: those of [Goals.Timeline].
+// first of by, with parts by the next. Errors: InvalidArgument for a goal below -1; those of [Goals.Timeline].
 func (t *Team) Cost(ctx context.Context, goal int, by ...usage.By) (usage.Table, error) {
 	from, until, err := t.calls(ctx, goal)
 	if err != nil {

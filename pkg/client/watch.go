@@ -81,13 +81,15 @@ func (w *watch) Show(id team.TaskID, after team.Task) {
 func (w *watch) tell() Snapshot {
 	b := Snapshot{Bad: w.bad, Gone: w.gone}
 	if len(w.news) > 0 { // many entries of a creation tell nothing yet
-		all := slices.SortedFunc(maps.Values(w.tasks), func(a, b team.Task) int { return cmp.Compare(a.ID.Number(), b.ID.Number()) })
-		for _, v := range team.View(all) {
+		byNumber := func(a, b team.TaskID) int { return cmp.Compare(a.Number(), b.Number()) }
+		for _, v := range team.View(slices.Collect(maps.Values(w.tasks))) {
 			_, shown := w.news[v.ID]
 			if shown || slices.ContainsFunc(v.Dependencies, func(d team.TaskID) bool { return w.news[d] }) {
+				slices.SortFunc(v.Blocks, byNumber)
 				b.Tasks = append(b.Tasks, v)
 			}
 		}
+		slices.SortFunc(b.Tasks, func(a, b team.TaskView) int { return byNumber(a.ID, b.ID) })
 	}
 	clear(w.news)
 	w.bad, w.gone = nil, nil

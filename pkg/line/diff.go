@@ -48,7 +48,8 @@ func (r *Repo) Diff(ctx context.Context, f Form, most int64, from, to Hash, path
 	}
 	args := append([]string{"-c", "core.quotePath=false", "diff-tree", "-r", "--find-renames", "--no-ext-diff", "--no-textconv", "--no-commit-id"}, options...)
 	g := r.git(append(append(args, "--end-of-options", string(from), string(to), "--"), paths...)...)
-	g.env, g.most, g.within = []string{"GIT_LITERAL_PATHSPECS=1"}, max(most, 1), slow
+	g.env, g.within = []string{"GIT_LITERAL_PATHSPECS=1"}, slow
+	g.most = max(most, 1) // 0 is the default, and no line fits into one byte
 	out, err := g.run(ctx)
 	if errors.Is(err, errTooMuch) {
 		return string(out[:bytes.LastIndexByte(out, '\n')+1]), false, nil

@@ -527,7 +527,10 @@ func (w *Watchdog) tellBlocked(ctx context.Context) error {
 		upTo, note = e.Revision, note || w.told.tasks[e.Task.ID]
 	}
 	if note {
-		if err := storeNote(ctx, w.o.Bucket, upTo); err != nil {
+		switch err := storeNote(ctx, w.o.Bucket, upTo); {
+		case errors.Is(err, team.Conflict): // another leader's watchdog was first: the next look stores it
+			return nil
+		case err != nil:
 			return err
 		}
 	}

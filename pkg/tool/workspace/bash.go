@@ -138,7 +138,7 @@ func (w *Workspace) shell(ctx context.Context, line string, limit time.Duration)
 		keep = nil
 	}
 	if output = captured.String(); keep != nil && len(output) > maxOutput {
-		output = stored.Readable(output)
+		output = stored.Readable(output) // the excerpt has the characters of what is kept
 	}
 	output = stored.Shown(ctx, output, output, maxOutput, keep)
 	switch {
