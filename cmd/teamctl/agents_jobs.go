@@ -24,7 +24,7 @@ func (a *app) agentsJobsCmd() *cobra.Command {
 			"A subagent's conversation is shown by teamctl agents transcript OWNER.ID.",
 		ValidArgsFunction: completePresent,
 		RunE: func(_ *cobra.Command, args []string) error {
-			names, err := each(args, a.member)
+			names, err := parseAll(args, a.member)
 			if err != nil {
 				return err
 			}

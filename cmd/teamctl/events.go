@@ -72,13 +72,13 @@ func (a *app) pastEvents(o client.FeedOptions, f eventFlags) error {
 
 // areMembers refuses names that nobody has or had; "" is no name.
 func areMembers(ctx context.Context, t *client.Team, names ...team.AgentID) error {
-	if names = slices.DeleteFunc(names, func(name team.AgentID) bool { return name == "" }); len(names) == 0 {
+	if !slices.ContainsFunc(names, func(name team.AgentID) bool { return name != "" }) {
 		return nil
 	}
 	members, err := t.Members().Records(ctx)
 	for _, name := range names {
 		is := func(m team.Member) bool { return m.AgentID == name }
-		if err == nil && name != team.UserAgent && name != team.Watchdog && name != team.Leader && !slices.ContainsFunc(members, is) {
+		if err == nil && name != "" && name != team.UserAgent && name != team.Watchdog && name != team.Leader && !slices.ContainsFunc(members, is) {
 			_, err = t.Members().Get(ctx, name) // in the words of every other command
 		}
 	}
@@ -111,7 +111,7 @@ func (f eventFlags) from(ctx context.Context, t *client.Team) (client.Cursor, er
 
 func (f eventFlags) options(app *app) (o client.FeedOptions, err error) {
 	o.Follow = f.follow
-	if o.Agents, err = each(f.agents, func(s string) (team.AgentID, error) {
+	if o.Agents, err = parseAll(f.agents, func(s string) (team.AgentID, error) {
 		if a := team.AgentID(s); a == team.UserAgent || a == team.Watchdog { // who are no members, and send mail
 			return a, nil
 		}
@@ -119,7 +119,7 @@ func (f eventFlags) options(app *app) (o client.FeedOptions, err error) {
 	}); err != nil {
 		return o, err
 	}
-	o.Types, err = each(f.types, team.ParseEventType)
+	o.Types, err = parseAll(f.types, team.ParseEventType)
 	return o, err
 }
 

@@ -79,12 +79,15 @@ func (a *app) printInbox(id team.TeamID, letters []client.Letter) error {
 		}
 		return rows
 	})
+	if err != nil || !a.forPeople() {
+		return err
+	}
 	for _, l := range letters {
-		if err == nil && l.Open && a.forPeople() {
+		if l.Open {
 			a.printQuestion(id, l, letters)
 		}
 	}
-	return err
+	return nil
 }
 
 // clockOf is a time of day, with its day unless that is today's.

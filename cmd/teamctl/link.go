@@ -114,7 +114,7 @@ func (a *app) linked(ctx context.Context, cfg config.Config, f func(ctx context.
 	})
 	err = f(ctx, c)
 	cause := context.Cause(ctx)
-	if err == nil || team.CodeOf(cause) == "" || errors.Is(err, cause) { // it is done, or ended for another reason, or has more to say
+	if err == nil || errors.Is(err, errUnwritten) || team.CodeOf(cause) == "" || errors.Is(err, cause) { // it is done, or ended for another reason, or has more to say
 		return err
 	}
 	return cause

@@ -55,9 +55,9 @@ func (a *app) memberFlag(cmd *cobra.Command, flag string, complete cobra.Complet
 	return func() (team.AgentID, error) { return a.optionalMember(*name) }
 }
 
-// each parses names or ids, each an argument or several with commas between; one that comes
+// parseAll parses names or ids, each an argument or several with commas between; one that comes
 // twice counts once.
-func each[T comparable](args []string, parse func(string) (T, error)) (all []T, err error) {
+func parseAll[T comparable](args []string, parse func(string) (T, error)) (all []T, err error) {
 	for _, s := range entries(args) {
 		v, err := parse(s)
 		if err != nil {

@@ -69,12 +69,11 @@ func (a *app) atOnce(f func() error) error {
 	to := a.out
 	a.out = list
 	defer func() { a.out = to }()
-	return closed(f(), func() error {
-		if err := list.end(); err != nil {
-			return unwritten(err)
-		}
-		return nil
-	})
+	err := f()
+	if eerr := list.end(); eerr != nil { // of which f may have met the first
+		err = unwritten(eerr)
+	}
+	return err
 }
 
 // printPlain leaves it to [app.atOnce] and to [output] to remember what could not be written.

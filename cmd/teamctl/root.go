@@ -246,7 +246,7 @@ var (
 // that: a time limit names it.
 func (a *app) ended(ctx context.Context, err error) error {
 	switch told := (*over)(nil); {
-	case err == nil, errors.As(err, &told):
+	case err == nil, errors.As(err, &told), errors.Is(err, errUnwritten):
 		return err
 	case a.cmd.Context().Err() != nil:
 		return errInterrupted

@@ -82,7 +82,7 @@ func (a *app) runCmd() *cobra.Command {
 	return cmd
 }
 
-// pursuit is a goal that is to be set and followed, or resumed.
+// pursuit is a goal that is to be set and followed, or resumed. Of one that is attached to it is the view.
 type pursuit struct {
 	goal, workspace     string
 	reads               readDirs // beside the workspace

@@ -174,7 +174,7 @@ func (a *app) takeTurn(ctx context.Context, cfg config.Config, p *pursuit) (*tur
 	} else if find(cfg) == standsBy { // whose goals are set from anywhere
 		return nil, nil
 	}
-	f, err := openIn(path, os.O_RDWR)
+	f, err := openMade(path, os.O_RDWR)
 	if errors.Is(err, fs.ErrPermission) && find(cfg) != noCluster { // a cluster of others, which may be used all the same
 		return nil, nil
 	}

@@ -34,7 +34,7 @@ func (a *app) stopCmd() *cobra.Command {
 	cmd.Flags().BoolVar(&f.Drain, "drain", false, "let them end their tasks first")
 	cmd.Flags().StringVar(&f.Reason, "reason", "", "why, for the members to read")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		names, err := each(args, a.member)
+		names, err := parseAll(args, a.member)
 		if err != nil {
 			return err
 		}

@@ -92,7 +92,7 @@ func (t table) fit(limit int) []int {
 			return widths
 		case widest >= 0:
 			widths[widest]--
-		case last >= 0: // anew, so that the others need not be cut for its sake
+		case last >= 0: // fitted again, so that the others need not be cut for its sake
 			t.columns = slices.Clone(t.columns)
 			t.columns[last].gone = true
 			return t.fit(limit)

@@ -86,7 +86,7 @@ func (a *app) addTask(cmd *cobra.Command, f newTask, key string) error {
 	if n.Priority, err = team.ParsePriority(f.priority); err != nil {
 		return err
 	}
-	if n.Dependencies, err = each(f.after, team.ParseTaskID); err != nil {
+	if n.Dependencies, err = parseAll(f.after, team.ParseTaskID); err != nil {
 		return err
 	}
 	if n.Description, err = textOf(cmd, f.description); err != nil {

@@ -94,10 +94,10 @@ func (e edits) read(cmd *cobra.Command) (edit team.Edit, err error) {
 		}
 		edit.Priority = &p
 	}
-	if edit.AddDependencies, err = each(e.add, team.ParseTaskID); err != nil {
+	if edit.AddDependencies, err = parseAll(e.add, team.ParseTaskID); err != nil {
 		return edit, err
 	}
-	edit.RemoveDependencies, err = each(e.remove, team.ParseTaskID)
+	edit.RemoveDependencies, err = parseAll(e.remove, team.ParseTaskID)
 	return edit, err
 }
 

@@ -32,7 +32,7 @@ func (a *app) tasksWaitCmd() *cobra.Command {
 	cmd.Flags().StringVar(&until, "for", string(team.Completed), "the status to wait for: pending, in_progress, completed, failed or cancelled")
 	completeFlags(cmd, map[string]cobra.CompletionFunc{"for": fixed(shownStatuses...)})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		ids, err := each(args, team.ParseTaskID)
+		ids, err := parseAll(args, team.ParseTaskID)
 		if err != nil {
 			return err
 		}

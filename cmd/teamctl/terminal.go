@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"os"
 	"strconv"
@@ -59,7 +60,7 @@ func wrapped(line string, width int) string {
 	if width == 0 || ansi.StringWidth(line) <= width {
 		return line
 	}
-	const noBreakHyphen = "\u2011" // names and flags are not broken at their hyphens
+	const noBreakHyphen = "\u2011" // names and flags are not broken at their hyphens; one of the text becomes a hyphen, too
 	text := strings.TrimLeft(line, " ")
 	indent := line[:len(line)-len(text)]
 	text = ansi.Wordwrap(strings.ReplaceAll(text, "-", noBreakHyphen), max(width-len(indent), 1), "")
@@ -137,6 +138,9 @@ func (o *output) err() error {
 	return o.failed
 }
 
+// errUnwritten ends a command as it is, whatever else has ended meanwhile.
+var errUnwritten = errors.New("the output cannot be written")
+
 func unwritten(err error) error {
-	return team.Errorf(team.InvalidState, "the output cannot be written: %w", err)
+	return team.Errorf(team.InvalidState, "%w: %w", errUnwritten, err)
 }

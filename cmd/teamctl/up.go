@@ -292,11 +292,11 @@ func endChild(child *exec.Cmd) {
 // openLog opens a log in .agentteam to be added to: another command may be writing
 // the same one.
 func openLog(name string) (*os.File, error) {
-	return openIn(filepath.Join(".agentteam", name), os.O_APPEND|os.O_WRONLY)
+	return openMade(filepath.Join(".agentteam", name), os.O_APPEND|os.O_WRONLY)
 }
 
-// openIn opens a file, which is made with its folder if it is not there.
-func openIn(path string, flags int) (f *os.File, err error) {
+// openMade opens a file, which is made with its folder if it is not there.
+func openMade(path string, flags int) (f *os.File, err error) {
 	path, err = filepath.Abs(path)
 	if err == nil {
 		err = os.MkdirAll(filepath.Dir(path), 0o755)

@@ -182,7 +182,9 @@ func lane(t timeline.Timeline, l timeline.Lane, cells int, seen map[int]bool) st
 				best[c] = i
 			}
 		}
-		seen[best[c]] = true
+		if best[c] >= 0 {
+			seen[best[c]] = true
+		}
 	}
 	return drawCells(best, func(i int) (string, lipgloss.Style) { return marks[i].letter, marks[i].style })
 }
