@@ -13,7 +13,6 @@ import (
 	"agentteam/pkg/broker"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
-	"agentteam/pkg/wire"
 )
 
 // Tasks reads the copies of a task that are still there, oldest first; *board.Board is one.
@@ -188,13 +187,9 @@ func (p *Plans) change(ctx context.Context, id string, f func(*team.Approval) (b
 }
 
 // put stores a if its record is still at a.Revision (0: absent). Errors: Conflict.
-func (p *Plans) put(ctx context.Context, a team.Approval) (team.Approval, error) {
+func (p *Plans) put(ctx context.Context, a team.Approval) (_ team.Approval, err error) {
 	a.V, a.Op = team.Protocol, ulid.Make().String()
-	data, err := wire.Encode(a, a.Kept)
-	if err != nil {
-		return a, err
-	}
-	a.Revision, err = p.bucket.Put(ctx, subject.KeyPlan(a.ID), data, a.Revision)
+	a.Revision, err = broker.Save(ctx, p.bucket, subject.KeyPlan(a.ID), a, a.Kept, a.Revision)
 	return a, err
 }
 

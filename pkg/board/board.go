@@ -19,7 +19,6 @@ import (
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 	"agentteam/pkg/telemetry"
-	"agentteam/pkg/wire"
 )
 
 // Options are what a Board needs besides the team; all may be left out.
@@ -260,16 +259,11 @@ func (b *Board) put(ctx context.Context, t team.Task) (team.Task, error) {
 // the task has changed since; Unavailable.
 func (b *Board) Rewrite(ctx context.Context, t team.Task) (team.Task, error) {
 	t.Op = ulid.Make().String()
-	data, err := wire.Encode(&t, t.Kept)
-	if err != nil {
-		return t, err
+	revision, err := broker.Save(ctx, b.bucket, subject.KeyTask(t.ID), &t, t.Kept, t.Revision)
+	if err == nil {
+		t.Revision = revision
 	}
-	rev, err := b.bucket.Put(ctx, subject.KeyTask(t.ID), data, t.Revision)
-	if err != nil {
-		return t, err
-	}
-	t.Revision = rev
-	return t, nil
+	return t, err
 }
 
 // Claim makes h the task's assignee. The task is read first; see [Board.ClaimAt]

@@ -88,11 +88,7 @@ func (b *Board) sequence(ctx context.Context) (Sequence, error) {
 // putSequence stores s over the revision it was read at.
 func (b *Board) putSequence(ctx context.Context, s Sequence) error {
 	s.V, s.Op = team.Protocol, ulid.Make().String()
-	data, err := wire.Encode(storedSequence{s, s.raw}, s.kept)
-	if err != nil {
-		return err
-	}
-	_, err = b.bucket.Put(ctx, subject.KeySequence, data, s.revision)
+	_, err := broker.Save(ctx, b.bucket, subject.KeySequence, storedSequence{s, s.raw}, s.kept, s.revision)
 	return err
 }
 

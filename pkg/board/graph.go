@@ -51,13 +51,9 @@ func (b *Board) graph(ctx context.Context) (graphGuard, error) {
 	return g, nil
 }
 
-func (b *Board) putGraph(ctx context.Context, g graphGuard) (graphGuard, error) {
+func (b *Board) putGraph(ctx context.Context, g graphGuard) (_ graphGuard, err error) {
 	g.V, g.Op = team.Protocol, ulid.Make().String()
-	data, err := wire.Marshal(g)
-	if err != nil {
-		return g, err
-	}
-	g.revision, err = b.bucket.Put(ctx, subject.KeyGraph, data, g.revision)
+	g.revision, err = broker.Save(ctx, b.bucket, subject.KeyGraph, g, nil, g.revision)
 	return g, err
 }
 

@@ -65,7 +65,7 @@ func (c Call) at() string {
 // calls is where calls are stored; a [Bucket] is one.
 type calls interface {
 	Get(ctx context.Context, key string) (Entry, error)
-	Put(ctx context.Context, key string, value []byte, revision uint64) (uint64, error)
+	puts
 }
 
 // Find returns the call as it is stored. Errors: NotFound; InvalidState; Unavailable.
@@ -80,10 +80,7 @@ func (c Call) Find(ctx context.Context, in calls) (found Call, err error) {
 
 // Store stores the call over the copy that was found, or as a new one. Errors: as of [Bucket.Put].
 func (c Call) Store(ctx context.Context, in calls) error {
-	data, err := wire.Encode(c, c.kept)
-	if err == nil {
-		_, err = in.Put(ctx, c.at(), data, c.revision)
-	}
+	_, err := Save(ctx, in, c.at(), c, c.kept, c.revision)
 	return err
 }
 

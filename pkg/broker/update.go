@@ -8,6 +8,7 @@ import (
 
 	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
+	"agentteam/pkg/wire"
 )
 
 // Update changes a record by compare-and-set: it reads it, has change make the next
@@ -33,6 +34,21 @@ func Update[T any](ctx context.Context, read func(context.Context) (T, error), c
 			return v, err
 		}
 	}
+}
+
+// puts is where records are stored; a [Bucket] is one.
+type puts interface {
+	Put(ctx context.Context, key string, value []byte, revision uint64) (uint64, error)
+}
+
+// Save stores a record, with the fields that were kept of it, and returns its revision. Errors: as
+// of [Bucket.Put].
+func Save(ctx context.Context, in puts, key string, record any, kept team.Extra, revision uint64) (uint64, error) {
+	data, err := wire.Encode(record, kept)
+	if err != nil {
+		return revision, err
+	}
+	return in.Put(ctx, key, data, revision)
 }
 
 // Pause spreads the next tries of writers that collided at one key; it returns when it is

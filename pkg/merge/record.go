@@ -296,22 +296,16 @@ func (r *Records) reader(id team.TaskID) func(context.Context) (Entry, error) {
 }
 
 // put stores an entry over the revision it was read at.
-func (r *Records) put(ctx context.Context, e Entry) (Entry, error) {
+func (r *Records) put(ctx context.Context, e Entry) (_ Entry, err error) {
 	e.V, e.Op = team.Protocol, ulid.Make().String()
-	data, err := wire.Encode(e, e.kept)
-	if err == nil {
-		e.Revision, err = r.bucket.Put(ctx, subject.KeyMerge(e.Task), data, e.Revision)
-	}
+	e.Revision, err = broker.Save(ctx, r.bucket, subject.KeyMerge(e.Task), e, e.kept, e.Revision)
 	return e, err
 }
 
 // putHead stores the head over the revision it was read at.
-func (r *Records) putHead(ctx context.Context, h Head) (Head, error) {
+func (r *Records) putHead(ctx context.Context, h Head) (_ Head, err error) {
 	h.V, h.Op = team.Protocol, ulid.Make().String()
-	data, err := wire.Encode(h, h.kept)
-	if err == nil {
-		h.Revision, err = r.bucket.Put(ctx, subject.KeyLine, data, h.Revision)
-	}
+	h.Revision, err = broker.Save(ctx, r.bucket, subject.KeyLine, h, h.kept, h.Revision)
 	return h, err
 }
 

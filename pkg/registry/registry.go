@@ -21,7 +21,6 @@ import (
 	"agentteam/pkg/broker"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
-	"agentteam/pkg/wire"
 )
 
 // Registry is the list of all teams of a NATS server. Safe for concurrent use.
@@ -429,13 +428,9 @@ func (r *Registry) update(ctx context.Context, bt *broker.Storage, f func(*team.
 
 func (r *Registry) change(ctx context.Context, bt *broker.Storage, f func(*team.Team) (bool, error)) (team.Team, error) {
 	return broker.Update(ctx, func(ctx context.Context) (team.Team, error) { return Record(ctx, bt) }, f,
-		func(ctx context.Context, t team.Team) (team.Team, error) {
+		func(ctx context.Context, t team.Team) (_ team.Team, err error) {
 			t.UpdatedAt = time.Now().UTC()
-			data, err := wire.Encode(t, t.Kept)
-			if err != nil {
-				return t, err
-			}
-			t.Revision, err = bt.Bucket.Put(ctx, subject.KeyTeam, data, t.Revision)
+			t.Revision, err = broker.Save(ctx, bt.Bucket, subject.KeyTeam, t, t.Kept, t.Revision)
 			return t, err
 		})
 }

@@ -19,7 +19,6 @@ import (
 	"agentteam/pkg/broker"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
-	"agentteam/pkg/wire"
 )
 
 // Roster is the list of a team's members. Safe for concurrent use.
@@ -109,13 +108,9 @@ func Decode(e broker.Entry) (team.Member, error) {
 
 // Put stores m if its record is still at m.Revision (0: absent) and returns it
 // with its new revision. Errors: Conflict.
-func (r *Roster) Put(ctx context.Context, m team.Member) (team.Member, error) {
+func (r *Roster) Put(ctx context.Context, m team.Member) (_ team.Member, err error) {
 	m.V, m.Op, m.UpdatedAt = team.Protocol, ulid.Make().String(), time.Now().UTC()
-	data, err := wire.Encode(m, m.Kept)
-	if err != nil {
-		return m, err
-	}
-	m.Revision, err = r.team.Bucket.Put(ctx, subject.KeyMember(m.AgentID), data, m.Revision)
+	m.Revision, err = broker.Save(ctx, r.team.Bucket, subject.KeyMember(m.AgentID), m, m.Kept, m.Revision)
 	if errors.Is(err, team.Conflict) {
 		return m, team.Errorf(team.Conflict, "the record of %s was changed by somebody else", m.AgentID)
 	}
