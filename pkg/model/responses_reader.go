@@ -42,13 +42,6 @@ type toldItem struct {
 	} `json:"content"`
 }
 
-// toldError is an error as a stream tells it.
-type toldError struct {
-	Code    json.RawMessage `json:"code"` // a text, or the number of a status
-	Type    string          `json:"type"`
-	Message string          `json:"message"`
-}
-
 // responsesEvent is an event of any type, as far as we read it.
 type responsesEvent struct {
 	Type     string          `json:"type"`
@@ -58,28 +51,14 @@ type responsesEvent struct {
 	Response struct {
 		Model      string            `json:"model"`
 		Output     []json.RawMessage `json:"output"`
-		Error      *toldError        `json:"error"`
-		Usage      *responsesUsage   `json:"usage"`
+		Error      json.RawMessage   `json:"error"`
+		Usage      json.RawMessage   `json:"usage"`
 		Incomplete struct {
 			Reason string `json:"reason"`
 		} `json:"incomplete_details"`
 	} `json:"response"`
 	Arguments string          `json:"arguments"`
-	Error     *toldError      `json:"error"`
-	Code      json.RawMessage `json:"code"`
-	Message   string          `json:"message"`
-}
-
-// responsesUsage is the usage; some gateways send the numbers as floats.
-type responsesUsage struct {
-	Input   float64 `json:"input_tokens"`
-	Output  float64 `json:"output_tokens"`
-	InputOf struct {
-		Cached float64 `json:"cached_tokens"`
-	} `json:"input_tokens_details"`
-	OutputOf struct {
-		Reasoning float64 `json:"reasoning_tokens"`
-	} `json:"output_tokens_details"`
+	Error     json.RawMessage `json:"error"`
 }
 
 func newResponsesReader(req Request, onDelta func(string)) *responsesReader {
@@ -109,32 +88,23 @@ func (r *responsesReader) event(name string, data []byte) error {
 	case "response.completed":
 		return r.end(e, "stop")
 	case "response.incomplete":
-		finish := e.Response.Incomplete.Reason
-		if finish == "max_output_tokens" {
-			finish = "length"
-		}
-		return r.end(e, cmp.Or(finish, "length"))
+		return r.end(e, cmp.Or(finishReason(e.Response.Incomplete.Reason), "length"))
 	case "response.failed":
-		return e.Response.Error.apiError("the endpoint reports that the answer failed")
+		return streamError(e.Response.Error, "the endpoint reports that the answer failed")
 	case "error":
-		if e.Error == nil {
-			e.Error = &toldError{Code: e.Code, Message: e.Message}
+		if !isSet(e.Error) {
+			e.Error = data // the event is itself the error's object
 		}
-		return e.Error.apiError("the stream reports an error")
+		return streamError(e.Error, "the stream reports an error")
 	}
 	return nil // there are dozens that only say where the server is
 }
 
-// apiError returns the error; without is its message if it has none.
-func (t *toldError) apiError(without string) *apiError {
-	if t == nil {
-		return &apiError{message: without}
-	}
-	e := &apiError{kind: t.Type, message: cmp.Or(t.Message, without)}
-	if json.Unmarshal(t.Code, &e.code) != nil {
-		_ = json.Unmarshal(t.Code, &e.status) // null, or something we do not know: neither
-	}
-	return e
+// streamError returns the error that a stream reports; without is its message if it has none.
+func streamError(reported json.RawMessage, without string) error {
+	e, _ := errorIn(fields{"error": reported})
+	e.message = cmp.Or(e.message, without)
+	return &e
 }
 
 // eventText returns the text of a piece; a piece that is no text is none of ours.
@@ -202,12 +172,7 @@ func (r *responsesReader) end(e responsesEvent, finish string) error {
 			}
 		}
 	}
-	if u := e.Response.Usage; u != nil {
-		r.usage = Usage{
-			PromptTokens: int(u.Input), CachedTokens: int(u.InputOf.Cached),
-			CompletionTokens: int(u.Output), ReasoningTokens: int(u.OutputOf.Reasoning),
-		}
-	}
+	r.usage = readUsage(e.Response.Usage)
 	r.finish = finish
 	return nil
 }

@@ -42,7 +42,7 @@ const turnOfResponses = `
 	{"type":"response.function_call_arguments.done","output_index":2,"arguments":"{\"command\":\"ls\"}"}
 	{"type":"response.output_item.done","output_index":2,"item":{"type":"function_call","id":"fc_1","call_id":"call_a","name":"bash","arguments":"{\"command\":\"ls\"}"}}
 	{"type":"response.output_item.done","output_index":3,"item":{"type":"function_call","id":"fc_2","call_id":"call_b","name":"list_tasks","arguments":""}}
-	{"type":"response.completed","response":{"status":"completed","usage":{"input_tokens":100,"input_tokens_details":{"cached_tokens":60},"output_tokens":40.0,"output_tokens_details":{"reasoning_tokens":25}}}}`
+	{"type":"response.completed","response":{"status":"completed","usage":{"input_tokens":"100","input_tokens_details":{"cached_tokens":60},"output_tokens":40.0,"output_tokens_details":{"reasoning_tokens":25}}}}`
 
 func TestResponsesTurn(t *testing.T) {
 	r, shown, err := readResponses(t, Request{}, turnOfResponses)
@@ -141,8 +141,9 @@ func TestResponsesErrors(t *testing.T) {
 	}{
 		"failed":        {`{"type":"response.failed","response":{"error":{"code":"server_error","message":"broke down"}}}`, apiError{code: "server_error", message: "broke down"}},
 		"failed, mute":  {`{"type":"response.failed","response":{}}`, apiError{message: "the endpoint reports that the answer failed"}},
-		"error":         {`{"type":"error","code":"context_length_exceeded","message":"too long"}`, apiError{code: "context_length_exceeded", message: "too long"}},
-		"nested error":  {`{"type":"error","error":{"type":"invalid_request_error","code":400,"message":"bad"}}`, apiError{status: 400, kind: "invalid_request_error", message: "bad"}},
+		"error":         {`{"type":"error","code":"context_length_exceeded","message":"too long"}`, apiError{code: "context_length_exceeded", kind: "error", message: "too long"}},
+		"nested error":  {`{"type":"error","error":{"type":"invalid_request_error","code":400,"message":"bad"}}`, apiError{status: 400, code: "400", kind: "invalid_request_error", message: "bad"}},
+		"only a text":   {`{"type":"response.failed","response":{"error":"busy"}}`, apiError{message: "busy"}},
 		"error of null": {`{"type":"error","error":{"code":null,"message":""}}`, apiError{message: "the stream reports an error"}},
 	} {
 		r, _, err := readResponses(t, Request{}, tt.event)

@@ -20,7 +20,7 @@ func (e *encoding) schema(raw json.RawMessage) json.RawMessage {
 	if json.Unmarshal(raw, &s) != nil {
 		return raw
 	}
-	s = e.cleaned(s)
+	e.clean(s)
 	if e.SchemaFull && bareObject(s) {
 		return nil
 	}
@@ -28,59 +28,38 @@ func (e *encoding) schema(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// cleaned returns the schema s, and those in it, without what the endpoint refuses.
-func (e *encoding) cleaned(s map[string]any) map[string]any {
-	clean := map[string]any{}
+// clean takes out of the schema s, and of those in it, what the endpoint refuses.
+// What is no object stays: true and false are schemas too.
+func (e *encoding) clean(schema any) {
+	s, ok := schema.(map[string]any)
+	if !ok {
+		return
+	}
 	for k, v := range s {
-		switch v := v.(type) {
-		case map[string]any:
-			clean[k] = v
-			if k == "properties" || k == "$defs" || k == "definitions" || k == "patternProperties" {
-				clean[k] = e.each(v)
-			} else if k == "items" || k == "additionalProperties" || k == "not" {
-				clean[k] = e.cleaned(v)
+		switch k {
+		case "items", "additionalProperties", "not":
+			e.clean(v)
+		case "properties", "$defs", "definitions", "patternProperties":
+			named, _ := v.(map[string]any)
+			for _, inner := range named {
+				e.clean(inner)
 			}
-		case []any:
-			clean[k] = v
-			if k == "anyOf" || k == "oneOf" || k == "allOf" || k == "prefixItems" {
-				clean[k] = e.all(v)
+		case "anyOf", "oneOf", "allOf", "prefixItems":
+			list, _ := v.([]any)
+			for _, inner := range list {
+				e.clean(inner)
 			}
-		default:
-			clean[k] = v
 		}
 	}
 	for _, k := range e.SchemaDrop {
-		delete(clean, k)
+		delete(s, k)
 	}
 	if e.SchemaOneType {
-		oneType(clean)
+		oneType(s)
 	}
 	if e.SchemaFull {
-		withoutBare(clean)
+		withoutBare(s)
 	}
-	return clean
-}
-
-func (e *encoding) each(named map[string]any) map[string]any {
-	clean := make(map[string]any, len(named))
-	for name, v := range named {
-		if s, ok := v.(map[string]any); ok {
-			clean[name] = e.cleaned(s)
-			continue
-		}
-		clean[name] = v
-	}
-	return clean
-}
-
-func (e *encoding) all(list []any) []any {
-	clean := slices.Clone(list)
-	for i, v := range clean {
-		if s, ok := v.(map[string]any); ok {
-			clean[i] = e.cleaned(s)
-		}
-	}
-	return clean
 }
 
 // oneType makes a list of types the one that is not null, and says so in the word
