@@ -132,6 +132,30 @@ func (r *Rules) file(req tool.Request, edit bool, dir string) Verdict {
 	return Verdict{}
 }
 
+// Hides returns what reports of paths, absolute ones, that a rule of deny or ask is about reading them by a tool which
+// searches below dir; nil if none is. A rule about each call of the tool is not asked here: [Rules.Decide] goes by it.
+func (r *Rules) Hides(tool, dir string) func(path string) bool {
+	if r == nil {
+		return nil
+	}
+	dir = filepath.Clean(dir)
+	var about []rule
+	for _, list := range r.lists()[:2] {
+		for _, rule := range list.rules {
+			if !rule.all && (rule.tool == tool || rule.tool == "read_file") {
+				about = append(about, rule)
+			}
+		}
+	}
+	if len(about) == 0 {
+		return nil
+	}
+	return func(path string) bool {
+		at := place{clean(literal(path), dir), path}
+		return slices.ContainsFunc(about, func(r rule) bool { return r.files.matches(at, dir, true) })
+	}
+}
+
 // line judges a command line.
 func (r *Rules) line(l *line, dir string) Verdict {
 	j := judged{r, dir}
@@ -232,6 +256,9 @@ func (j judged) mayHold(l *line, r rule) (why string) {
 	for _, c := range l.calls {
 		if r.tool == "bash" && (c.open || slices.ContainsFunc(append(c.also, c.text), r.command.meets)) {
 			return "it is not known what this runs: " + cmp.Or(strings.Join(slices.Concat(c.doubts, l.doubts), "; "), c.text.String())
+		}
+		if !r.all && r.opens(true, true) && c.open && slices.Equal(c.text, text{star}) { // a line that was not read to its end
+			return "it is not known what this opens: " + strings.Join(l.doubts, "; ")
 		}
 		for _, n := range c.names {
 			if !r.all && r.opens(n.reads, n.writes) && (r.files.mayMatch(n.place, j.dir) || r.files.matches(n.place, j.dir, true)) {

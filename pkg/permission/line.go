@@ -173,7 +173,7 @@ func (r *reader) node(l *line, n syntax.Node) {
 	case *syntax.CoprocClause:
 		l.doubt("it starts a coprocess")
 	case *syntax.ParamExp:
-		l.sets = l.sets || n.Index != nil || n.Slice != nil || n.Exp != nil
+		l.sets = l.sets || n.Index != nil || n.Slice != nil || n.Exp != nil || n.Excl
 		l.doubt("what a variable becomes is not known")
 	case *syntax.CmdSubst, *syntax.ProcSubst:
 		l.doubt("what a command puts out is not known")
@@ -325,6 +325,9 @@ func (r *reader) redirect(l *line, n *syntax.Redirect) {
 		l.doubt("a redirection opens a file that is not known")
 	}
 	for _, at := range r.places(w) {
+		if n.Op == syntax.RdrInOut {
+			l.files = append(l.files, file{at, false})
+		}
 		l.files = append(l.files, file{at, write})
 	}
 }

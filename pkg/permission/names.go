@@ -67,7 +67,8 @@ func (r *reader) names(command string, words []word) (list []name) {
 	listed := slices.Contains(readers, command) || slices.Contains(writers, command)
 	script := slices.Contains(scripted, command) && !slices.ContainsFunc(words, func(w word) bool {
 		s := w.text.String()
-		return s == "-e" || s == "-f" || strings.HasPrefix(s, "--regexp") || strings.HasPrefix(s, "--file") || strings.HasPrefix(s, "--expression")
+		short := strings.HasPrefix(s, "-") && !strings.HasPrefix(s, "--") // others may stand before it, and the script behind
+		return short && strings.ContainsAny(s, "ef") || strings.HasPrefix(s, "--regexp") || strings.HasPrefix(s, "--file") || strings.HasPrefix(s, "--expression")
 	})
 	last := -1 // only the last operand is written; -1: every one is
 	if slices.Contains(copying, command) && !slices.ContainsFunc(words, func(w word) bool {
@@ -98,18 +99,31 @@ func (r *reader) names(command string, words []word) (list []name) {
 }
 
 // parts are what of a word may be the name of a file: of "--file=a" and "if=a", of "@a" and of
-// "HEAD:a" what comes last, too.
+// "HEAD:a" what comes last, too, and of "f=@a;type=b" what curl uploads.
 func parts(w word, option bool) (list []word) {
+	add := func(from int) {
+		p := word{text: w.text[from:], glob: w.glob, expand: w.expand, cut: w.cut}
+		list = append(list, p)
+		if len(p.text) < 2 || p.text[0] != '@' && p.text[0] != '<' {
+			return
+		}
+		p.text = p.text[1:]
+		list = append(list, p)
+		if end := slices.IndexFunc(p.text, func(c rune) bool { return c == ';' || c == ',' }); end > 0 {
+			p.text = p.text[:end]
+			list = append(list, p)
+		}
+	}
 	if !option {
-		list = append(list, w)
+		add(0)
 	} else if w.expand || w.glob {
 		return []word{{text: text{star}, expand: true}}
 	} else if len(w.text) > 2 && w.text[1] != '-' {
-		list = append(list, word{text: w.text[2:]})
+		add(2)
 	}
 	for i, c := range w.text[:max(len(w.text)-1, 0)] {
-		if c == '=' || c == ':' || c == '@' && i == 0 {
-			list = append(list, word{text: w.text[i+1:], glob: w.glob, expand: w.expand, cut: w.cut})
+		if c == '=' || c == ':' {
+			add(i + 1)
 		}
 	}
 	return list

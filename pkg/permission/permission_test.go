@@ -363,6 +363,47 @@ func TestManyCommands(t *testing.T) {
 	}
 }
 
+// What is too much to be read may open any file, so that a rule about one asks.
+func TestManyCommandsBeforeFile(t *testing.T) {
+	r := rules(t, team.Permissions{Deny: []string{"Read(.env)"}, Allow: []string{"Bash(true)", "Bash(cat *)"}})
+	for line, want := range map[string]permission.Decision{
+		strings.Repeat("true;", 40) + "cat a":             permission.Allow,
+		strings.Repeat("true;", 51) + "cat .env":          permission.Ask,
+		"# " + strings.Repeat("x", 64<<10) + "\ncat .env": permission.Ask,
+	} {
+		if v := r.Decide(bash(t, line), workspace); v.Decision != want {
+			t.Errorf("%.20q: %s, want %s (%s)", line, v.Decision, want, v.Why)
+		}
+	}
+}
+
+// The name of a variable in a variable can hold a substitution, which bash runs.
+func TestIndirectVariable(t *testing.T) {
+	r := rules(t, team.Permissions{Deny: []string{"Bash(git push *)"}, Allow: []string{"Bash(echo *)"}})
+	if v := r.Decide(bash(t, `for x in 'a[$(git push >&2)]'; do echo "${!x}"; done`), workspace); v.Decision != permission.Ask {
+		t.Errorf("%s (%s)", v.Decision, v.Why)
+	}
+}
+
+// A search below a folder shows nothing of the files that a rule is about.
+func TestHides(t *testing.T) {
+	r := rules(t, team.Permissions{Deny: []string{"Read(.env)", "Grep(./secrets/**)"}, Ask: []string{"Read(*.pem)"}})
+	for path, want := range map[string]string{"a.go": "", ".env": "grep glob", "sub/.env": "grep glob", "a.pem": "grep glob", "secrets/a": "grep", "secrets": "grep"} {
+		var by []string
+		for _, tool := range []string{"grep", "glob"} {
+			if r.Hides(tool, workspace)(workspace + "/" + path) {
+				by = append(by, tool)
+			}
+		}
+		if got := strings.Join(by, " "); got != want {
+			t.Errorf("%s is hidden from %q, want %q", path, got, want)
+		}
+	}
+	if r := rules(t, team.Permissions{Deny: []string{"Bash(git push *)", "Edit(/vendor/)"}, Allow: []string{"Read(.env)"}}); r.Hides("grep", workspace) != nil {
+		t.Error("rules that are not about reading hide something")
+	}
+}
+
 // A rule of deny makes nothing that was not allowed before.
 func TestDenyNeverAllows(t *testing.T) {
 	t.Setenv("HOME", "/home/me")
