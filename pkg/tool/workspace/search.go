@@ -56,7 +56,7 @@ func (w *Workspace) glob(ctx context.Context, in globArgs) (tool.Output, error) 
 	}
 	var found listing
 	full := false
-	left, err := w.walk(ctx, start, func(name string, d fs.DirEntry, _ *os.Root) error {
+	left, err := w.walk(ctx, "glob", start, func(name string, d fs.DirEntry, _ *os.Root) error {
 		if name == start {
 			if !d.IsDir() {
 				return team.Errorf(team.InvalidArgument, "%s is not a folder", name)
@@ -107,7 +107,7 @@ func (w *Workspace) grep(ctx context.Context, in grepArgs) (tool.Output, error) 
 		return tool.Output{}, err
 	}
 	s := &search{re: re, literal: []byte(required(in.Pattern)), r: bufio.NewReaderSize(nil, 64<<10)}
-	left, err := w.walk(ctx, start, func(name string, d fs.DirEntry, folder *os.Root) error {
+	left, err := w.walk(ctx, "grep", start, func(name string, d fs.DirEntry, folder *os.Root) error {
 		switch {
 		case name == start && !d.IsDir():
 			f, info, err := w.openRegular(name)

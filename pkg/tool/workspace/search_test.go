@@ -109,3 +109,30 @@ func TestGrepCutsLongLines(t *testing.T) {
 		t.Errorf("got %.100q...", got)
 	}
 }
+
+// A search shows nothing of the files that a rule is about, and says so; one of which the call as a whole was judged shows all.
+func TestSearchHides(t *testing.T) {
+	p := open(t, workspace.Options{Hides: func(tool, dir string) func(string) bool {
+		return func(path string) bool {
+			name, below := strings.CutPrefix(path, dir+"/")
+			return below && (strings.HasSuffix(name, ".env") || tool == "grep" && strings.HasPrefix(name, "secrets"))
+		}
+	}})
+	for _, name := range []string{"a", ".env", "sub/.env", "secrets/a", "secrets/b"} {
+		p.put(name, "TODO")
+	}
+	for _, tt := range []struct {
+		tool string
+		a    args
+		want string
+	}{
+		{"grep", args{"pattern": "TODO"}, "a:1:TODO [3 files or folders are not searched: rules of the permissions are about reading them]"},
+		{"glob", args{"pattern": "**/*"}, "a secrets/ secrets/a secrets/b sub/ [2 files or folders are not searched: rules of the permissions are about reading them]"},
+		{"grep", args{"pattern": "TODO", "path": "secrets"}, "secrets/a:1:TODO secrets/b:1:TODO"},
+		{"grep", args{"pattern": "TODO", "path": ".env"}, ".env:1:TODO"},
+	} {
+		if got := strings.Join(strings.Split(p.ok(tt.tool, tt.a), "\n"), " "); got != tt.want {
+			t.Errorf("%s %v: %s, want %s", tt.tool, tt.a, got, tt.want)
+		}
+	}
+}

@@ -26,26 +26,45 @@ type walk struct {
 	start   string
 	fn      func(name string, d fs.DirEntry, in *os.Root) error
 	ignored *ignored
+	hides   func(path string) bool // nil: nothing is hidden
+	hidden  int
 	left    string // what was not looked at, for the answer; "" = nothing
 }
 
 // walk calls fn for start and for all below it, a folder before what it holds,
-// in the order of names. Symbolic links are entries, never followed, so a walk
-// ends. What .gitignore names is left out, unless start lies in it. fn also gets the
+// in the order of names, for a search by a tool. Symbolic links are entries, never followed, so a walk
+// ends. What .gitignore names is left out, unless start lies in it, and what a rule is about ([Options].Hides). fn also gets the
 // folder that name lies in, nil for start, and may return [fs.SkipDir] and [fs.SkipAll].
 // left says what was too much to be looked at.
-func (w *Workspace) walk(ctx context.Context, start string, fn func(name string, d fs.DirEntry, in *os.Root) error) (left string, err error) {
+func (w *Workspace) walk(ctx context.Context, tool, start string, fn func(name string, d fs.DirEntry, in *os.Root) error) (left string, err error) {
 	start = filepath.ToSlash(start)
 	info, err := w.root.Stat(start)
 	if err != nil {
 		return "", w.coded(start, err)
 	}
 	k := &walk{w: w, start: start, fn: fn, ignored: w.ignoredFrom(start)}
+	if w.o.Hides != nil {
+		k.hides = w.o.Hides(tool, w.dir)
+	}
+	if k.hides != nil && k.hides(w.abs(start)) { // the call as a whole was judged by that rule
+		k.hides = nil
+	}
 	err = k.visit(ctx, start, fs.FileInfoToDirEntry(info), nil, 0)
 	if errors.Is(err, fs.SkipAll) || errors.Is(err, fs.SkipDir) {
 		err = nil
 	}
+	if k.hidden > 0 {
+		k.left += fmt.Sprintf("\n[%d files or folders are not searched: rules of the permissions are about reading them]", k.hidden)
+	}
 	return k.left, err
+}
+
+// abs is the absolute path of what a walk has met.
+func (w *Workspace) abs(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(w.dir, name)
 }
 
 // visit calls fn for name and for all below it. Errors: those of fn; [fs.SkipDir] if what else
@@ -56,6 +75,9 @@ func (k *walk) visit(ctx context.Context, name string, d fs.DirEntry, in *os.Roo
 		return context.Cause(ctx)
 	case name == k.start:
 	case d.IsDir() && (d.Name() == ".git" || d.Name() == clusterDir), k.ignored.match(name, d.IsDir()):
+		return nil
+	case k.hides != nil && k.hides(k.w.abs(name)):
+		k.hidden++
 		return nil
 	}
 	if d.IsDir() {
