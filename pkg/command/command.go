@@ -47,6 +47,9 @@ var (
 	ErrNotAllowed = errors.New("ended, since NATS does not confirm the membership")
 )
 
+// ErrLost is in the error of a runner that cannot tell how a command has ended which it has begun.
+var ErrLost = errors.New("its end is not known: it may have run in part")
+
 // Runner runs commands. Safe for concurrent use.
 type Runner interface {
 	// Run returns when c has ended, by itself or because it was ended; what is left of it

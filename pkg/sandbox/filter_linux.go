@@ -26,7 +26,8 @@ var refused = []string{
 
 // refusedConfined are those that only namespaces make harmless: what they reach is the whole
 // machine's.
-var refusedConfined = []string{"socket", "socketcall", "connect", "bind", "listen", "shmget", "shmat", "shmctl", "msgget", "msgctl", "semget", "semctl", "mq_open", "mq_unlink"}
+var refusedConfined = []string{"socket", "socketcall", "connect", "bind", "listen", "shmget", "shmat", "shmctl", "msgget", "msgsnd", "msgrcv", "msgctl",
+	"semget", "semop", "semtimedop", "semctl", "mq_open", "mq_unlink"}
 
 const (
 	allow = uint32(unix.SECCOMP_RET_ALLOW)
@@ -79,6 +80,8 @@ func filter(names []string, sockets bool) ([]byte, error) {
 		f.on("socketpair", argument(1), bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: socketType}, bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SOCK_STREAM, SkipTrue: 2},
 			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SOCK_SEQPACKET, SkipTrue: 1}, bpf.RetConstant{Val: deny},
 			argument(0), bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_UNIX, SkipTrue: 1}, bpf.RetConstant{Val: deny})
+		// Of another process: with no time left for it, the kernel kills it.
+		f.on("prlimit64", argument(0), bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 1}, bpf.RetConstant{Val: deny})
 	}
 	f.add(bpf.RetConstant{Val: allow})
 	return f.bytes()

@@ -261,6 +261,9 @@ func probe(what string, args []string) {
 	case "ptrace":
 		pid, _ := strconv.Atoi(args[0])
 		err = unix.PtraceAttach(pid)
+	case "prlimit":
+		pid, _ := strconv.Atoi(args[0])
+		err = unix.Prlimit(pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 64, Max: 64}, nil)
 	case "kill":
 		err = syscall.Kill(-1, syscall.SIGKILL)
 	case "io_uring":

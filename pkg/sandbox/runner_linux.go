@@ -173,7 +173,7 @@ func supervise(w *command.Watch, dir string, o order) (report supervisor.Report,
 		if w.Cause() != nil {
 			return supervisor.Report{Code: -1, How: "signal: killed", Ended: supervisor.Ordered}, nil
 		}
-		return report, fmt.Errorf("the supervisor of the command has ended without a report: %v", ended)
+		return report, fmt.Errorf("%w (the supervisor of the command has ended without a report: %v)", command.ErrLost, ended)
 	}
 	go func() { _ = cmd.Wait() }() // nothing of the command is left; the process that has said so takes a moment to end
 	if report.Failed != "" {

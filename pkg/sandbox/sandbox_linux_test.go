@@ -173,6 +173,9 @@ func TestProcesses(t *testing.T) {
 				r.Errorf("%s: %s", what, got)
 			}
 		}
+		if got := r.probe("prlimit", pid); got == "done\n" { // with no processor time left, the kernel kills it
+			r.Errorf("the limits of another process were changed")
+		}
 		// It ends its own processes only, of which it is the only one.
 		if exit, output := r.bash(`sleep 600 & kill -9 -1; echo survived`); exit.Code == 0 && output != "survived\n" {
 			r.Errorf("kill -9 -1: %+v: %s", exit, output)

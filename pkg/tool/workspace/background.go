@@ -82,6 +82,8 @@ func (w *Workspace) background(in bashArgs, done func()) (tool.Output, error) {
 // howEnded is how a command in the background has ended, in a few words.
 func howEnded(exit command.Exit, err error) string {
 	switch {
+	case errors.Is(err, command.ErrLost):
+		return team.OneLine(team.Clean(err.Error(), 200))
 	case err != nil:
 		return "it was not started: " + team.OneLine(team.Clean(err.Error(), 200))
 	case errors.Is(exit.Cause, command.ErrTimeout):

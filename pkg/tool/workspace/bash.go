@@ -52,7 +52,7 @@ func (w *Workspace) bash(ctx context.Context, in bashArgs) (tool.Output, error) 
 	seconds := cmp.Or(in.Timeout, defaultTimeout)
 	output, exit, err := w.shell(ctx, in.Command, time.Duration(seconds)*time.Second)
 	switch {
-	case errors.Is(err, command.ErrNotAllowed):
+	case errors.Is(err, command.ErrNotAllowed), errors.Is(err, command.ErrLost):
 		return tool.Output{}, fmt.Errorf("%w; partial output:\n%s", err, output)
 	case err != nil && ctx.Err() != nil:
 		return tool.Output{}, tool.Plain(err, ended(output, "[cancelled: %v]", context.Cause(ctx)))
@@ -142,6 +142,8 @@ func (w *Workspace) shell(ctx context.Context, line string, limit time.Duration)
 	}
 	output = stored.Shown(ctx, output, output, maxOutput, keep)
 	switch {
+	case errors.Is(err, command.ErrLost):
+		err = team.Errorf(team.Unavailable, "%w", err)
 	case err != nil:
 		err = team.Errorf(team.Unavailable, "bash was not started: %w", err)
 	case errors.Is(exit.Cause, command.ErrNotAllowed):
