@@ -148,25 +148,54 @@ func (s *Source) Open(ctx context.Context, w workspace.Work, o workspace.Options
 		return run, release, err
 	}
 	// The folder first: if it is gone, that is what is to be said.
-	var run lateRunner
-	ws, err := workspace.Open(dir, &run, o)
+	run := &lateRunner{open: func(ctx context.Context) (command.Runner, func(), error) {
+		return s.runner(ctx, w, dir, needs.Grant.Furnish)
+	}}
+	ws, err := workspace.Open(dir, run, o)
 	if err != nil {
 		return nil, nil, err
 	}
-	runner, release, err := s.runner(ctx, w, dir, needs.Grant.Furnish)
-	if err != nil {
+	if run.run, run.release, err = run.open(ctx); err != nil {
 		ws.Close()
 		return nil, nil, err
 	}
-	run.Runner = runner
 	return ws, func() {
 		ws.Close() // nothing was written through it
-		release()
+		run.release()
 	}, nil
 }
 
-// lateRunner is a runner that is known only once the folder is open.
-type lateRunner struct{ command.Runner }
+// lateRunner is a runner that is known only once the folder is open. While it refuses, each command looks anew: the machine
+// may have been busy, or somebody may have installed what was missing.
+type lateRunner struct {
+	open func(context.Context) (command.Runner, func(), error)
+
+	mu      sync.Mutex
+	run     command.Runner
+	release func()
+}
+
+// Run implements [command.Runner].
+func (l *lateRunner) Run(ctx context.Context, c command.Command) (command.Exit, error) {
+	run, err := l.runner(ctx)
+	if err != nil {
+		return command.Exit{}, err
+	}
+	return run.Run(ctx, c)
+}
+
+func (l *lateRunner) runner(ctx context.Context) (command.Runner, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, refused := l.run.(refusal); refused {
+		run, release, err := l.open(ctx)
+		if err != nil {
+			return nil, err
+		}
+		l.run, l.release = run, release // a refusal has nothing to release
+	}
+	return l.run, nil
+}
 
 // refusal is the runner of commands that cannot be run, for a reason.
 type refusal struct{ why error }

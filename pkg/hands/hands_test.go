@@ -249,6 +249,22 @@ func TestNoSandboxWorks(t *testing.T) {
 	}
 }
 
+// Where the sandbox was not found out, since the call was over, the next command looks again.
+func TestSandboxIsFoundLater(t *testing.T) {
+	r := newRig(t, team.Confined)
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	anew := hands.New(hands.Options{Sandbox: team.Confined, Homes: t.TempDir()})
+	ws, release, err := anew.Open(over, workspace.Work{Team: r.record, Member: team.Member{AgentID: "coder-1", Role: "coder"}}, workspace.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	if _, passed, err := ws.Check(t.Context(), "true"); err != nil || !passed {
+		t.Errorf("a command: %v, %v", passed, err)
+	}
+}
+
 // Nothing but the operator's setting leads to no sandbox, and a role may have a stronger one.
 func TestLevel(t *testing.T) {
 	for _, tt := range []struct{ operator, team, role, want team.Sandbox }{
