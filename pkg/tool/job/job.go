@@ -67,6 +67,7 @@ type Job struct {
 	is           team.Job
 	moved        time.Time
 	whole, fresh command.Capture // what it has printed, until the agent knows its end, and what of that was not read yet
+	read         bool            // some of it was
 }
 
 // Ended is that a job in the background has ended, of which the agent does not know.

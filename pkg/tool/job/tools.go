@@ -162,10 +162,10 @@ func (s *Jobs) shown(ctx context.Context, j *Job) tool.Output {
 	j.mu.Lock()
 	text := j.fresh.String()
 	all := text
-	if len(text) > maxShown && j.is.Ended != "" {
+	if len(text) > maxShown && j.is.Ended != "" && !j.read { // else the lines of the excerpt have other numbers there
 		all = cmp.Or(j.whole.String(), text) // which has more of the middle
 	}
-	j.fresh = unread
+	j.fresh, j.read = unread, true
 	j.mu.Unlock()
 	text = stored.Shown(ctx, text, all, maxShown, s.o.Keep)
 	is := j.Is()
