@@ -244,6 +244,25 @@ func TestKeptReady(t *testing.T) {
 	})
 }
 
+// A member that is being spawned is none that has come: where each spawn fails, three are tried.
+func TestKeptReadyInVain(t *testing.T) {
+	watch(t, func(t *testing.T, w *fake) {
+		w.change(4*time.Second, func() {
+			w.working(true)
+			w.look.Team.Roles = map[string]team.Role{"coder": {Name: "coder", Ready: 2}}
+		})
+		for n := range 5 {
+			w.change(4*time.Second, func() {
+				m := joined(team.AgentID(fmt.Sprintf("coder-%d", n+2)), "coder")
+				m.State = team.Created
+				w.look.Members = append(w.look.Members, m)
+			})
+			w.change(time.Minute, func() { w.look.Members[len(w.look.Members)-1].State = team.Stopped })
+		}
+		w.want("ready 1 coder", "ready 1 coder", "ready 1 coder")
+	})
+}
+
 // Who is lost is one of those that are kept ready only if it is brought back.
 func TestReadyWithLost(t *testing.T) {
 	lost := joined("coder-1", "coder")

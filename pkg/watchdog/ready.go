@@ -29,8 +29,11 @@ func (w *Watchdog) keepReady(ctx context.Context, look index.Look, now time.Time
 	}
 	for _, name := range slices.Sorted(maps.Keys(look.Team.Roles)) {
 		missing := look.Team.Missing(look.Team.Roles[name], look.Members)
+		coming := slices.ContainsFunc(look.Members, func(m team.Member) bool { return m.Role == name && m.State == team.Created })
 		r := w.readied[name]
 		switch {
+		case missing <= 0 && coming: // which may come to nothing
+			continue
 		case missing <= 0:
 			delete(w.readied, name)
 			continue
