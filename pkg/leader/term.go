@@ -335,9 +335,10 @@ func (t *term) settle() {
 	}
 }
 
-// Tell sends the leader a notice of the watchdog.
+// Tell sends the leader a notice of the watchdog, which may quote what programs have printed: as it is, a mailbox refuses that, and
+// with each look again.
 func (t *term) Tell(ctx context.Context, id, text string) error {
-	_, _, err := t.mailbox.Send(ctx, team.Message{ID: id, Type: team.MsgWatchdog, From: team.Watchdog, To: team.Leader, Content: text})
+	_, _, err := t.mailbox.Send(ctx, team.Message{ID: id, Type: team.MsgWatchdog, From: team.Watchdog, To: team.Leader, Content: team.Clean(text, team.MaxTextBytes)})
 	return err
 }
 

@@ -197,7 +197,7 @@ func (t Task) FailCheck(h Holder, epoch uint64, why string, now time.Time) (Task
 		return t, err
 	}
 	t.Attempts++
-	t.Reason, t.UpdatedAt, t.UpdatedBy = Clip("the check failed: "+why, 1000), now, h.Agent
+	t.Reason, t.UpdatedAt, t.UpdatedBy = Clean("the check failed: "+why, 1000), now, h.Agent
 	return t.giveUpAtLast(), nil
 }
 
