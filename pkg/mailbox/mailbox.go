@@ -13,6 +13,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -44,12 +45,13 @@ type Mailbox struct {
 	members Members
 	log     *slog.Logger
 	metrics metrics
+	hurried sync.Map // the sequence (uint64) of the newest urgent broadcast, by who has sent it here
 }
 
 // New returns the mailbox of a team.
 func New(t *broker.Storage, o Options) *Mailbox {
 	o.Logger = telemetry.OrDiscard(o.Logger)
-	return &Mailbox{t, o.Members, o.Logger, newMetrics(o.Metrics)}
+	return &Mailbox{team: t, members: o.Members, log: o.Logger, metrics: newMetrics(o.Metrics)}
 }
 
 // Send stores m in the inbox of m.To, or for everyone if that is team.Everyone,
@@ -106,6 +108,9 @@ func (b *Mailbox) Send(ctx context.Context, m team.Message) (team.Message, []tea
 		return m, nil, err
 	}
 	if m.Urgent {
+		if m.To == team.Everyone {
+			b.hurried.Store(m.From, seq)
+		}
 		b.hurry(ctx, m.To, seq)
 	}
 	b.metrics.sent.WithLabelValues(string(m.Type)).Inc()

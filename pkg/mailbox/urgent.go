@@ -24,7 +24,7 @@ func (b *Mailbox) hurry(ctx context.Context, to team.AgentID, seq uint64) {
 
 // Urgent calls f with the sequence of each urgent message that comes for a member, also while
 // earlier mail waits to be taken; Receive delivers the message itself in its turn. f must not
-// block. stop ends it. Error: Unavailable.
+// block. stop ends it. A member hears nothing of a broadcast that it has sent, which it does not receive. Error: Unavailable.
 func (b *Mailbox) Urgent(a team.AgentID, f func(seq uint64)) (stop func(), err error) {
 	var subs []*nats.Subscription
 	stop = func() {
@@ -34,7 +34,9 @@ func (b *Mailbox) Urgent(a team.AgentID, f func(seq uint64)) (stop func(), err e
 	}
 	for _, subj := range []string{subject.Urgent(b.team.ID, a), subject.UrgentAll(b.team.ID)} {
 		s, err := b.team.Conn.NATS().Subscribe(subj, func(m *nats.Msg) {
-			if seq, err := strconv.ParseUint(string(m.Data), 10, 64); err == nil {
+			seq, err := strconv.ParseUint(string(m.Data), 10, 64)
+			own, _ := b.hurried.Load(a)
+			if newest, _ := own.(uint64); err == nil && (seq > newest || m.Subject != subject.UrgentAll(b.team.ID)) {
 				f(seq)
 			}
 		})

@@ -16,7 +16,7 @@ func TestUrgent(t *testing.T) {
 	_, bt := open(t)
 	b := mailbox.New(bt, mailbox.Options{Members: append(slices.Clone(crew), team.Member{AgentID: "alice", Backend: team.Person, State: team.Joined})})
 	heard := map[team.AgentID]chan uint64{}
-	for _, a := range []team.AgentID{"coder-1", "tester-1"} {
+	for _, a := range []team.AgentID{"coder-1", "tester-1", team.Leader} {
 		heard[a] = make(chan uint64, 10)
 		stop, err := b.Urgent(a, func(seq uint64) { heard[a] <- seq })
 		if err != nil {
@@ -59,10 +59,15 @@ func TestUrgent(t *testing.T) {
 	if alsoHeard := brokertest.Receive(t, "tester-1 hears of urgent mail", heard["tester-1"]); !slices.Equal(got, []uint64{first, seat, all}) || alsoHeard != all {
 		t.Errorf("coder-1 heard of %v, tester-1 of %d, want %d, %d and %d", got, alsoHeard, first, seat, all)
 	}
+	last := urgent(team.UserAgent, team.Everyone, nil)
+	if got := brokertest.Receive(t, "the leader hears of urgent mail", heard[team.Leader]); got != last {
+		t.Errorf("the leader heard of %d, want %d; its own broadcast is %d", got, last, all)
+	}
 	one.Ack()
 	if d := in.next("stop"); d.Seq != first || !d.Urgent {
 		t.Errorf("received %+v", d)
 	}
+	in.next("stop")
 	in.next("stop")
 	in.next("stop")
 	in.end()
