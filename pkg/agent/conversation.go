@@ -107,6 +107,9 @@ func (c *Conversation) Add(r journal.Record) error {
 		c.backlog(r)
 	case journal.Task:
 		c.AtWork = ""
+		if r.LastTry != nil && r.LastTry.By != r.Task.Assignee { // then no decision on what was asked before counts
+			c.Await = nil
+		}
 		c.begin(*r.Task, taskBlock(*r.Task, r.Inputs, mark(r), r.LastTry, r.Unmerged))
 	case journal.Note:
 		c.jobs(r.Jobs)

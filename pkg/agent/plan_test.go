@@ -129,3 +129,40 @@ func TestPlanOfLostTask(t *testing.T) {
 		}
 	})
 }
+
+// With a task that it has claimed since, it does not wait for the plan of the one that was taken away.
+func TestNextAfterLostTask(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.submits()
+		r.tools["claim"] = func(context.Context, tool.Call) tool.Result {
+			r.claim()
+			return tool.Result{Content: "claimed"}
+		}
+		r.says("!submit", "I stop", "!claim", "I look", "I do nothing")
+		r.start()
+		r.offer()
+		r.reap()
+		r.revoke()
+		r.pass(time.Second)
+		r.next(team.Task{ID: "T-002", Title: "Next", Status: team.Pending})
+		r.post(1, team.Leader, team.MsgMessage, "take T-002")
+		r.pass(time.Minute)
+		if got := r.task(); got.Status != team.Pending || got.Epoch == 0 {
+			t.Errorf("T-002 is %s after %d holds", got.Status, got.Epoch)
+		}
+	})
+}
+
+// Once another member has held the task in between, no decision on its plan can come.
+func TestPlanAfterAnothersHold(t *testing.T) {
+	for by, want := range map[team.AgentID]bool{"coder-1": true, "coder-2": false} {
+		ask := awaitRecord("a", team.Leader)
+		ask.Result.Await = &team.Await{Plan: "r1", From: team.Leader, Task: "T-001"}
+		again := taskRecord(team.Task{ID: "T-001", Assignee: "coder-1", Epoch: 3})
+		again.LastTry = &team.Try{By: by, Epoch: 2}
+		c := fold(t, taskRecord(team.Task{ID: "T-001", Assignee: "coder-1", Epoch: 1}), turnRecord("", "a"), ask, turnRecord("I wait"), endRecord(), again)
+		if waits := c.Await != nil; waits != want {
+			t.Errorf("after a hold of %s it waits: %v", by, waits)
+		}
+	}
+}

@@ -192,6 +192,7 @@ func (a *Agent) follow(ctx context.Context, reply model.Reply) (over bool, err e
 		return a.endsWith(ctx, last)
 	}
 	t, holds := a.o.Hand.Task()
+	waits := a.conv.Await != nil && a.waits() // else what it awaits is not of this task
 	switch {
 	case a.state.parks > 0: // it answers, and says nothing
 		return false, a.parkUseless(ctx, a.conv.Parked.Cause)
@@ -199,10 +200,10 @@ func (a *Agent) follow(ctx context.Context, reply model.Reply) (over bool, err e
 		return false, a.note(ctx, "Your last answer was cut at the output limit before it said anything. The limit is higher now. Think shorter, and answer.")
 	case engine.CutOff(reply):
 		return false, a.note(ctx, "Your last answer was cut at the output limit; tool calls in it were not run. Go on in smaller steps.")
-	case engine.Empty(reply) && holds && a.conv.Await == nil:
+	case engine.Empty(reply) && holds && !waits:
 		return false, a.note(ctx, "Your last answer was empty. Go on with "+string(t.ID)+".")
 	}
-	next := a.state.afterText(holding{t.ID, t.Epoch}, holds, a.conv.Await != nil, a.o.Jobs.Waits())
+	next := a.state.afterText(holding{t.ID, t.Epoch}, holds, waits, a.o.Jobs.Waits())
 	if next == goIdle {
 		if told, err := a.remind(ctx); told || err != nil {
 			return false, err
