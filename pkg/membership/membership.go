@@ -7,6 +7,7 @@
 package membership
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -135,12 +136,6 @@ func (m *member) run() error {
 	m.hand = board.NewHand(ctx, m.board, o.Member.Holder())
 	m.line, m.current = m.place(box)
 	defer m.close()
-	ws, done, err := m.current.Use(ctx)
-	if err != nil {
-		return err
-	}
-	m.folder = ws.Dir()
-	done()
 	m.plans = approval.New(o.Team.Bucket, approval.Options{Tasks: m.board, Members: m.roster, Post: box})
 
 	begun := time.Now()
@@ -197,13 +192,13 @@ func (m *member) place(box *mailbox.Mailbox) (*worktree.Line, *workspace.Current
 	l := worktree.New(m.lineOptions(box))
 	m.hand.OthersEnd(l.Merging)
 	texts := stored.In(m.Team.Files)
-	return l, workspace.Follow(l, m.doing, workspace.Options{Stored: texts.Open, Keep: texts.Put, Begin: m.begin, Allowed: m.heart.Allowed, Writable: m.mayWrite})
+	return l, workspace.Follow(l, m.doing, workspace.Options{Stored: texts.Open, Keep: texts.Put, Begin: m.begin, Allowed: m.heart.Allowed, Writable: m.mayWrite, Hides: m.hides})
 }
 
 func (m *member) lineOptions(box *mailbox.Mailbox) worktree.Options {
 	return worktree.Options{Process: m.Process, Team: m.Team, Record: func() team.Team { return *m.newest.Load() }, Member: m.Member, Hand: m.hand,
 		Notify: func(ctx context.Context, to team.AgentID, id, text string) error {
-			_, _, err := box.Send(ctx, team.Message{ID: id, Type: team.MsgWatchdog, From: team.Watchdog, To: to, Content: text})
+			_, _, err := box.Send(ctx, team.Message{ID: id, Type: team.MsgWatchdog, From: team.Watchdog, To: to, Content: team.Clean(text, team.MaxTextBytes)})
 			return err
 		},
 		Source: m.Workspaces, Level: m.Level, May: m.mayRun, Logger: m.Logger, Metrics: m.Metrics}
@@ -286,6 +281,7 @@ func (m *member) open(ctx context.Context) (*journal.Journal, *agent.Conversatio
 	if err != nil {
 		return nil, nil, err
 	}
+	m.folder = cmp.Or(m.folder, ws.Dir())
 	at := place.Look(ctx, m.folder, ws.Check, m.mayTell(m.record(), m.folder))
 	done()
 	for _, f := range at.Project {

@@ -129,3 +129,12 @@ func (m *member) mayTell(record team.Team, dir string) place.May {
 		return v.Decision != permission.Deny && v.Decision != permission.Ask
 	}
 }
+
+// hides is [permission.Rules.Hides] by the rules of the organisation and of the team's record. Rules that cannot be read hide all.
+func (m *member) hides(tool, dir string) func(path string) bool {
+	rules, _, err := permission.Parse(m.Organisation.And(m.newest.Load().HandsOf(m.Member.Role).Permissions))
+	if err != nil {
+		return func(string) bool { return true }
+	}
+	return rules.Hides(tool, dir)
+}

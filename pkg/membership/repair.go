@@ -14,46 +14,57 @@ import (
 	"agentteam/pkg/team"
 )
 
-// errMended ends the wait for a journal that can be read.
-var errMended = errors.New("the journal can be read")
-
 // errLeft ends a membership that ends before its journal could be read.
-var errLeft = errors.New("the journal was not mended while the member waited")
+var errLeft = errors.New("the journal was not read before the member left")
 
-// remember is open. With a journal that cannot be read the member is parked: it lives, does
+// beatsAfter is how long the folder and the journal may take to be opened until the member beats meanwhile. Earlier, a spawn
+// would take for a member what cannot begin, such as without the network that its role needs.
+const beatsAfter = roster.Interval
+
+// remember is open. If that takes long the member beats meanwhile: all files of a large repository are written in more time than
+// a spawn has. With a journal that cannot be read it is parked: it lives, does
 // nothing, and continues once somebody has set the record aside (`teamctl repair`). To fail
 // instead would have it brought back again and again, to fail at the same record.
 func (m *member) remember(ctx context.Context, box *mailbox.Mailbox) (log *journal.Journal, past *agent.Conversation, err error) {
-	log, past, err = m.open(ctx)
-	var bad *journal.Bad
-	if !errors.As(err, &bad) {
-		return log, past, err
+	beats := func(ctx context.Context) error {
+		if !shutdown.Sleep(ctx, beatsAfter) {
+			return nil
+		}
+		return m.heart.Run(ctx)
 	}
-	m.Logger.WarnContext(ctx, "parked: the journal cannot be read", "team", m.Team.ID, "agent", m.Member.AgentID, "err", err)
-	cause := team.Clean("its journal cannot be read: "+err.Error(), 1000)
+	err = shutdown.Together(ctx, beats, m.watchTeam, func(ctx context.Context) (err error) {
+		log, past, err = m.open(ctx)
+		if bad := (*journal.Bad)(nil); errors.As(err, &bad) {
+			log, past, err = m.mended(ctx, box, bad)
+		}
+		return err
+	})
+	if log == nil {
+		return nil, nil, cmp.Or(err, errLeft)
+	}
+	return log, past, nil
+}
+
+// mended is open once the journal can be read, of which a record is bad.
+func (m *member) mended(ctx context.Context, box *mailbox.Mailbox, bad *journal.Bad) (*journal.Journal, *agent.Conversation, error) {
+	m.Logger.WarnContext(ctx, "parked: the journal cannot be read", "team", m.Team.ID, "agent", m.Member.AgentID, "err", bad)
+	cause := team.Clean("its journal cannot be read: "+bad.Error(), 1000)
 	m.parkAs(ctx, team.WaitingRepair, cause)
 	m.heart.Set(func(b *team.Beat) { b.State = team.WaitingRepair })
 	if err := m.hand.PutBack(ctx, fmt.Sprintf("the journal of %s cannot be read", m.Member.AgentID)); err != nil {
 		m.Logger.WarnContext(ctx, "task not put back; it is freed soon", "agent", m.Member.AgentID, "err", err)
 	}
 	m.tellUnreadable(ctx, box, bad, cause)
-
-	err = shutdown.Together(ctx, m.heart.Run, m.watchTeam, func(ctx context.Context) (err error) {
-		for {
-			if !shutdown.Sleep(ctx, roster.Interval) {
-				return ctx.Err()
-			}
-			if log, past, err = m.open(ctx); !errors.Is(err, team.ErrUnreadable) {
-				return errors.Join(err, errMended)
-			}
+	for {
+		if !shutdown.Sleep(ctx, roster.Interval) {
+			return nil, nil, ctx.Err()
 		}
-	})
-	if log == nil {
-		return nil, nil, cmp.Or(err, errLeft)
+		if log, past, err := m.open(ctx); !errors.Is(err, team.ErrUnreadable) {
+			m.parkAs(ctx, team.WaitingRepair, "")
+			m.heart.Set(func(b *team.Beat) { b.State = team.Running })
+			return log, past, err
+		}
 	}
-	m.parkAs(ctx, team.WaitingRepair, "")
-	m.heart.Set(func(b *team.Beat) { b.State = team.Running })
-	return log, past, nil
 }
 
 // unreadableText is the notice to the leader about that.

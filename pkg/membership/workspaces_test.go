@@ -5,10 +5,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/command"
+	"agentteam/pkg/control"
+	"agentteam/pkg/roster"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool/workspace"
 )
@@ -97,5 +101,48 @@ func TestEachTaskHasItsFolder(t *testing.T) {
 	r.end()
 	if !slices.Equal(s.released, want) {
 		t.Errorf("released %q, want %q", s.released, want)
+	}
+}
+
+// slow is a source that opens nothing until it may.
+type slow struct {
+	workspace.Source
+	may chan struct{}
+}
+
+func (s slow) Open(ctx context.Context, w workspace.Work, o workspace.Options) (*workspace.Workspace, func(), error) {
+	select {
+	case <-s.may:
+		return s.Source.Open(ctx, w, o)
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
+	}
+}
+
+// While its folder is made, which takes long for a large repository, a member beats and answers: who has spawned it waits for that.
+func TestBeatsWhileItOpens(t *testing.T) {
+	dir, may := t.TempDir(), make(chan struct{})
+	r := newRigIn(t, dir, slow{workspace.Shared{Dir: dir, Runner: command.Plain{}}, may})
+	beats := make(chan team.Beat, 1)
+	stop, err := roster.New(r.bt).Listen("coder-1", func(b team.Beat) {
+		select {
+		case beats <- b:
+		default:
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	if b := brokertest.Receive(t, "the member beats", beats); b.State != team.Running || b.Incarnation != 1 {
+		t.Errorf("it beats %+v", b)
+	}
+	if _, err := control.Ping(t.Context(), r.bt, "coder-1", wait); err != nil {
+		t.Error(err)
+	}
+	close(may)
+	task := r.assign(r.add("Count")[0])
+	if got := r.model.next(t); !strings.Contains(got, string(task.ID)) {
+		t.Errorf("the model is asked\n%s", got)
 	}
 }
