@@ -36,12 +36,13 @@ func command() *cobra.Command {
 	f.String("team", "", "with --name: the team to join")
 	name := f.String("name", "", "join under this name; without it, stand by")
 	role := f.String("role", "", "with --name: the role, for a member that is not there yet")
+	incarnation := f.Uint64("incarnation", 0, "with --name: only while a spawn that has written this incarnation waits for it")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg, err := config.Load(config.Sources{Flags: config.FlagsOf(f.Lookup), Env: os.LookupEnv})
 		if err != nil {
 			return err
 		}
-		o := teammate.Options{Config: cfg, Role: *role, Stderr: os.Stderr}
+		o := teammate.Options{Config: cfg, Role: *role, Incarnation: *incarnation, Stderr: os.Stderr}
 		switch {
 		case f.Changed("name"):
 			var of team.TeamID // as in name@team
@@ -55,8 +56,8 @@ func command() *cobra.Command {
 			if o.Name == team.Leader {
 				return team.Errorf(team.InvalidArgument, "a teammate cannot be named leader")
 			}
-		case f.Changed("team"), f.Changed("role"):
-			return team.Errorf(team.InvalidArgument, "--team and --role go with --name").WithHint("a standby has neither: it is told by whoever asks it")
+		case f.Changed("team"), f.Changed("role"), f.Changed("incarnation"):
+			return team.Errorf(team.InvalidArgument, "--team, --role and --incarnation go with --name").WithHint("a standby has none of them: they come with the order that it gets")
 		}
 		return teammate.Run(cmd.Context(), o)
 	}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -326,7 +327,7 @@ func (t *term) exec(_ context.Context, o control.Order) error {
 		return err
 	}
 	// The address may hold a password, which must not stand in the process list.
-	p, err := child.Start(bin, []string{"--team", string(o.Team), "--name", string(o.Agent), "--http", "127.0.0.1:0"},
+	p, err := child.Start(bin, []string{"--team", string(o.Team), "--name", string(o.Agent), "--incarnation", strconv.FormatUint(o.Incarnation, 10), "--http", "127.0.0.1:0"},
 		[]string{"AGENTTEAM_SERVER=" + t.leader.Config.Server, "AGENTTEAM_SANDBOX=" + string(t.leader.Config.Sandbox)}, t.leader.options.Lifeline, t.leader.options.Stderr)
 	if err != nil {
 		return err

@@ -5,7 +5,9 @@ package teammate
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"sync/atomic"
@@ -29,10 +31,11 @@ import (
 
 // Options say what the process is to be.
 type Options struct {
-	Config config.Config
-	Name   team.AgentID // "" = a standby
-	Role   string       // of a named member that is not there yet
-	Stderr io.Writer
+	Config      config.Config
+	Name        team.AgentID // "" = a standby
+	Role        string       // of a named member that is not there yet
+	Incarnation uint64       // of a named member whose spawn waits for this process; 0 = it joins in any case
+	Stderr      io.Writer
 }
 
 // Run serves until ctx ends, then returns nil within five seconds. A named member
@@ -230,6 +233,8 @@ func (t *teammate) claimName(ctx context.Context, bt *broker.Storage, record tea
 	r := roster.New(bt)
 	m, err := r.Get(ctx, o.Name)
 	switch {
+	case err == nil && o.Incarnation != 0 && (m.Incarnation != o.Incarnation || m.State != team.Created):
+		return m, team.Errorf(team.Conflict, "no spawn waits for %s as incarnation %d any more: it is %s as %d", o.Name.At(bt.ID), o.Incarnation, m.State, m.Incarnation)
 	case err == nil && m.Backend == team.Person:
 		return m, team.Errorf(team.Conflict, "%s is a person's seat", o.Name.At(bt.ID)).WithHint("choose another name")
 	case errors.Is(err, team.NotFound), err == nil && m.State == team.Stopped:
@@ -375,7 +380,10 @@ func (t *teammate) lose(ctx context.Context, j joined, cause error) {
 		return
 	}
 	box := mailbox.New(j.team, mailbox.Options{Members: r, Metrics: j.metrics})
-	if _, _, err := box.Send(ctx, team.Message{Type: team.MsgMessage, From: j.member.AgentID, To: team.Leader,
+	// Once a goal for one cause: each try may fail alike, and each mail is a turn of the leader's.
+	sum := sha256.Sum256([]byte(why))
+	id := fmt.Sprintf("fails-%s-%d-%x", j.member.AgentID, j.record.GoalNumber, sum[:8])
+	if _, _, err := box.Send(ctx, team.Message{ID: id, Type: team.MsgMessage, From: j.member.AgentID, To: team.Leader,
 		Content: "My process cannot go on: " + why + "\nUnless the team wants it otherwise I am brought back and go on with my work."}); err != nil {
 		t.Log.Warn("leader not told", "agent", j.member.AgentID, "err", err)
 	}

@@ -323,6 +323,26 @@ func TestNameThatIsBroughtBack(t *testing.T) {
 	stop()
 }
 
+// A process that comes up after its spawn was given up is not the member.
+func TestSpawnGivenUp(t *testing.T) {
+	r := newRig(t)
+	m, err := r.roster.Create(t.Context(), team.Member{AgentID: "bob", Role: "coder", Backend: team.Pool}, roster.Limit{Team: 10})
+	if err == nil {
+		m.State = team.Stopped
+		m, err = r.roster.Put(t.Context(), m)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = teammate.Run(t.Context(), teammate.Options{Config: r.config, Name: "bob", Incarnation: m.Incarnation, Stderr: t.Output()})
+	if !errors.Is(err, team.Conflict) || !strings.Contains(err.Error(), "no spawn waits for bob@t as incarnation 1") {
+		t.Errorf("it ends with %v", err)
+	}
+	if now, err := r.roster.Get(t.Context(), "bob"); err != nil || now.State != team.Stopped {
+		t.Errorf("bob is %+v, %v", now, err)
+	}
+}
+
 // A process that is told to stop at the moment at which it becomes a member gives the
 // membership back.
 func TestStopWhileJoining(t *testing.T) {
