@@ -42,10 +42,24 @@ func (r *Repo) Snapshot(ctx context.Context, c Checkout, m Message) (Hash, error
 	if err := s.refuse(ctx); err != nil {
 		return "", err
 	}
-	add := s.git("update-index", "-z", "--add", "--remove", "--stdin")
-	add.stdin, add.within = strings.NewReader(strings.Join(s.changed, "\x00")+"\x00"), slow
-	if _, err := add.run(ctx); err != nil {
-		return "", fmt.Errorf("take the changes of %s along: %w", c.Root, err)
+	var there, gone []string
+	for _, name := range s.changed {
+		if s.behind(name) {
+			gone = append(gone, name)
+		} else {
+			there = append(there, name)
+		}
+	}
+	// First what is gone: git keeps a file from taking the place of a folder that the index has.
+	for _, take := range []struct {
+		how   string
+		names []string
+	}{{"--force-remove", gone}, {"--remove", there}} {
+		g := s.git("update-index", "-z", "--add", take.how, "--stdin")
+		g.stdin, g.within = strings.NewReader(strings.Join(append(take.names, ""), "\x00")), slow
+		if _, err := g.run(ctx); err != nil {
+			return "", fmt.Errorf("take the changes of %s along: %w", c.Root, err)
+		}
 	}
 	tree, err := s.git("write-tree").line(ctx)
 	if err != nil {
@@ -207,6 +221,19 @@ func (s *survey) refuse(ctx context.Context) error {
 			WithHint("commit that file yourself first")
 	}
 	return nil
+}
+
+// behind reports whether a folder on the way to a path is none any more, but a file or a symbolic link.
+func (s *survey) behind(name string) bool {
+	for i, r := range name {
+		if r != '/' {
+			continue
+		}
+		if info, err := os.Lstat(filepath.Join(s.of.Root, name[:i])); err == nil && !info.IsDir() {
+			return true
+		}
+	}
+	return false
 }
 
 // regular reports whether there is a regular file.

@@ -42,7 +42,8 @@ func (r *Repo) Land(ctx context.Context, c Checkout, to Hash) error {
 	}
 	g := now.users("merge", "--ff-only", "--quiet", string(to))
 	g.within = slow
-	if _, err := g.run(ctx); err != nil {
+	// Not cut off by ctx: git that is stopped here leaves some files new and others old, as changes of the user's.
+	if _, err := g.run(context.WithoutCancel(ctx)); err != nil {
 		return team.Errorf(team.InvalidState, "the checkout %s is not brought forward: %w", now.Root, err).
 			WithHint("the line is the branch %s there: `git merge %[1]s`", r.Branch())
 	}
@@ -62,7 +63,7 @@ func (r *Repo) Publish(ctx context.Context, c Checkout, to Hash) error {
 	_, err := g.run(ctx)
 	switch {
 	case says(err, "non-fast-forward", "[rejected]"):
-		return team.Errorf(team.Conflict, "the branch %s in %s was moved by hand", r.Branch(), c.Root).
+		return team.Errorf(team.Conflict, "the branch %s in %s has commits that the line lacks: it was moved by hand, or is that of a deleted team", r.Branch(), c.Root).
 			WithHint("give it another name there: `git branch -m %s NAME`", r.Branch())
 	case says(err, "refusing to fetch into"):
 		return team.Errorf(team.Conflict, "the branch %s is checked out in %s", r.Branch(), c.Root).WithHint("`git switch` to your own branch first")

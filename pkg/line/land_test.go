@@ -97,6 +97,21 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
+// A link in place of a folder, and a folder in place of a file, are taken along.
+func TestSnapshotOfOtherKinds(t *testing.T) {
+	r := &rig{t: t, ctx: t.Context(), user: userRepo(t)}
+	sh(t, r.user, "mkdir dir hidden; echo a >dir/a; echo b >file; echo c >hidden/c; git add -A; git commit -qm second; echo /hidden >>.git/info/exclude")
+	r.begin(line.Limits{})
+	sh(t, r.user, "rm -r dir file hidden; ln -s sub dir; ln -s sub hidden; mkdir file; echo d >file/d")
+	h, err := r.Snapshot(r.ctx, r.c, line.Message{Agent: team.UserAgent})
+	r.must(err)
+	out := filepath.Join(t.TempDir(), "out")
+	r.must(r.Export(r.ctx, h, out))
+	if got := sh(t, out, "ls; readlink dir; cat file/d"); got != "dir\nfile\nnumbers.txt\nsub\nsub\nd" {
+		t.Errorf("the commit has %q", got)
+	}
+}
+
 // A next goal begins at what the user and the team have done since.
 func TestNext(t *testing.T) {
 	r := setUp(t)

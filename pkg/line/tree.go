@@ -136,7 +136,11 @@ func (t *Tree) read() (n note, err error) {
 	if err != nil {
 		return note{}, err
 	}
-	return n, json.Unmarshal(text, &n)
+	if err := json.Unmarshal(text, &n); err != nil { // such as an empty one, after the machine lost its power
+		return note{}, team.Errorf(team.InvalidState, "the note of its commit cannot be read: %w", err).
+			WithHint("release the task: its next holder has a new tree")
+	}
+	return n, nil
 }
 
 // usable makes sure that the folder in which the member works is one, and in the tree: its member

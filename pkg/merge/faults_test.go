@@ -99,10 +99,13 @@ func TestRecordMovedByHand(t *testing.T) {
 			r.must(err)
 			heard := r.listening()
 			q, repo := r.queue("a")
-			r.submit("T-001", base, "echo 1 > one")
+			e := r.submit("T-001", base, "echo 1 > one")
 			r.run(q)
 			if name != "no such commit" {
 				heard.await(t, "the line cannot be read")
+				if why, tried := q.Trouble(r.ctx, e); !errors.Is(why, team.ErrUnreadable) || !tried {
+					t.Errorf("its trouble is %v, tried: %v", why, tried)
+				}
 			} else {
 				heard.await(t, "an entry could not be merged")
 			}

@@ -129,7 +129,7 @@ func (q *Queue) check(ctx context.Context, head Head, next line.Hash, e Entry, o
 			return false, err
 		}
 		passed, output, err := q.run(ctx, next, c)
-		if errors.Is(err, team.PermissionDenied) && c.Task != e.Task { // perhaps no host may run it, and that task is over
+		if c.Earlier && (errors.Is(err, team.PermissionDenied) || errors.Is(err, ErrNotHere)) { // perhaps no host can, and that task is over
 			leftOut[i] = err
 			continue
 		}
@@ -190,6 +190,7 @@ func (q *Queue) checks(ctx context.Context, head Head, next line.Hash, e Entry) 
 		return nil, err
 	}
 	for _, c := range others {
+		c.Earlier = true
 		if c.Unknown != nil || !slices.ContainsFunc(all, func(have Check) bool { return have.Agent == c.Agent && have.Command == c.Command }) {
 			all = append(all, c)
 		}

@@ -27,8 +27,12 @@ type Check struct {
 	Title   string       // of that task
 	Agent   team.AgentID // whose sandbox and grant it runs under
 	Command string
+	Earlier bool  // the task is completed, and in the line
 	Unknown error // why it is not known whether there is one: the task's record cannot be read ([team.ErrUnreadable])
 }
+
+// ErrNotHere is in the errors of a check of which this host cannot tell whether the work fails it.
+var ErrNotHere = errors.New("this host cannot judge it")
 
 // Checker runs checks.
 type Checker interface {
@@ -36,10 +40,11 @@ type Checker interface {
 	// assignee's, and what of the user's folder its check needs.
 	Able(ctx context.Context, e Entry) error
 	// Check runs a check on the files in dir, which are its to change. An error is not the
-	// work's fault: the entry is tried again later.
+	// work's fault: the entry is tried again later. [ErrNotHere] is in that of an earlier task's check which fails, perhaps
+	// since this host lacks something.
 	Check(ctx context.Context, dir string, c Check) (passed bool, output string, err error)
 	// LeftOut reports that the entry is merged without the check of an earlier task, which Check has refused
-	// (PermissionDenied), or which is unknown. An error keeps the entry from being merged now.
+	// (PermissionDenied, ErrNotHere), or which is unknown. An error keeps the entry from being merged now.
 	LeftOut(ctx context.Context, e Entry, c Check, why error) error
 }
 
@@ -109,6 +114,7 @@ type Queue struct {
 
 	mu      sync.Mutex
 	head    Head                          // as last seen
+	damage  error                         // why that cannot be read
 	changed time.Time                     // when it was seen to change, by the monotonic clock
 	entries map[team.TaskID]Entry         // as last seen
 	trouble map[team.TaskID]*postponement // of entries that this host cannot merge now
@@ -181,7 +187,7 @@ func (q *Queue) observe(stored broker.Entry) {
 			q.o.Logger.Warn("the line cannot be read", "err", err)
 			h = Head{}
 		}
-		q.head, q.changed = h, time.Now()
+		q.head, q.damage, q.changed = h, err, time.Now()
 		return
 	}
 	e, err := decodeEntry(stored)
@@ -335,6 +341,9 @@ func (q *Queue) Trouble(ctx context.Context, e Entry) (why error, tried bool) {
 	}
 	if t := q.trouble[e.Task]; t != nil {
 		why = t.err
+	}
+	if q.damage != nil { // no queue leads
+		why = q.damage
 	}
 	q.mu.Unlock()
 	switch {

@@ -18,8 +18,12 @@ import (
 // there is kept as a commit, of which the member is notified: nothing merges it, and with it the
 // member would see old files for ever. If that cannot be done, the tree stays as it is.
 func (l *Line) forward(ctx context.Context, repo *line.Repo, t *line.Tree, ws *workspace.Workspace, head line.Hash) {
-	l.ran.Store(false)
+	ran := l.ran.Swap(false)
 	moved, err := t.Forward(ctx, ws.Commands(), t.Base, head)
+	if !moved && err == nil && !ran { // no command has changed anything: a process was killed while it brought the tree forward
+		err = t.Reset(ctx, ws.Commands(), head)
+		moved = err == nil
+	}
 	for tries := 0; !moved && err == nil && tries < 2; tries++ { // what runs there may change more meanwhile
 		var kept line.Hash
 		if kept, err = l.keep(ctx, repo, t, ws); err == nil {
@@ -38,7 +42,7 @@ func (l *Line) forward(ctx context.Context, repo *line.Repo, t *line.Tree, ws *w
 	if moved {
 		l.interruptions = 0
 	}
-	err = errors.Join(err, l.looked(t, moved && err == nil))
+	err = errors.Join(err, l.looked(t, moved && err == nil || !ran))
 	if !moved || err != nil {
 		l.o.Logger.WarnContext(ctx, "a tree without a task is not as it should be", "moved", moved, "agent", l.o.Member.AgentID, "tree", t.Root, "err", err)
 	}

@@ -201,6 +201,23 @@ func TestInterruptedAside(t *testing.T) {
 	}
 }
 
+// A process that is killed while it brings a tree forward leaves files of two commits there. The member has
+// changed none of them.
+func TestForwardIsCutOff(t *testing.T) {
+	r := setUp(t)
+	notices := r.notices()
+	m, other := r.mate("coder-1", 1), r.mate("coder-2", 1)
+	other.merges()
+	m.runs("true")
+	_, err := other.completes(other.does(r.add("Seventeen", ""), "sed -i 's/^17$/seventeen/' numbers.txt; touch new.txt"))
+	r.must(err)
+	m.at.Close()
+	r.sh(r.dir, "cd */trees/at.coder-1.0; touch new.txt")
+	if got := r.mate("coder-1", 2).runs("sed -n 17p numbers.txt; ls"); got != "seventeen\nnew.txt\nnumbers.txt" || len(*notices) > 0 {
+		t.Errorf("it sees %q; notices: %q", got, *notices)
+	}
+}
+
 // interrupted is a source whose commands are ended while it is broken.
 type interrupted struct{ broken *atomic.Bool }
 

@@ -1,6 +1,7 @@
 package worktree_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -226,5 +227,38 @@ func TestLinksElsewhere(t *testing.T) {
 	r.must(brokertest.Receive(t, "the task is completed", result))
 	if _, err := os.Stat(filepath.Join(r.user, ".env.test")); err != nil {
 		t.Error(err)
+	}
+}
+
+// Where a machine lacks what the check of an earlier task uses, the check's failure is not the fault of the work that is to be
+// merged: it is merged, and the leader is notified.
+func TestEarlierCheckWithoutLinks(t *testing.T) {
+	r := linked(t, team.Confined)
+	here := r.mate("coder-1", 1)
+	ctx, stop := context.WithCancel(t.Context())
+	over := make(chan error, 1)
+	go func() { over <- here.line.Run(ctx) }()
+	task, err := here.hand.Claim(t.Context(), r.add("Three", "cat .env.test"))
+	r.must(err)
+	here.commands("sed -i 's/^3$/three/' numbers.txt")
+	_, err = here.completes(task)
+	stop()
+	r.must(errors.Join(err, brokertest.Receive(t, "the queue ends", over)))
+
+	there := *r
+	there.dir = t.TempDir()
+	away := hands.New(hands.Options{Dir: t.TempDir(), Sandbox: team.Confined, Homes: t.TempDir()})
+	there.source, there.level = away, away.Level
+	notices := there.notices()
+	far := there.mate("coder-2", 1)
+	far.merges()
+	other, err := far.hand.Claim(t.Context(), r.add("Seventeen", ""))
+	r.must(err)
+	far.commands("sed -i 's/^17$/seventeen/' numbers.txt")
+	if done, err := far.completes(other); err != nil || done.Status != team.Completed {
+		t.Errorf("it is %s: %v", done.Status, err)
+	}
+	if len(*notices) != 1 || !strings.Contains((*notices)[0], "merged without the check of T-001 (Three)") || !strings.Contains((*notices)[0], "it fails without node_modules, .env.test (worktree_links)") {
+		t.Errorf("notices: %q", *notices)
 	}
 }

@@ -124,7 +124,7 @@ func (c checker) Able(ctx context.Context, e merge.Entry) error {
 		if err := ctx.Err(); err != nil {
 			return team.Errorf(team.Unavailable, "the worktree_links of %s: %w", m.Role, err)
 		}
-		if missing := slices.DeleteFunc(slices.Clone(e.Links), func(name string) bool { return slices.Contains(here, name) }); len(missing) > 0 {
+		if missing := without(e.Links, here); len(missing) > 0 {
 			return team.Errorf(team.InvalidState, "its check has used %s (worktree_links), which cannot be had here", strings.Join(missing, ", "))
 		}
 	}
@@ -158,7 +158,8 @@ func (c checker) Check(ctx context.Context, dir string, k merge.Check) (passed b
 		}
 	}
 	tree := &workspace.Tree{Root: dir, Dir: at}
-	if from, links, mounted := c.l.links(ctx, m.Role); len(links) > 0 {
+	from, links, mounted := c.l.links(ctx, m.Role)
+	if len(links) > 0 {
 		if tree.Shown, err = from.Lend(ctx, links, dir, mounted); err != nil {
 			return false, "", err
 		}
@@ -169,7 +170,15 @@ func (c checker) Check(ctx context.Context, dir string, k merge.Check) (passed b
 	}
 	defer release()
 	output, passed, err = ws.Check(ctx, k.Command)
+	if lacks := without(record.HandsOf(m.Role).Links, links); err == nil && !passed && k.Earlier && len(lacks) > 0 {
+		err = fmt.Errorf("it fails without %s (worktree_links), which cannot be had there: %w", strings.Join(lacks, ", "), merge.ErrNotHere)
+	}
 	return passed, output, err
+}
+
+// without returns those of names that are not here.
+func without(names, here []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(here, name) })
 }
 
 // LeftOut implements [merge.Checker]: the leader is notified, so that it can have the check run otherwise.

@@ -279,7 +279,7 @@ func (l *Line) tree(ctx context.Context, site *merge.Site, w workspace.Work, hea
 	}
 	if w.Task.ID == "" && !l.been {
 		l.been = true
-		l.ran.Store(slices.Contains(all, p.Name)) // what an earlier process has left there is not known
+		l.ran.Store(repo.HasRun(p.Name)) // under an earlier process
 	}
 	t, err := repo.Tree(ctx, p)
 	switch {
