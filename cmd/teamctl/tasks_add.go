@@ -102,7 +102,7 @@ func (a *app) addTask(cmd *cobra.Command, f newTask, key string) error {
 	}
 	return a.addTasks(key, []team.NewTask{n}, seats, func(ctx context.Context, t *client.Team, created []team.Task, done string) error {
 		task, told := created[0], whatWasDone(done, created[0])
-		if assignee != "" && task.Status == team.Pending {
+		if assignee != "" && task.Status == team.Pending && (done == justAdded || task.AsAdded(n)) {
 			var err error
 			if task, _, err = t.Board().Assign(ctx, task.ID, assignee); err != nil {
 				return fmt.Errorf("%s %s, but not assigned: %w", created[0].ID, strings.Replace(done, justAdded, "was added", 1), err)

@@ -129,8 +129,9 @@ func (a *app) teamsRmCmd() *cobra.Command {
 		Use: "rm NAME", Short: "Delete a team and all that is stored of it", Args: exactly(1, "the NAME of a team"),
 		ValidArgsFunction: first(completeTeams),
 		Long: "rm deletes a team that has ended: its board, mail, conversations and files in NATS, and the homes of its members on\n" +
-			"this machine. Files in its workspace stay.\n" +
-			"It is refused while the team is at work or a member lives. With --force the team is stopped first; who has not left\n" +
+			"this machine. Files in its workspace stay, and branches of the repository there.\n" +
+			"It is refused while the team is at work, a member lives, or the repository lacks what members have done in trees of it.\n" +
+			"With --force the team is stopped first; who has not left\n" +
 			"after --timeout is stopped by force.",
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "stop who is still in it")

@@ -134,6 +134,22 @@ func (b *Board) CreateOnce(ctx context.Context, by team.AgentID, key string, tas
 	return b.create(ctx, by, key, tasks)
 }
 
+// Created returns the tasks of the call of [Board.CreateOnce] that had this key, as they stand now; nil if
+// there was none. Errors: those of CreateOnce.
+func (b *Board) Created(ctx context.Context, key string) ([]team.Task, error) {
+	if _, err := broker.NewCall("", "", key); err != nil {
+		return nil, err
+	}
+	seq, err := b.sequence(ctx)
+	if err == nil {
+		err = b.finish(ctx, seq)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return b.once(ctx, key)
+}
+
 func (b *Board) create(ctx context.Context, by team.AgentID, key string, tasks []team.NewTask) (_ []team.Task, existed bool, _ error) {
 	if err := team.ValidatePlan(tasks); err != nil {
 		return nil, false, err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"agentteam/pkg/completion"
 	"agentteam/pkg/control"
@@ -99,6 +100,12 @@ func (t Board) Add(ctx context.Context, key string, tasks ...team.NewTask) (adde
 	if err != nil {
 		return nil, false, err
 	}
+	if key != "" { // what a repetition asks for need not be possible any more
+		before, err := t.board.Created(ctx, key)
+		if err != nil || before != nil {
+			return before, before != nil, cmp.Or(err, t.activate(ctx, before, record.FinishedAt))
+		}
+	}
 	tasks = slices.Clone(tasks)
 	for i, n := range tasks {
 		if tasks[i].ReservedFor, err = t.reservable(ctx, record, n.ReservedFor); err != nil {
@@ -125,12 +132,19 @@ func (t Board) Add(ctx context.Context, key string, tasks ...team.NewTask) (adde
 	if err != nil {
 		return nil, false, err
 	}
-	// Last, so that a team is not woken for tasks that were refused, or, with a key that
-	// was used before, for tasks that are over.
-	if slices.ContainsFunc(added, func(t team.Task) bool { return t.Status.Open() }) {
-		_, err = t.client.registry.Activate(ctx, t.team)
+	// Last, so that a team is not woken for tasks that were refused.
+	return added, existed, t.activate(ctx, added, nil)
+}
+
+// activate makes the team active for tasks that were added; not for those that are over, nor for those that were
+// there when somebody ended it.
+func (t *core) activate(ctx context.Context, added []team.Task, ended *time.Time) error {
+	wakes := func(t team.Task) bool { return t.Status.Open() && (ended == nil || t.CreatedAt.After(*ended)) }
+	if !slices.ContainsFunc(added, wakes) {
+		return nil
 	}
-	return added, existed, err
+	_, err := t.client.registry.Activate(ctx, t.team)
+	return err
 }
 
 // nobody is the refusal of a task to a name that no present member has.

@@ -132,14 +132,23 @@ func TestAddTasksOnce(t *testing.T) {
 	}
 	add(false)
 	add(true)
-	if _, err := r.registry.End(t.Context(), r.bt, team.Ending{Status: team.TeamStopped, Summary: "killed before it was woken"}); err != nil {
+	if _, err := r.registry.End(t.Context(), r.bt, team.Ending{Status: team.TeamStopped, Summary: "stopped by a person"}); err != nil {
 		t.Fatal(err)
 	}
 	add(true)
-	if got := record(t, r.Team).Status; got != team.Active {
-		t.Errorf("repeated with open tasks the team is %s, want active", got)
+	if got := record(t, r.Team).Status; got != team.TeamStopped {
+		t.Errorf("repeated after a stop the team is %s, want stopped", got)
 	}
-	for _, id := range []team.TaskID{"T-001", "T-002"} {
+	if _, _, err := r.board.CreateOnce(t.Context(), team.UserAgent, "killed before it was woken", plan...); err != nil {
+		t.Fatal(err)
+	}
+	if _, existed, err := r.Board().Add(t.Context(), "killed before it was woken", plan...); err != nil || !existed {
+		t.Errorf("existed: %v, %v", existed, err)
+	}
+	if got := record(t, r.Team).Status; got != team.Active {
+		t.Errorf("repeated with tasks that were added since, the team is %s, want active", got)
+	}
+	for _, id := range []team.TaskID{"T-001", "T-002", "T-003", "T-004"} {
 		if _, err := r.Board().Cancel(t.Context(), id, "", ""); err != nil {
 			t.Fatal(err)
 		}

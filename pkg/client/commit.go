@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 
+	"agentteam/pkg/hands"
 	"agentteam/pkg/line"
 	"agentteam/pkg/merge"
 	"agentteam/pkg/team"
@@ -56,6 +57,9 @@ func (t Board) CompleteWith(ctx context.Context, id team.TaskID, as team.AgentID
 	}
 	e := merge.Entry{Task: id, Epoch: task.Epoch, Incarnation: task.Incarnation, Agent: h.Agent, Base: p.head, Check: task.Check, Title: task.Title,
 		Summary: summary, Deliverable: done.Digest, Returned: task.ReturnedEpochs()}
+	if task.Check != "" {
+		_, e.Links, _ = hands.LinksOf(ctx, t.client.workspaces, record, h.Role)
+	}
 	levels, ok := t.client.workspaces.(interface {
 		Level(context.Context, team.Team, string) team.Sandbox
 	})

@@ -224,6 +224,7 @@ func (g *Goal) FollowToEnd(ctx context.Context, read Reading) (team.Team, error)
 	defer stop()
 	var mu sync.Mutex
 	var last *time.Timer // that ends the following; nil while the goal is under way
+	var rest *time.Timer // that ends the reading of what a slow reader has not had by then
 	var record team.Team
 	belongs := func(at time.Time) bool {
 		mu.Lock()
@@ -236,6 +237,9 @@ func (g *Goal) FollowToEnd(ctx context.Context, read Reading) (team.Team, error)
 			return false
 		}
 		last.Reset(linger)
+		if rest != nil {
+			rest.Reset(later)
+		}
 		return true
 	}
 	eg.Go(func() error {
@@ -243,10 +247,13 @@ func (g *Goal) FollowToEnd(ctx context.Context, read Reading) (team.Team, error)
 			return err
 		}
 		// What a slow reader has not had yet. The goal has ended, also if that is not to be had.
-		rest, done := context.WithTimeout(watching, later)
+		reading, done := context.WithCancel(watching)
 		defer done()
-		err := read(rest, false, belongs)
-		if errors.Is(err, team.Unavailable) || rest.Err() != nil && watching.Err() == nil {
+		mu.Lock()
+		rest = time.AfterFunc(later, done)
+		mu.Unlock()
+		err := read(reading, false, belongs)
+		if errors.Is(err, team.Unavailable) || reading.Err() != nil && watching.Err() == nil {
 			return nil
 		}
 		return err

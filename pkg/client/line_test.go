@@ -350,3 +350,19 @@ func TestLand(t *testing.T) {
 	_, err = r.Line().Land(t.Context(), t.TempDir())
 	wantCode(t, "no checkout", err, team.NotFound)
 }
+
+// What members have done in trees, and the repository of the user lacks, is deleted by force only.
+func TestDeleteTeamWithWork(t *testing.T) {
+	r := newLineRig(t)
+	r.done(t, "coder-1", "Edit three", "sed -i s/^3$/three/ numbers.txt")
+	r.end(t, "done")
+	_, err := r.client.DeleteTeam(t.Context(), "t", false, 0)
+	says(t, "work that is nowhere else", err, team.Conflict, r.user, "teamctl land --publish --team t", "--force")
+	d, err := r.Line().Publish(t.Context(), r.user)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.client.DeleteTeam(t.Context(), "t", false, 0); err != nil || r.git(t, "git rev-parse agentteam/t") != string(d.Head) {
+		t.Errorf("with the branch: %v", err)
+	}
+}

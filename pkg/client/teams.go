@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"agentteam/pkg/broker"
+	"agentteam/pkg/line"
 	"agentteam/pkg/merge"
 	"agentteam/pkg/team"
 )
@@ -101,7 +102,7 @@ type Deleted struct {
 // stopped first, and whoever has not left after wait is stopped by force. A deletion that was cut off is ended by the next one.
 //
 // Errors: NotFound; Conflict while it is at work or a member lives, which names who and since
-// when; InvalidState if part of its storage is gone, and then force deletes the rest.
+// when, and, without force, for work that the checkout in its workspace lacks; InvalidState if part of its storage is gone, and then force deletes the rest.
 func (c *Client) DeleteTeam(ctx context.Context, id team.TeamID, force bool, wait time.Duration) (Deleted, error) {
 	d := Deleted{Team: id, Ended: []team.AgentID{}}
 	t, err := c.Open(ctx, id)
@@ -135,6 +136,27 @@ func (c *Client) DeleteTeam(ctx context.Context, id team.TeamID, force bool, wai
 	return d, err
 }
 
+// elsewhere refuses (Conflict) to delete the only line that has a team's work: the checkout in its workspace, on this machine, lacks
+// it. What cannot be looked at refuses nothing.
+func (t *core) elsewhere(ctx context.Context, record team.Team) error {
+	if !record.OnLine() {
+		return nil
+	}
+	h, err := merge.New(t.team).Head(ctx)
+	if err != nil {
+		return nil
+	}
+	c, err := line.Look(ctx, record.Workspace)
+	if err != nil {
+		return nil
+	}
+	if _, err := c.At(ctx, string(h.Commit)); !errors.Is(err, team.NotFound) {
+		return nil
+	}
+	return team.Errorf(team.Conflict, "team %s has work that is nowhere else: its line is at commit %s, which the checkout %s lacks", t.id(), h.Commit.Short(), c.Root).
+		WithHint("`teamctl land --publish --team %s` makes it a branch there; --force deletes it", t.id())
+}
+
 // settle stops the team if force is set, and returns who lived and how many tasks are open.
 func (t *core) settle(ctx context.Context, force bool, wait time.Duration) (ended []team.AgentID, open int, err error) {
 	record, err := t.record(ctx)
@@ -152,6 +174,8 @@ func (t *core) settle(ctx context.Context, force bool, wait time.Duration) (ende
 	if !force {
 		if record.Status == team.Active {
 			err = stillThere(t.id(), "is at work", present).WithHint("`teamctl stop --team %s` ends that; --force stops them and deletes the team", t.id())
+		} else {
+			err = t.elsewhere(ctx, record)
 		}
 		return ended, open, err
 	}

@@ -348,7 +348,7 @@ func (r *Registry) EndAt(ctx context.Context, bt *broker.Storage, revision uint6
 }
 
 func (r *Registry) end(ctx context.Context, bt *broker.Storage, may func(team.Team) bool, e team.Ending) (team.Team, error) {
-	seq, err := bt.Bucket.LastSeq(ctx)
+	state, err := bt.Bucket.State(ctx)
 	if err != nil {
 		return team.Team{}, err
 	}
@@ -356,8 +356,8 @@ func (r *Registry) end(ctx context.Context, bt *broker.Storage, may func(team.Te
 		if t.Status != team.Active || !may(*t) {
 			return false
 		}
-		now := time.Now().UTC()
-		t.Status, t.Summary, t.Reason, t.GivenUp, t.FinishedAt, t.EndSeq = e.Status, e.Summary, e.Reason, e.GivenUp, &now, seq
+		t.Status, t.Summary, t.Reason, t.GivenUp = e.Status, e.Summary, e.Reason, e.GivenUp
+		t.EndSeq, t.FinishedAt = state.Last, new(state.Now.UTC()) // by the server's clock, as what is read up to there
 		return true
 	})
 	if err != nil {

@@ -257,7 +257,7 @@ func without(key string) string {
 	case kind == subject.Member:
 		return backup + ", or spawn a member of another name; the team works without " + name
 	}
-	return backup + ", or go on in a new team; what the members wrote is in the workspace"
+	return backup + ", or go on in a new team; what the members wrote is in the workspace, or, where tasks have trees, in agentteam/lines of the user's cache folder"
 }
 
 // ofJournal is the damage of an agent's journal.
