@@ -106,7 +106,7 @@ func (a *app) stopMembers(ctx context.Context, t *client.Team, names []team.Agen
 			defer answered()
 			wg.Go(func() { a.tellStopping(asked, t, name, f) })
 			forced[i], errs[i] = t.Members().Stop(ctx, name, f)
-			if f.Drain && errs[i] != nil && ctx.Err() != nil {
+			if errors.Is(errs[i], client.ErrDrains) && ctx.Err() != nil {
 				errs[i] = drainsOn(a.ended(ctx, errs[i]), name)
 			}
 		})

@@ -317,6 +317,28 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// A key would not be kept here: a request with one is refused, and sets no goal.
+func TestKeyIsRefused(t *testing.T) {
+	c, _ := newRed(t)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, serve(t, c)+"/v1/teams/red/agui", strings.NewReader(input))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Idempotency-Key", "k")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	red, err := c.Open(t.Context(), "red")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if record, err := red.Record(t.Context()); err != nil || record.GoalNumber != 0 || resp.StatusCode != http.StatusUnprocessableEntity {
+		t.Errorf("answered %s, and the goal is %q (%v)", resp.Status, record.Goal, err)
+	}
+}
+
 // TestMethods: what is no POST is told so.
 func TestMethods(t *testing.T) {
 	c, _ := newRed(t)

@@ -176,12 +176,21 @@ func (s *server) start(ctx context.Context, id team.TeamID, goal string) (*clien
 	if err != nil {
 		return nil, nil, nil, nil, err
 	}
+	var members []team.Member
 	_, tasks, err := t.Before(ctx, g.After())
-	if err != nil {
-		return nil, nil, nil, nil, err
+	if err == nil {
+		members, err = t.Members().Records(ctx)
 	}
-	members, err := t.Members().Records(ctx)
-	return t, g, tasks, members, err
+	return t, g, tasks, members, isSet(err)
+}
+
+// isSet is err after the goal was set.
+func isSet(err error) error {
+	if err == nil {
+		return nil
+	}
+	return team.Errorf(team.Unavailable, "the goal is set, and its run cannot be streamed: %s", team.Line(err)).
+		WithHint("do not send it again; GET /v1/teams/{team}/events tells how it goes on")
 }
 
 // errStopping ends the runs of a process that stops.
@@ -193,6 +202,9 @@ func (s *server) run(w http.ResponseWriter, r *http.Request) {
 	var in input
 	var goal string
 	write := withoutSubagents
+	if err == nil && r.Header.Get("Idempotency-Key") != "" {
+		err = team.Errorf(team.InvalidArgument, "header Idempotency-Key is not kept here").WithHint("set the goal by POST /v1/teams/{team}/goal, which keeps it")
+	}
 	if err == nil {
 		write, err = writing(r)
 	}
@@ -229,7 +241,7 @@ func (s *server) run(w http.ResponseWriter, r *http.Request) {
 		return err
 	}, func(_ *stream.Writer, err error) { _ = run.end(record, err) }) // a client that has left needs none
 	if err != nil {
-		s.fail(w, r, err)
+		s.fail(w, r, isSet(err))
 	}
 }
 

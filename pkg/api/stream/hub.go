@@ -187,35 +187,48 @@ func (h *Hub) read(ctx context.Context, id team.TeamID, o Options, r reader) err
 	return err
 }
 
+// openWithin bounds what comes before the first item of a stream. Without NATS the first call would wait for it, and
+// its client would hear nothing.
+const openWithin = 30 * time.Second
+
 func (h *Hub) readOn(ctx context.Context, id team.TeamID, o Options, r reader) error {
 	at, err := o.After.Place(id)
 	if err != nil {
 		return err
 	}
-	t, err := h.client.Open(ctx, id)
-	if err != nil {
-		return err
-	}
-	if !o.Follow {
-		if err = h.begin(ctx, t, o.After, r); err == nil {
-			_, err = h.catchUp(ctx, t, o, nil, r)
+	opening, cancel := context.WithTimeout(ctx, openWithin)
+	defer cancel()
+	late := func(err error) error {
+		if opening.Err() != nil && ctx.Err() == nil {
+			return team.Errorf(team.Unavailable, "the feed of team %s was not to be had within %v", id, openWithin)
 		}
 		return err
+	}
+	t, err := h.client.Open(opening, id)
+	if err != nil {
+		return late(err)
+	}
+	if !o.Follow {
+		if err = h.begin(opening, t, o.After, r); err == nil {
+			_, err = h.catchUp(ctx, t, o, nil, r)
+			return err
+		}
+		return late(err)
 	}
 	w, err := h.attach(t)
 	if err != nil {
 		return err
 	}
 	defer h.detach(w)
-	if err := w.started(ctx); err != nil {
-		return err
+	if err := w.started(opening); err != nil {
+		return late(err)
 	}
 	unknown := o.After
 	if w.ring.had(at) {
 		unknown = "" // the server need not be asked
 	}
-	if err := h.begin(ctx, t, unknown, r); err != nil {
-		return err
+	if err := h.begin(opening, t, unknown, r); err != nil {
+		return late(err)
 	}
 	seen := newTexts(maxSeen)
 	for {

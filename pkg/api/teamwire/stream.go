@@ -169,7 +169,9 @@ func (s *server) subscribe(w http.ResponseWriter, r *http.Request) {
 	err := in.err()
 	var t *client.Team
 	if err == nil {
-		t, err = s.open(r.Context(), n)
+		ctx, cancel := context.WithTimeout(r.Context(), startWait)
+		t, err = s.open(ctx, n)
+		cancel()
 		err = unlessUnknown(err)
 	}
 	if err != nil {

@@ -3,7 +3,6 @@ package v1
 import (
 	"context"
 	"net/http"
-	"slices"
 
 	"agentteam/pkg/client"
 	"agentteam/pkg/team"
@@ -55,9 +54,8 @@ func (s *service) approvals() {
 		if err != nil {
 			return nil, err
 		}
-		plans = slices.DeleteFunc(plans, func(p client.Plan) bool { return !p.Waits() && !in.All })
 		var out approvalsOut
-		out.Body.Approvals, out.Body.Next = page(plans, from, in.Limit)
+		out.Body.Approvals, out.Body.Next = pageOf(plans, from, in.Limit, func(p client.Plan) bool { return in.All || p.Waits() })
 		return &out, nil
 	})
 	addOf(s, operation{

@@ -117,7 +117,7 @@ func (s *service) getGoal(ctx context.Context, t *client.Team, in *getGoalIn) (*
 			g, err = t.Goals().Present(ctx) // as it stands now
 		}
 	}
-	if errors.Is(err, team.InvalidState) {
+	if errors.Is(err, team.InvalidState) && !errors.Is(err, team.ErrUnreadable) {
 		err = team.Errorf(team.NotFound, "team %s has no goal", t.ID()).WithHint("POST to this path sets it one")
 	}
 	if err != nil {

@@ -104,7 +104,7 @@ func TestDrain(t *testing.T) {
 	r.goal(t)
 	m := r.join(t, "coder")
 	r.all(t, []ask{
-		{do: "DELETE /v1/teams/t/members/" + string(m.AgentID) + "?drain=true&timeout=1", want: 202, says: []string{`"forced":false`, string(m.AgentID)}},
+		{do: "DELETE /v1/teams/t/members/" + string(m.AgentID) + "?drain=true&timeout=0", want: 202, says: []string{`"forced":false`, string(m.AgentID)}},
 		{name: "a seat", do: "POST /v1/teams/t/tasks", body: `{"tasks":[{"title":"x","assignee":"zoe","seat":true}]}`, want: 201},
 		{name: "of a seat", do: "DELETE /v1/teams/t/members/zoe?drain=true", want: 422, code: team.InvalidArgument},
 		{name: "a seat is just ended", do: "DELETE /v1/teams/t/members/zoe", want: 200, says: []string{`"state":"stopped"`}},

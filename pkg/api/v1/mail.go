@@ -3,7 +3,6 @@ package v1
 import (
 	"context"
 	"net/http"
-	"slices"
 
 	"agentteam/pkg/client"
 	"agentteam/pkg/team"
@@ -177,8 +176,7 @@ func questions(ctx context.Context, t *client.Team, in *questionsIn) (*lettersOu
 	if err != nil {
 		return nil, err
 	}
-	letters = slices.DeleteFunc(letters, func(l client.Letter) bool { return !l.Open && !in.All })
 	var out lettersOut
-	out.Body.Messages, out.Body.Next = page(letters, from, in.Limit)
+	out.Body.Messages, out.Body.Next = pageOf(letters, from, in.Limit, func(l client.Letter) bool { return in.All || l.Open })
 	return &out, nil
 }

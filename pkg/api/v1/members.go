@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -221,6 +222,9 @@ func spawn(ctx context.Context, t *client.Team, in *spawnIn) (*spawnOut, error) 
 	return &out, nil
 }
 
+// asking is how long a member that is drained is waited for at least: it has to be asked.
+const asking = 2 * time.Second
+
 func (s *service) stopMember(ctx context.Context, in *stopMemberIn) (*stopMemberOut, error) {
 	if in.Force && in.Drain {
 		return nil, team.Errorf(team.InvalidArgument, "query.force and query.drain exclude each other").WithHint("leave one of them out")
@@ -240,7 +244,7 @@ func (s *service) stopMember(ctx context.Context, in *stopMemberIn) (*stopMember
 	stopping := ctx
 	if in.Drain {
 		var cancel context.CancelFunc
-		stopping, cancel = context.WithTimeout(ctx, in.wait())
+		stopping, cancel = context.WithTimeout(ctx, max(in.wait(), asking))
 		defer cancel()
 	}
 	out.Body.Forced, err = t.Members().Stop(stopping, name, f)

@@ -240,7 +240,7 @@ func addTasks(ctx context.Context, t *client.Team, in *addTasksIn) (*addTasksOut
 		return nil, err
 	}
 	for i, n := range in.Body.Tasks {
-		if n.Assignee == "" || i >= len(added) || added[i].Status != team.Pending {
+		if n.Assignee == "" || i >= len(added) || added[i].Status != team.Pending || existed && !added[i].AsAdded(tasks[i]) {
 			continue
 		}
 		if added[i], _, err = b.Assign(ctx, added[i].ID, tasks[i].ReservedFor); err != nil {

@@ -2,10 +2,13 @@ package v1_test
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
+	v1 "agentteam/pkg/api/v1"
 	"agentteam/pkg/team"
 )
 
@@ -182,5 +185,39 @@ func TestLostRace(t *testing.T) {
 	}
 	if won != 1 {
 		t.Errorf("%d writers of %v have won", won, status)
+	}
+}
+
+// A repetition gives no task to anybody again, whatever it says: a person may have put it back since.
+func TestTasksOnce(t *testing.T) {
+	r := newRig(t)
+	key := []string{"Idempotency-Key", "k"}
+	again := func(name, assignee string) ask {
+		return ask{name: name, do: "POST /v1/teams/t/tasks", body: `{"tasks":[{"title":"kept","assignee":"` + assignee + `","seat":true}]}`, header: key, want: 200, says: []string{`"existed":true`, `"status":"pending"`}}
+	}
+	r.all(t, []ask{
+		{do: "POST /v1/teams/t/tasks", body: `{"tasks":[{"title":"kept","assignee":"yan","seat":true}]}`, header: key, want: 201, says: []string{`"assignee":"yan"`}},
+		{name: "it is put back", do: "POST /v1/teams/t/tasks/1/release", body: `{}`, want: 200, says: []string{`"status":"pending"`}},
+		again("again", "yan"),
+		again("for somebody else", "zoe"),
+		{name: "for a name that is not there", do: "POST /v1/teams/t/tasks", body: `{"tasks":[{"title":"kept","assignee":"xeo"}]}`, header: key, want: 200, says: []string{`"existed":true`, `"status":"pending"`}},
+		{name: "no seat was made", do: "GET /v1/teams/t/members", want: 200, says: []string{"!zoe"}},
+	})
+}
+
+func TestPageOf(t *testing.T) {
+	all, wanted := []int{1, 2, 3, 4, 5, 6}, map[int]bool{1: true, 2: true, 4: true, 6: true}
+	var got []int
+	for page, n := "0", 0; page != "" && n < 9; n++ {
+		from, _ := strconv.Atoi(page)
+		part, next := v1.PageOf(all, from, 1, func(n int) bool { return wanted[n] })
+		for _, n := range part { // who reads it decides on it
+			got = append(got, n)
+			delete(wanted, n)
+		}
+		page = next
+	}
+	if !slices.Equal(got, []int{1, 2, 4, 6}) {
+		t.Errorf("the pages hold %v", got)
 	}
 }

@@ -116,10 +116,21 @@ func idsOf(names []string) ([]team.TaskID, error) {
 // page returns the part of a list that begins at a place and has at most limit entries, and the
 // page behind it, "" if that is the end.
 func page[T any](all []T, from, limit int) (part []T, behind string) {
-	from = min(from, len(all))
-	to := min(from+limit, len(all))
-	if to < len(all) {
-		behind = next(to)
+	return pageOf(all, from, limit, func(T) bool { return true })
+}
+
+// pageOf is page of those entries that are wanted. Its places are those of the whole list: who decides on the entries of a page
+// before it asks for the next one skips none.
+func pageOf[T any](all []T, from, limit int, wanted func(T) bool) (part []T, behind string) {
+	part = []T{}
+	for at := from; at < len(all); at++ {
+		switch {
+		case !wanted(all[at]):
+		case len(part) == limit:
+			return part, next(at)
+		default:
+			part = append(part, all[at])
+		}
 	}
-	return append([]T{}, all[from:to]...), behind
+	return part, ""
 }
