@@ -15,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"agentteam/pkg/team"
 )
@@ -136,6 +137,9 @@ func (s Store) Add(ctx context.Context, file string, data []byte, grants []strin
 	path, err := canonical(file)
 	if err != nil {
 		return team.Errorf(team.InvalidArgument, "%w", err)
+	}
+	if !utf8.ValidString(path) { // JSON has no such names
+		return team.Errorf(team.InvalidArgument, "the path %q is not UTF-8", path).WithHint("rename the folder, or have the settings in your own configuration folder")
 	}
 	return s.change(ctx, func(list []Trusted) ([]Trusted, error) {
 		list = slices.DeleteFunc(list, func(t Trusted) bool { return t.File == path })
