@@ -130,11 +130,16 @@ func (m *member) mayTell(record team.Team, dir string) place.May {
 	}
 }
 
-// hides is [permission.Rules.Hides] by the rules of the organisation and of the team's record. Rules that cannot be read hide all.
-func (m *member) hides(tool, dir string) func(path string) bool {
-	rules, _, err := permission.Parse(m.Organisation.And(m.newest.Load().HandsOf(m.Member.Role).Permissions))
-	if err != nil {
-		return func(string) bool { return true }
+// hides is [permission.Rules.Hides] by the rules of the organisation and of the team's record, for a subagent with those of
+// its type. Errors: those of [permission.Parse].
+func (m *member) hides(ctx context.Context, tool, dir, start string) (func(path string) bool, error) {
+	record := *m.newest.Load()
+	if lend, ok := ctx.Value(lentKey{}).(func(team.Team) team.Team); ok {
+		record = lend(record)
 	}
-	return rules.Hides(tool, dir)
+	rules, _, err := permission.Parse(m.Organisation.And(record.HandsOf(m.Member.Role).Permissions))
+	if err != nil {
+		return nil, err
+	}
+	return rules.Hides(tool, dir, start), nil
 }

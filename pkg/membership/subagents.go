@@ -143,18 +143,22 @@ func (m *member) subagentTools(r team.Role, d team.Dialect, lend func(team.Team)
 		names, changes = append(names, t.Name), changes || t.Traits.Writes
 	}
 	set, err := l.set.Behind(m.passOnceDecided(func(ctx context.Context, r tool.Request) (approval.Judgement, error) { return m.judgeAs(ctx, r, lend) })).Speaking(d).Allow(names)
-	return boundTools{set, m.current.Here(lend)}, changes, err
+	return boundTools{set, lend, m.current.Here(lend)}, changes, err
 }
+
+// lentKey is the key under which the context of a subagent's call holds what makes its record of the team's.
+type lentKey struct{}
 
 // boundTools work where their subagent was begun.
 type boundTools struct {
 	*tool.Set
+	lend func(team.Team) team.Team
 	here func(context.Context) context.Context
 }
 
 // Run implements [engine.Tools].
 func (b boundTools) Run(ctx context.Context, c tool.Call) tool.Result {
-	return b.Set.Run(b.here(ctx), c)
+	return b.Set.Run(context.WithValue(b.here(ctx), lentKey{}, b.lend), c)
 }
 
 // has reports whether a role gives a subagent a tool. The deliverable is its owner's to write, and

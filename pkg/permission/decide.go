@@ -133,16 +133,18 @@ func (r *Rules) file(req tool.Request, edit bool, dir string) Verdict {
 }
 
 // Hides returns what reports of paths, absolute ones, that a rule of deny or ask is about reading them by a tool which
-// searches below dir; nil if none is. A rule about each call of the tool is not asked here: [Rules.Decide] goes by it.
-func (r *Rules) Hides(tool, dir string) func(path string) bool {
+// searches from start in the workspace dir; nil if none is. Rules about start, or about each call of the tool, have no say: by them
+// [Rules.Decide] has judged the call.
+func (r *Rules) Hides(tool, dir, start string) func(path string) bool {
 	if r == nil {
 		return nil
 	}
 	dir = filepath.Clean(dir)
+	from := place{clean(literal(start), dir), start}
 	var about []rule
 	for _, list := range r.lists()[:2] {
 		for _, rule := range list.rules {
-			if !rule.all && (rule.tool == tool || rule.tool == "read_file") {
+			if !rule.all && (rule.tool == tool || rule.tool == "read_file") && !rule.files.matches(from, dir, true) {
 				about = append(about, rule)
 			}
 		}

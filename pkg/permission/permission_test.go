@@ -391,7 +391,7 @@ func TestHides(t *testing.T) {
 	for path, want := range map[string]string{"a.go": "", ".env": "grep glob", "sub/.env": "grep glob", "a.pem": "grep glob", "secrets/a": "grep", "secrets": "grep"} {
 		var by []string
 		for _, tool := range []string{"grep", "glob"} {
-			if r.Hides(tool, workspace)(workspace + "/" + path) {
+			if r.Hides(tool, workspace, workspace)(workspace + "/" + path) {
 				by = append(by, tool)
 			}
 		}
@@ -399,8 +399,12 @@ func TestHides(t *testing.T) {
 			t.Errorf("%s is hidden from %q, want %q", path, got, want)
 		}
 	}
-	if r := rules(t, team.Permissions{Deny: []string{"Bash(git push *)", "Edit(/vendor/)"}, Allow: []string{"Read(.env)"}}); r.Hides("grep", workspace) != nil {
+	if r := rules(t, team.Permissions{Deny: []string{"Bash(git push *)", "Edit(/vendor/)"}, Allow: []string{"Read(.env)"}}); r.Hides("grep", workspace, workspace) != nil {
 		t.Error("rules that are not about reading hide something")
+	}
+	hides := r.Hides("grep", workspace, workspace+"/secrets") // of which the call was judged
+	if hides(workspace+"/secrets/a") || !hides(workspace+"/secrets/.env") {
+		t.Error("a search in secrets shows .env, or nothing of secrets")
 	}
 }
 

@@ -1,6 +1,7 @@
 package workspace_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -112,11 +113,14 @@ func TestGrepCutsLongLines(t *testing.T) {
 
 // A search shows nothing of the files that a rule is about, and says so; one of which the call as a whole was judged shows all.
 func TestSearchHides(t *testing.T) {
-	p := open(t, workspace.Options{Hides: func(tool, dir string) func(string) bool {
+	p := open(t, workspace.Options{Hides: func(_ context.Context, tool, dir, start string) (func(string) bool, error) {
+		if start == dir+"/cmd" {
+			return nil, team.Errorf(team.InvalidState, "the rules cannot be read")
+		}
 		return func(path string) bool {
 			name, below := strings.CutPrefix(path, dir+"/")
-			return below && (strings.HasSuffix(name, ".env") || tool == "grep" && strings.HasPrefix(name, "secrets"))
-		}
+			return path != start && below && (strings.HasSuffix(name, ".env") || start == dir && tool == "grep" && strings.HasPrefix(name, "secrets"))
+		}, nil
 	}})
 	for _, name := range []string{"a", ".env", "sub/.env", "secrets/a", "secrets/b"} {
 		p.put(name, "TODO")
@@ -135,4 +139,6 @@ func TestSearchHides(t *testing.T) {
 			t.Errorf("%s %v: %s, want %s", tt.tool, tt.a, got, tt.want)
 		}
 	}
+	p.put("cmd/a", "TODO")
+	p.fails(team.InvalidState, "grep", args{"pattern": "TODO", "path": "cmd"})
 }

@@ -44,10 +44,9 @@ func (w *Workspace) walk(ctx context.Context, tool, start string, fn func(name s
 	}
 	k := &walk{w: w, start: start, fn: fn, ignored: w.ignoredFrom(start)}
 	if w.o.Hides != nil {
-		k.hides = w.o.Hides(tool, w.dir)
-	}
-	if k.hides != nil && k.hides(w.abs(start)) { // the call as a whole was judged by that rule
-		k.hides = nil
+		if k.hides, err = w.o.Hides(ctx, tool, w.dir, w.abs(start)); err != nil {
+			return "", err
+		}
 	}
 	err = k.visit(ctx, start, fs.FileInfoToDirEntry(info), nil, 0)
 	if errors.Is(err, fs.SkipAll) || errors.Is(err, fs.SkipDir) {

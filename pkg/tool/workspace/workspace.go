@@ -31,9 +31,9 @@ type Options struct {
 	// is relative to the folder. Default: they may write all of them.
 	Writable func(name string) error
 
-	// Hides returns what reports of paths, absolute ones, that a rule is about reading them by a tool in a folder: a search
-	// does not show them. nil, by default and as an answer: it may show all.
-	Hides func(tool, dir string) func(path string) bool
+	// Hides returns what reports of paths, absolute ones, that a rule is about reading them by a tool in the folder dir: a search
+	// from start does not show them. nil, by default and as an answer: it may show all.
+	Hides func(ctx context.Context, tool, dir, start string) (func(path string) bool, error)
 
 	// Kept are files and folders, absolute, which no tool may write: what programs outside of the
 	// sandbox execute or obey. What lies in a folder .git never may be.
