@@ -130,7 +130,7 @@ func (a *app) teamsRmCmd() *cobra.Command {
 		ValidArgsFunction: first(completeTeams),
 		Long: "rm deletes a team that has ended: its board, mail, conversations and files in NATS, and the homes of its members on\n" +
 			"this machine. Files in its workspace stay, and branches of the repository there.\n" +
-			"It is refused while the team is at work, a member lives, or the repository lacks what members have done in trees of it.\n" +
+			"It is refused while the team is at work, a member lives, or the repository lacks what the team has merged.\n" +
 			"With --force the team is stopped first; who has not left\n" +
 			"after --timeout is stopped by force.",
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"agentteam/pkg/completion"
 	"agentteam/pkg/control"
@@ -103,7 +102,9 @@ func (t Board) Add(ctx context.Context, key string, tasks ...team.NewTask) (adde
 	if key != "" { // what a repetition asks for need not be possible any more
 		before, err := t.board.Created(ctx, key)
 		if err != nil || before != nil {
-			return before, before != nil, cmp.Or(err, t.activate(ctx, before, record.FinishedAt))
+			return before, before != nil, cmp.Or(err, t.activate(ctx, slices.DeleteFunc(slices.Clone(before), func(t team.Task) bool {
+				return record.FinishedAt != nil && (!t.Untouched() || t.Revision <= record.EndSeq) // there when somebody ended it
+			})))
 		}
 	}
 	tasks = slices.Clone(tasks)
@@ -133,14 +134,12 @@ func (t Board) Add(ctx context.Context, key string, tasks ...team.NewTask) (adde
 		return nil, false, err
 	}
 	// Last, so that a team is not woken for tasks that were refused.
-	return added, existed, t.activate(ctx, added, nil)
+	return added, existed, t.activate(ctx, added)
 }
 
-// activate makes the team active for tasks that were added; not for those that are over, nor for those that were
-// there when somebody ended it.
-func (t *core) activate(ctx context.Context, added []team.Task, ended *time.Time) error {
-	wakes := func(t team.Task) bool { return t.Status.Open() && (ended == nil || t.CreatedAt.After(*ended)) }
-	if !slices.ContainsFunc(added, wakes) {
+// activate makes the team active for tasks that were added, unless they are over.
+func (t *core) activate(ctx context.Context, added []team.Task) error {
+	if !slices.ContainsFunc(added, func(t team.Task) bool { return t.Status.Open() }) {
 		return nil
 	}
 	_, err := t.client.registry.Activate(ctx, t.team)

@@ -136,8 +136,8 @@ func (c *Client) DeleteTeam(ctx context.Context, id team.TeamID, force bool, wai
 	return d, err
 }
 
-// elsewhere refuses (Conflict) to delete the only line that has a team's work: the checkout in its workspace, on this machine, lacks
-// it. What cannot be looked at refuses nothing.
+// elsewhere refuses (Conflict) to delete a line of which the checkout in the team's workspace, on this machine, lacks the
+// head. What cannot be looked at refuses nothing.
 func (t *core) elsewhere(ctx context.Context, record team.Team) error {
 	if !record.OnLine() {
 		return nil
@@ -150,10 +150,10 @@ func (t *core) elsewhere(ctx context.Context, record team.Team) error {
 	if err != nil {
 		return nil
 	}
-	if _, err := c.At(ctx, string(h.Commit)); !errors.Is(err, team.NotFound) {
+	if _, err := c.At(ctx, string(h.Commit)); !errors.Is(err, team.NotFound) || ctx.Err() != nil {
 		return nil
 	}
-	return team.Errorf(team.Conflict, "team %s has work that is nowhere else: its line is at commit %s, which the checkout %s lacks", t.id(), h.Commit.Short(), c.Root).
+	return team.Errorf(team.Conflict, "the line of team %s is at commit %s, which the checkout %s lacks: what was merged there is nowhere else", t.id(), h.Commit.Short(), c.Root).
 		WithHint("`teamctl land --publish --team %s` makes it a branch there; --force deletes it", t.id())
 }
 

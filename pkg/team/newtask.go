@@ -145,7 +145,7 @@ func Number(tasks []NewTask, first int, by AgentID, now time.Time) []Task {
 
 // AsAdded reports whether t is as n has put it on the board, and was not written since.
 func (t Task) AsAdded(n NewTask) bool {
-	return t.Status == Pending && t.UpdatedAt.Equal(t.CreatedAt) && t.Title == n.Title && (t.ReservedFor == "" || t.ReservedFor == n.ReservedFor)
+	return t.Untouched() && t.Title == n.Title && (t.ReservedFor == "" || t.ReservedFor == n.ReservedFor)
 }
 
 // inCall returns which task of a call an error is about.
