@@ -153,7 +153,9 @@ func (m *member) run() error {
 
 	log, past, err := m.remember(ctx, box)
 	if err != nil {
-		return m.over(err)
+		err = m.over(err)
+		m.leave(err) // a task may have been assigned meanwhile
+		return err
 	}
 	if past.Turns > 0 {
 		m.current.Resume()

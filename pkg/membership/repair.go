@@ -59,11 +59,15 @@ func (m *member) mended(ctx context.Context, box *mailbox.Mailbox, bad *journal.
 		if !shutdown.Sleep(ctx, roster.Interval) {
 			return nil, nil, ctx.Err()
 		}
-		if log, past, err := m.open(ctx); !errors.Is(err, team.ErrUnreadable) {
+		log, past, err := m.open(ctx)
+		if errors.Is(err, team.ErrUnreadable) {
+			continue
+		}
+		if err == nil {
 			m.parkAs(ctx, team.WaitingRepair, "")
 			m.heart.Set(func(b *team.Beat) { b.State = team.Running })
-			return log, past, err
 		}
+		return log, past, err
 	}
 }
 
