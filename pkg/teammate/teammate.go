@@ -4,6 +4,7 @@
 package teammate
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -233,8 +234,8 @@ func (t *teammate) claimName(ctx context.Context, bt *broker.Storage, record tea
 	r := roster.New(bt)
 	m, err := r.Get(ctx, o.Name)
 	switch {
-	case err == nil && o.Incarnation != 0 && (m.Incarnation != o.Incarnation || m.State != team.Created):
-		return m, team.Errorf(team.Conflict, "no spawn waits for %s as incarnation %d any more: it is %s as %d", o.Name.At(bt.ID), o.Incarnation, m.State, m.Incarnation)
+	case o.Incarnation != 0 && errors.Is(err, team.NotFound), err == nil && o.Incarnation != 0 && (m.Incarnation != o.Incarnation || m.State != team.Created):
+		return m, team.Errorf(team.Conflict, "no spawn waits for %s as incarnation %d any more: it is %s as %d", o.Name.At(bt.ID), o.Incarnation, cmp.Or(m.State, "not there"), m.Incarnation)
 	case err == nil && m.Backend == team.Person:
 		return m, team.Errorf(team.Conflict, "%s is a person's seat", o.Name.At(bt.ID)).WithHint("choose another name")
 	case errors.Is(err, team.NotFound), err == nil && m.State == team.Stopped:

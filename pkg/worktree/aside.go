@@ -20,7 +20,7 @@ import (
 func (l *Line) forward(ctx context.Context, repo *line.Repo, t *line.Tree, ws *workspace.Workspace, head line.Hash) {
 	ran := l.ran.Swap(false)
 	moved, err := t.Forward(ctx, ws.Commands(), t.Base, head)
-	if !moved && err == nil && !ran { // no command has changed anything: a process was killed while it brought the tree forward
+	if !moved && err == nil && !ran && !l.ran.Load() { // no command has changed anything: a process was killed while it brought the tree forward
 		err = t.Reset(ctx, ws.Commands(), head)
 		moved = err == nil
 	}

@@ -190,6 +190,10 @@ func (c checker) LeftOut(ctx context.Context, e merge.Entry, k merge.Check, why 
 	reason := team.Clean(team.Line(why), 1000)
 	text := fmt.Sprintf("[Not checked] The work of %s on %s (%s) is merged without the check of %s (%s), which belongs to it by the policy recheck. Host %s does not run it: %s. To have it run, change the rule, or give a member the task to run it.",
 		e.Agent, e.Task, e.Title, k.Task, k.Title, host(), reason)
+	if errors.Is(why, merge.ErrNotHere) {
+		text = fmt.Sprintf("[Not checked] The work of %s on %s (%s) is merged without the check of %s (%s), which belongs to it by the policy recheck. On host %s %s. To have it run where that is, give the task to a member there.",
+			e.Agent, e.Task, e.Title, k.Task, k.Title, host(), reason)
+	}
 	if k.Unknown != nil {
 		text = fmt.Sprintf("[Not checked] The work of %s on %s (%s) is merged without the check of %s, if that has one, which belongs to it by the policy recheck: %s. A person can repair the record. Then give a member the task to run the check.",
 			e.Agent, e.Task, e.Title, k.Task, reason)
