@@ -66,10 +66,7 @@ func (r *reader) names(command string, words []word) (list []name) {
 	}
 	writes := n.writes
 	listed := slices.Contains(readers, command) || slices.Contains(writers, command)
-	script, scripts := false, map[int]bool{}
-	if slices.Contains(scripted, command) {
-		script, scripts = scriptsOf(command, words)
-	}
+	script := slices.Contains(scripted, command) && !slices.ContainsFunc(words, func(w word) bool { return givesScript(command, w.text.String()) })
 	last := -1 // only the last operand is written; -1: every one is
 	if slices.Contains(copying, command) && !slices.ContainsFunc(words, func(w word) bool {
 		return strings.HasPrefix(w.text.String(), "-t") || strings.HasPrefix(w.text.String(), "--t")
@@ -79,9 +76,6 @@ func (r *reader) names(command string, words []word) (list []name) {
 	for i, w := range words {
 		n.writes = writes && (last < 0 || i == last)
 		option := strings.HasPrefix(w.text.String(), "-")
-		if scripts[i] {
-			continue
-		}
 		if script && !option {
 			script = false
 			continue
@@ -105,27 +99,17 @@ func (r *reader) names(command string, words []word) (list []name) {
 // value is a script, with f a file that holds one.
 var valued = map[string]string{"sed": "efil", "awk": "efvF", "gawk": "efvF", "mawk": "fvF", "jq": "fL", "rg": "efABCEMTdgjmrt"}
 
-// scriptsOf reports whether the first operand of a scripted command is its script, since no option gives one, and which of the words
-// are scripts that belong to an option.
-func scriptsOf(command string, words []word) (first bool, scripts map[int]bool) {
-	first, scripts = true, map[int]bool{}
-	options := cmp.Or(valued[command], "efABCDdm") // of grep
-	for i, w := range words {
-		s := w.text.String()
-		if strings.HasPrefix(s, "--regexp") || strings.HasPrefix(s, "--file") || strings.HasPrefix(s, "--expression") {
-			first = false
-		}
-		if !strings.HasPrefix(s, "-") || strings.HasPrefix(s, "--") {
-			continue
-		}
-		at := strings.IndexAny(s, options)
-		if at < 0 || s[at] != 'e' && s[at] != 'f' {
-			continue
-		}
-		first = false
-		scripts[i+1] = scripts[i+1] || s[at] == 'e' && at == len(s)-1
+// givesScript reports whether a word may be an option with the script, so that the first operand is a file. Where e ends several
+// letters, the script is that operand. In doubt it is true: then more words count as files.
+func givesScript(command, s string) bool {
+	switch {
+	case s == "-e", strings.HasPrefix(s, "--regexp"), strings.HasPrefix(s, "--file"), strings.HasPrefix(s, "--expression"):
+		return true
+	case !strings.HasPrefix(s, "-"), strings.HasPrefix(s, "--"):
+		return false
 	}
-	return first, scripts
+	at := strings.IndexAny(s, cmp.Or(valued[command], "efABCDdm")) // of grep
+	return at >= 0 && (s[at] == 'f' || s[at] == 'e' && at < len(s)-1)
 }
 
 // parts are what of a word may be the name of a file: of "--file=a" and "if=a", of "@a" and of
