@@ -20,6 +20,10 @@ help: ## list the targets
 build: ## build bin/leader, bin/teammate and bin/teamctl
 	CGO_ENABLED=0 go build -trimpath -ldflags='-s -w -X agentteam/pkg/telemetry.version=$(VERSION)' -o bin/ $(BINARIES:%=./cmd/%)
 
+.PHONY: page-types
+page-types: ## check the types of the page, by tsc 4.8 or newer (10 s)
+	tsc -p pkg/api/web
+
 .PHONY: page
 page: ## make the page for people, pkg/api/web/dist, of its sources
 	go test ./pkg/api/web -run 'TestDist|TestWeight' -update -count=1
@@ -65,7 +69,7 @@ check: vet ## go vet, gofmt, the house rules, and short tests of what differs fr
 	@changed=$$(.ci/changed); echo "go test -short" $$changed; \
 		$(GOTEST) -short -timeout 5m ./pkg ./mutants $$changed
 
-# bench and bench/postgres are modules apart, so that what they compare with is no dependency
+# bench is a module apart, so that what it compares with is no dependency
 # of the programs.
 .PHONY: vet
 vet:
@@ -102,8 +106,8 @@ mutants: ## plant known bugs, MUTANT=name for one, in copies of the tree: each m
 BENCH_RUN = go -C bench build -o ../bin/bench . && ./bin/bench
 
 .PHONY: bench
-bench: build ## measure beside bare JetStream; prints a table and, last, a line of JSON
-	@$(BENCH_RUN) core
+bench: build ## measure the board and an agent, quickly; prints tables and, last of each, a line of JSON
+	@BENCH=quick $(BENCH_RUN) board && BENCH=quick ./bin/bench agent
 
 .PHONY: bench-board
 bench-board: build ## measure the board at all sizes, up to 100,000 tasks (8 min; BENCH=quick within 1)
@@ -112,10 +116,6 @@ bench-board: build ## measure the board at all sizes, up to 100,000 tasks (8 min
 .PHONY: bench-recovery
 bench-recovery: build ## measure how soon a team is at work again after kills (10 min; BENCH=quick within 3)
 	@$(BENCH_RUN) recovery
-
-.PHONY: bench-postgres
-bench-postgres: ## measure a task table of the PostgreSQL server BENCH_POSTGRES=postgres://... beside
-	@go -C bench/postgres run .
 
 .PHONY: bench-api
 bench-api: build ## measure the HTTP API: 500 streams, late readers, lists (7 min; BENCH=quick within 1)
@@ -130,12 +130,12 @@ bench-agent: build ## measure an agent beside a plain loop over the same endpoin
 	@$(BENCH_RUN) agent
 
 .PHONY: bench-hands
-bench-hands: ## measure the start of commands in each sandbox, searches of 50,000 files beside rg, and worktrees (5 min; BENCH=quick 1)
+bench-hands: ## measure the start of commands in each sandbox, searches of 50,000 files beside rg, first builds, and worktrees (5 min; BENCH=quick 1)
 	@$(BENCH_RUN) hands
 
 .PHONY: lint
 lint: ## go vet and staticcheck, which is fetched on first use
-	@for m in . bench bench/postgres; do echo "staticcheck of $$m"; go -C $$m vet ./... && go -C $$m run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./... || exit; done
+	@for m in . bench; do echo "staticcheck of $$m"; go -C $$m vet ./... && go -C $$m run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./... || exit; done
 
 .PHONY: fmt
 fmt: ## format the Go code

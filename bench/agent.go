@@ -52,7 +52,7 @@ func agentBench(ctx context.Context, r *rig) (all []figure, err error) {
 		return nil, err
 	}
 	defer b.close()
-	for _, part := range []func(context.Context, *agentRig, agentScale) ([]figure, error){turnGaps, subagentStarts, streamRates, agentMemory, turnWrites, demoCalls} {
+	for _, part := range []func(context.Context, *agentRig, agentScale) ([]figure, error){turnGaps, subagentStarts, streamRates, agentMemory, turnWrites, demoCalls, cachedShare} {
 		figures, err := part(ctx, b, s)
 		if err != nil {
 			return nil, err

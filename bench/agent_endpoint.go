@@ -107,10 +107,10 @@ func (e *endpoint) finish(ctx context.Context, t *talk, ended <-chan struct{}) e
 	}
 }
 
-// subagentAsks begins the second paragraph of what a subagent asks with.
+// subagentAsks begins what a subagent asks with.
 var subagentAsks = []byte("You are a subagent of")
 
-// leaderAsks begins every request of a leader, which has nothing to do here.
+// leaderAsks ends the system message of a leader, which has nothing to do here.
 var leaderAsks = []byte("You are leader, role leader,")
 
 func (e *endpoint) complete(w http.ResponseWriter, r *http.Request) {
@@ -127,7 +127,7 @@ func (e *endpoint) complete(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write(closing("It is so."))
 		return
 	}
-	if t := e.talk; t != nil && !bytes.Contains(body[:min(len(body), 4096)], leaderAsks) {
+	if t := e.talk; t != nil && !bytes.Contains(body[:min(len(body), 32<<10)], leaderAsks) {
 		t.answer(w, came)
 		return
 	}

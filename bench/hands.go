@@ -28,11 +28,11 @@ const (
 )
 
 // handsBench measures what members work with on a machine: how much later a command starts in
-// a sandbox than without one, what it takes to search a large tree, beside rg, and worktrees.
+// a sandbox than without one, what it takes to search a large tree, beside rg, the first build of a member, and worktrees.
 func handsBench(ctx context.Context, r *rig) ([]figure, error) {
-	starts, searches := 300, 15
+	starts, searches, builds := 300, 15, 9
 	if os.Getenv("BENCH") == "quick" {
-		starts, searches = 60, 5
+		starts, searches, builds = 60, 5, 5
 	}
 	all, err := commandStarts(ctx, r.dir, starts)
 	if err != nil {
@@ -42,8 +42,12 @@ func handsBench(ctx context.Context, r *rig) ([]figure, error) {
 	if err != nil {
 		return nil, err
 	}
+	built, err := firstBuilds(ctx, filepath.Join(r.dir, "builds"), builds)
+	if err != nil {
+		return nil, err
+	}
 	lines, err := lineBench(ctx, r)
-	return slices.Concat(all, found, lines), err
+	return slices.Concat(all, found, built, lines), err
 }
 
 // commandStarts measures commands that do nothing, in turns.

@@ -151,7 +151,7 @@ func (t *crew) teammateMemory(ctx context.Context, r *rig) (float64, error) {
 		if b.State == team.Idle {
 			n++
 		}
-		return n == 2*idleBeats
+		return n == 6
 	}); err != nil {
 		return 0, err
 	}
@@ -166,7 +166,7 @@ func pages(ctx context.Context, _ *rig, s scale, _, large *crew) ([]figure, erro
 	cursor := ""
 	for i := range s.pages {
 		q := []team.Query{
-			{After: cursor}, {Status: []team.TaskStatus{team.Pending}, Sort: team.ByWork}, {Status: []team.TaskStatus{team.Completed}, Sort: team.ByUpdated},
+			{After: cursor}, {Status: []team.TaskStatus{team.Pending}}, {Status: []team.TaskStatus{team.Completed}},
 			{Text: "graphql"}, {Claimable: &yes, Role: "planner"}, {Assignee: "coder-1"},
 		}[i%6]
 		begun := time.Now()

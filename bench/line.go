@@ -99,7 +99,7 @@ func (r *rig) mates(ctx context.Context, id team.TeamID, dir string, n int, wish
 		return nil, nil, err
 	}
 	lines := filepath.Join(r.dir, "lines")
-	record := team.Team{ID: id, LeaseSeconds: 30, Goal: "work", GoalNumber: 1, Workspace: dir, Hands: team.Hands{Isolation: wish}}
+	record := team.Team{ID: id, LeaseSeconds: 30, Goal: "work", GoalNumber: 1, Workspace: dir, Hands: team.Policy{Isolation: wish}}
 	decided, err := worktree.Decide(ctx, record, dir, func(ctx context.Context) (*merge.Site, error) {
 		return merge.At(ctx, lines, storage, record)
 	})
@@ -108,7 +108,7 @@ func (r *rig) mates(ctx context.Context, id team.TeamID, dir string, n int, wish
 	}
 	record.Line = &decided
 	b = board.New(storage.Bucket, board.Options{Withdraw: merge.New(storage).Withdraw})
-	source := hands.New(hands.Options{Dir: dir, Homes: filepath.Join(r.dir, "homes")})
+	source := hands.New(hands.Options{Dir: dir, Cache: filepath.Join(r.dir, "cache")})
 	for i := range n {
 		member := team.Member{AgentID: team.AgentID(fmt.Sprintf("coder-%d", i+1)), Role: "coder", Incarnation: 1}
 		m := &mate{hand: board.NewHand(ctx, b, member.Holder())}

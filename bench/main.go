@@ -32,7 +32,6 @@ const limit = 15 * time.Minute
 
 // benches are what can be run, by name.
 var benches = map[string]func(context.Context, *rig) ([]figure, error){
-	"core":     core,
 	"board":    boardBench,
 	"agent":    agentBench,
 	"api":      apiBench,
@@ -69,16 +68,4 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	return report{Bench: args[0], Figures: figures}.write(os.Stdout)
-}
-
-// core measures what every team lives on: claims, mail, the notice that all are idle, processes.
-func core(ctx context.Context, r *rig) (all []figure, err error) {
-	for _, part := range []func(context.Context, *rig) ([]figure, error){claims, wake, idle, processes, sizes} {
-		figures, err := part(ctx, r)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, figures...)
-	}
-	return all, nil
 }

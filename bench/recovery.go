@@ -25,6 +25,7 @@ const (
 	takeoverGoal = 15.0
 	reclaimGoal  = 1.0 // over the lease
 	brokerGoal   = 2.0
+	allFellGoal  = 15.0 // at a lease of 5 s
 )
 
 // recoveryBench measures how long a team takes until its members are at work again after
@@ -58,6 +59,7 @@ func recoveryBench(ctx context.Context, r *rig) (all []figure, err error) {
 		{"leader_takeover", takeoverGoal, b.takeover},
 		{"claimed_again_over_lease", reclaimGoal, b.claimedAgain},
 		{"first_claim_after_broker_restart", brokerGoal, b.brokerRestart},
+		{"first_claim_after_all_fell_apart", allFellGoal, b.allFell},
 	} {
 		progress("%s: %d tries", part.name, tries)
 		took, err := repeat(ctx, tries, part.try)

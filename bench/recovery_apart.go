@@ -132,21 +132,25 @@ func (b *recoveryRig) takeover(ctx context.Context) (float64, error) {
 	return took, a.start("leader") // in its place
 }
 
+// working returns a team that has rested, with a task that one of its teammates has just claimed.
+func (b *recoveryRig) working(ctx context.Context) (a *apart, held team.TaskView, err error) {
+	if a, err = b.separately(ctx); err == nil {
+		err = a.rested(ctx)
+	}
+	if err != nil {
+		return a, held, err
+	}
+	added, _, err := a.team.Board().Add(ctx, "", team.NewTask{Title: "long", Role: "coder"})
+	if err == nil {
+		held, err = a.claimed(ctx, added[0].ID, 0)
+	}
+	return a, held, err
+}
+
 // claimedAgain kills the teammate that holds a task, while another is idle, and returns how
 // long the task was without a holder that lives, in seconds over the lease.
 func (b *recoveryRig) claimedAgain(ctx context.Context) (float64, error) {
-	a, err := b.separately(ctx)
-	if err != nil {
-		return 0, err
-	}
-	if err := a.rested(ctx); err != nil {
-		return 0, err
-	}
-	added, _, err := a.team.Board().Add(ctx, "", team.NewTask{Title: "long", Role: "coder"})
-	if err != nil {
-		return 0, err
-	}
-	held, err := a.claimed(ctx, added[0].ID, 0)
+	a, held, err := b.working(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -166,6 +170,35 @@ func (b *recoveryRig) claimedAgain(ctx context.Context) (float64, error) {
 		return 0, err
 	}
 	return (took - recoveryLease).Seconds(), a.teammate() // in the place of the killed one
+}
+
+// allFell kills all processes and stops the server in the middle of a task, starts all again, and
+// returns the seconds from there until the task is claimed.
+func (b *recoveryRig) allFell(ctx context.Context) (float64, error) {
+	a, held, err := b.working(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, p := range a.children {
+		p.Kill()
+		<-p.Done()
+	}
+	a.children = nil
+	if err := a.rig.restart(); err != nil {
+		return 0, err
+	}
+	begun := time.Now()
+	for range 2 {
+		if err := errors.Join(a.start("leader"), a.teammate()); err != nil {
+			return 0, err
+		}
+	}
+	if _, err := a.claimed(ctx, held.ID, held.Epoch); err != nil {
+		return 0, err
+	}
+	took := time.Since(begun)
+	_, err = a.team.Board().Cancel(ctx, held.ID, "", "the try is over")
+	return took.Seconds(), err
 }
 
 // claimed waits until a task is in progress under a later epoch.

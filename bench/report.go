@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"text/tabwriter"
+	"time"
 )
 
 // figure is one thing measured. Names are stable: machines compare runs by them.
@@ -117,3 +118,5 @@ func harmonic(rates []float64) float64 {
 	}
 	return float64(len(rates)) / sum
 }
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
 	"agentteam/pkg/journal"
 	"agentteam/pkg/subject"
@@ -121,5 +122,49 @@ func TestRepairOfTheLeadersJournal(t *testing.T) {
 	f.next("the leader goes on", of(team.MemberResumed))
 	if r := done.end(t); r.Status != "finished" || !strings.Contains(r.Summary, "Files: 4") {
 		t.Errorf("run ended as %s: %s", r.Status, r.Summary)
+	}
+}
+
+// The team's record is damaged while a goal is under way: who follows the goal reads which record it
+// is and the command that repairs it. With that the goal ends.
+func TestDamagedTeamIsTold(t *testing.T) {
+	t.Parallel()
+	c := up(t, `
+agents:
+  - match: {role: leader}
+    rules:
+      - name: go
+        steps:
+          - calls:
+              - {tool: bash, args: {command: 'until test -e go; do sleep 0.05; done'}}
+          - calls:
+              - {tool: finish_team, args: {summary: done}}
+`, 0)
+	stream := c.follow("run", "go")
+	conn := c.connect()
+	until(t, "the goal is set", func() bool {
+		tm, err := conn.Open(t.Context(), team.DefaultTeam)
+		if err != nil {
+			return false
+		}
+		record, err := tm.Record(t.Context())
+		return err == nil && record.AtWork()
+	})
+	bt, err := brokertest.Connect(t, conn.Server()).Open(t.Context(), team.DefaultTeam)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := bt.Bucket.Set(t.Context(), subject.KeyTeam, []byte("{")); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "who follows the goal is told", func() bool {
+		return strings.Contains(stream.errs.String(), "record team cannot be read") && strings.Contains(stream.errs.String(), "before the record is repaired: teamctl repair --all")
+	})
+	c.ok("repair", "--all")
+	if err := os.WriteFile(filepath.Join(c.dir, "go"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if code := wait(t, stream.Cmd); code != 0 || strings.Count(stream.errs.String(), "before the record is repaired") != 1 {
+		t.Errorf("run ends with %d and says\n%s", code, stream.errs.String())
 	}
 }

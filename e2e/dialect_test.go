@@ -84,19 +84,11 @@ agents:
               - {tool: TeamCollect, args: {}}
           - await: '\[All Idle\]'
             calls:
-              - {tool: TeamDelete, args: {}}
-          - calls:
               - {tool: SendMessage, args: {to: analyst-1, message: {type: shutdown_request, reason: All is done.}}}
-          - await: '<mail from="analyst-1" type="shutdown_response"'
-            calls:
               - {tool: SendMessage, args: {type: shutdown_request, recipient: backend-1, content: All is done.}}
-          - await: '<mail from="backend-1" type="shutdown_response"'
-            calls:
-              - {tool: SendMessage, args: {type: shutdown_request, recipient: frontend-1, content: All is done.}}
-          - await: '<mail from="frontend-1" type="shutdown_response"'
-            calls:
+          - calls:
               - tool: TeamDelete
-                args: {summary: '{{(result "lead" 1 2).code}} {{(result "lead" 1 3).subject}}: {{(result "lead" 1 3).blockedBy}}; refused: {{(result "lead" 4).error}}'}
+                args: {name: claude, summary: '{{(result "lead" 1 2).code}} {{(result "lead" 1 3).subject}}: {{(result "lead" 1 3).blockedBy}}'}
   - match: {team: claude}
     rules:
       - name: work
@@ -113,7 +105,7 @@ agents:
 `
 
 // A migration in four dependent tasks is done by an analyst, a backend and a frontend, from
-// the goal to the answer, in both dialects. Tasks are made, read, changed and cancelled; one
+// the goal to the answer, in both dialects. The team is deleted at the first call, whoever of its members was asked to leave. Tasks are made, read, changed and cancelled; one
 // that depends on others is refused until they are completed, and then begins by itself.
 func TestMigrationInBothDialects(t *testing.T) {
 	t.Parallel()
@@ -131,7 +123,7 @@ func TestMigrationInBothDialects(t *testing.T) {
 	c.ok("teams", "add", "claude", "--dialect", "claude")
 	for dialect, summary := range map[string]string{
 		"native": "blocked Query by GraphQL: [T-001 T-003]",
-		"claude": "blocked Query by GraphQL: [T-001 T-003]; refused: the team has members: analyst-1, backend-1, frontend-1",
+		"claude": "blocked Query by GraphQL: [T-001 T-003]",
 	} {
 		r, err := c.run("--team", dialect, "Migrate the API from REST to GraphQL")
 		if err != nil {

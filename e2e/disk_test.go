@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -67,7 +68,7 @@ func TestFullDisk(t *testing.T) {
 	until(t, "the work is shown", func() bool { return strings.Contains(stream.out.String(), "touch begun") })
 	fill(t, filepath.Join(disk, "fill"))
 	until(t, "who follows the goal is told", func() bool {
-		return strings.Contains(stream.errs.String(), "storage is full") && strings.Contains(stream.errs.String(), "the team waits until there is room")
+		return strings.Contains(stream.errs.String(), "storage is full") && strings.Contains(stream.errs.String(), "the team waits until the server stores again")
 	})
 	until(t, "tasks add is refused", func() bool {
 		cmd := c.command("tasks", "add", "--title", "three")
@@ -178,6 +179,20 @@ func TestFullDiskOfAnotherServer(t *testing.T) {
 	until(t, "who follows the goal is told", func() bool {
 		return strings.Contains(stream.errs.String(), "stores nothing in the stream") && strings.Contains(stream.errs.String(), "then restart it")
 	})
+	for what, says := range map[string]func() string{ // all in the same words
+		"readyz": func() string { return pageAt(strings.TrimSuffix(s.Leaders[0].Metrics, "/metrics") + "/readyz") },
+		"status": func() string { return c.ok("status") },
+		"doctor": func() string { out, _ := c.command("doctor").CombinedOutput(); return string(out) },
+	} {
+		text := ""
+		until(t, what+" says which stream, and what to do", func() bool {
+			text = says()
+			return strings.Contains(text, "stores nothing in the stream") && strings.Contains(text, "make room on its disk, then restart it")
+		})
+		if strings.Contains(text, "nats: ") {
+			t.Errorf("%s says %s", what, text)
+		}
+	}
 	if err := os.Remove(filepath.Join(disk, "fill")); err != nil {
 		t.Fatal(err)
 	}
@@ -208,4 +223,15 @@ func fill(t *testing.T, path string) {
 	if !errors.Is(err, unix.ENOSPC) {
 		t.Fatal(err)
 	}
+}
+
+// pageAt is what is at an address, "" if there is no answer.
+func pageAt(url string) string {
+	resp, err := http.Get(url)
+	if err != nil {
+		return ""
+	}
+	defer resp.Body.Close()
+	text, _ := io.ReadAll(resp.Body)
+	return string(text)
 }

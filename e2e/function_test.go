@@ -22,6 +22,12 @@ var functionScript = ledScript(3,
           - calls: [{tool: read_file, args: {path: calc.go}}]
           - calls: [{tool: write_file, args: {path: calc.go, content: CONTENT}}]
           - calls: [{tool: update_task, args: {task_id: "{{.Match.id}}", status: completed, result_summary: "v{{.Match.n}} is set"}}]
+      - name: mine
+        since: '(?s)<task id="(?P<id>T-0*(?P<n>\d+))"'
+        newest: 'is still yours, and your files'
+        steps:
+          - calls: [MINE]
+          - calls: [MINE]
       - name: work
         since: '(?s)<task id="(?P<id>T-0*(?P<n>\d+))"'
         steps:
@@ -48,6 +54,8 @@ func TestOneFunction(t *testing.T) {
 	for _, rule := range []string{"again", "work"} {
 		script = strings.Replace(script, "CONTENT", strings.NewReplacer("'", "`", "RULE", "`"+rule+"`").Replace(content.String()), 1)
 	}
+	script = strings.ReplaceAll(script, "MINE", `{tool: bash, args: {command: "sed -i '/^=======$/,/^>>>>>>> /d; /^<<<<<<< /d; s/^v{{.Match.n}} := 0/v{{.Match.n}} := {{.Match.n}}/' calc.go"}}, `+
+		`{tool: update_task, args: {task_id: "{{.Match.id}}", status: completed, result_summary: "v{{.Match.n}} is set"}}`)
 	cache := t.TempDir()
 	c := folder(t, rehearse(t, script), "AGENTTEAM_LEASE=5s", "XDG_CACHE_HOME="+cache)
 	repository(t, c.dir, `printf 'func Sum() int {\nv1 := 0\nv2 := 0\nv3 := 0\nreturn v1 + v2 + v3\n}\n' > calc.go; echo .agentteam > .gitignore`)
@@ -67,7 +75,7 @@ func TestOneFunction(t *testing.T) {
 	}
 	page, err := tm.Board().List(t.Context(), team.Query{})
 	if err != nil || !slices.ContainsFunc(page.Tasks, func(v team.TaskView) bool { return v.Epoch > 1 }) {
-		t.Errorf("no task was released for a conflict: %+v, %v", page.Tasks, err)
+		t.Errorf("no work was returned for a conflict: %+v, %v", page.Tasks, err)
 	}
 	if len(r.Tasks) != 3 || r.Status != "finished" {
 		t.Errorf("the goal ended as %s: %+v", r.Status, r.Tasks)

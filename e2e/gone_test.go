@@ -82,7 +82,7 @@ func TestClusterGoesAway(t *testing.T) {
 	if code := wait(t, late.Cmd); code != 124 {
 		t.Errorf("%s ends with %d: %s", late.name, code, late.errs.String())
 	}
-	if code, _, errs := exit(t, c.command("tasks")); code != 5 || !strings.Contains(errs, "has died: its process") || !strings.Contains(errs, "teamctl up -d") {
+	if code, _, errs := exit(t, c.command("agents")); code != 5 || !strings.Contains(errs, "has died: its process") || !strings.Contains(errs, "teamctl up -d") {
 		t.Errorf("a command without the cluster ends with %d: %s", code, errs)
 	}
 

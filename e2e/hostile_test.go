@@ -46,7 +46,7 @@ agents:
         steps:
           - calls: [{tool: bash, args: {command: "echo 0 > own-{{.Match.n}}; bash work.sh {{.Match.n}}"}}]
           - calls: [{tool: update_task, args: {task_id: "{{.Match.id}}", status: completed, result_summary: "done"}}]
-          - await: 'symbolic link out leads out|submodule sub'
+          - await: 'symbolic link out leads out|sub is a separate git repository'
             waiting: "Nothing to do."
             calls: [{tool: bash, args: {command: "rm -rf out sub; echo told > own-{{.Match.n}}"}}]
           - calls: [{tool: update_task, args: {task_id: "{{.Match.id}}", status: completed, result_summary: "without it"}}]

@@ -49,7 +49,7 @@ agents:
 }
 
 // lineScript has each of so many coders do the tasks that it is given, from the start if its process
-// was replaced. The checks begin with check.
+// was replaced, and on the line's side of a conflict. The checks begin with check.
 func lineScript(coders, tasks int, check string) string {
 	all := make([]string, tasks)
 	for n := range all {
@@ -57,6 +57,13 @@ func lineScript(coders, tasks int, check string) string {
 	}
 	var b strings.Builder
 	b.WriteString(ledScript(coders, all...))
+	b.WriteString("      - name: conflict\n        since: '(?s)(<task id=\"|restarted. )(?P<id>T-0*(?P<n>\\d+))'\n        newest: 'is still yours, and your files'\n        steps:\n")
+	for range 5 { // as often as one task's work may conflict
+		b.WriteString(`          - calls:
+              - {tool: bash, args: {command: "sed -i '/^=======$/,/^>>>>>>> /d; /^<<<<<<< /d; s/^line {{.Match.n}}$/done {{.Match.n}}/' shared.txt"}}
+              - {tool: update_task, args: {task_id: "{{.Match.id}}", status: completed, result_summary: "line {{.Match.n}} is done"}}
+`)
+	}
 	for _, r := range []struct{ name, since string }{
 		{"again", `(?s)restarted. (?P<id>T-0*(?P<n>\d+)) is still yours`},
 		{"work", `(?s)<task id="(?P<id>T-0*(?P<n>\d+))"`},
@@ -64,7 +71,7 @@ func lineScript(coders, tasks int, check string) string {
 		fmt.Fprintf(&b, `      - name: %s
         since: '%s'
         steps:
-          - calls: [{tool: bash, args: {command: "sed -i 's/^line {{.Match.n}}$/done {{.Match.n}}/' shared.txt; echo {{.Match.n}} > own-{{.Match.n}}; sleep 0.2"}}]
+          - calls: [{tool: bash, args: {command: "sed -i '/^=======$/,/^>>>>>>> /d; /^<<<<<<< /d' shared.txt; sed -i 's/^line {{.Match.n}}$/done {{.Match.n}}/' shared.txt; echo {{.Match.n}} > own-{{.Match.n}}; sleep 0.2"}}]
           - calls: [{tool: update_task, args: {task_id: "{{.Match.id}}", status: completed, result_summary: "line {{.Match.n}} is done"}}]
 `, r.name, r.since)
 	}
@@ -118,7 +125,7 @@ func TestLine(t *testing.T) {
 	head := git(t, c.dir, "rev-parse", "HEAD")
 	c.upWith(8)
 	tm := newTeamWith(t, c.connect(), team.DefaultTeam, 3*time.Second)
-	if _, err := tm.Choose(t.Context(), team.Choices{Hands: &team.Hands{Isolation: team.Worktrees}}); err != nil {
+	if _, err := tm.Choose(t.Context(), team.Choices{Hands: &team.Policy{Isolation: team.Worktrees}}); err != nil {
 		t.Fatal(err)
 	}
 	c.limit = 3 * limit // each merge runs the checks of all that is there

@@ -43,6 +43,15 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		bin = dir
+		config, err := os.MkdirTemp("", "agentteam-e2e-config-*")
+		if err == nil {
+			defer os.RemoveAll(config)
+			err = os.Setenv("XDG_CONFIG_HOME", config)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
 		// Under nohup SIGHUP is ignored, which commands inherit; one that is listened for is not.
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 		return m.Run()

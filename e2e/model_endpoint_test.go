@@ -140,7 +140,7 @@ func serve(t *testing.T, play func(*request) answer) *endpoint {
 	return e
 }
 
-var introduction = regexp.MustCompile(`^You are (\S+), role (\S+), in team (\S+)\.`)
+var introduction = regexp.MustCompile(`(?m)^You are (\S+), role (\S+), in team (\S+)\.\s*\z`)
 
 func (e *endpoint) complete(w http.ResponseWriter, hr *http.Request) {
 	body, err := io.ReadAll(hr.Body)

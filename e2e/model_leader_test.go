@@ -186,7 +186,7 @@ func TestFailedTaskIsNoFinish(t *testing.T) {
 	l.goal(begin)
 	code, out, errs := exit(t, c.command("run", "--timeout", "60s", "do it"))
 	const why = "the goal ended as failed: the leader ended its turn 4 times without finish_team, and tasks have failed: T-001"
-	if code != 1 || !strings.Contains(out, "\nfailed: 0 of 1 tasks completed") || !strings.Contains(errs, why) {
+	if code != 1 || !strings.Contains(out, "\nfailed, 1 task failed: 0 of 1 tasks completed") || !strings.Contains(errs, why) {
 		t.Errorf("run ended with %d, want 1, failed, and why:\n%s%s", code, out, errs)
 	}
 	if failures.FindString(out) == "" {
@@ -220,7 +220,7 @@ func TestFailedTaskIsNoFinish(t *testing.T) {
 
 	l.goal(begin, step{"[All Idle]", l.e.say("", use("finish_team", "summary", "without it", "given_up", []string{"T-003"}))})
 	code, out, errs = exit(t, c.command("run", "--timeout", "60s", "do it without that"))
-	if code != 0 || !strings.Contains(out, "failed: T-003 a task") || !strings.Contains(out, "finished: 0 of 1") {
+	if code != 0 || !strings.Contains(out, "failed: T-003 a task") || !strings.Contains(out, "finished, 1 task failed: 0 of 1") {
 		t.Errorf("run ended with %d, want 0 although T-003 has failed:\n%s%s", code, out, errs)
 	}
 }

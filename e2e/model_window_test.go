@@ -66,8 +66,8 @@ func newNarrow(t *testing.T, pieces int) *narrow {
 func (n *narrow) knows(t *testing.T, task team.TaskID, facts ...string) {
 	t.Helper()
 	r := n.e.lastOf(string(n.tm.ID()), "coder-1")
-	if first := r.messages[0].text(); !strings.HasPrefix(first, "You are coder-1, role coder, in team "+string(n.tm.ID())+".\n") {
-		t.Errorf("the last request begins with %.80q", first)
+	if first := r.messages[0].text(); !strings.HasSuffix(first, "\nYou are coder-1, role coder, in team "+string(n.tm.ID())+".\n") {
+		t.Errorf("the last request begins with %q", first)
 	}
 	if r.task() != string(task) {
 		t.Errorf("the last request tells of task %q, want %s", r.task(), task)

@@ -146,12 +146,12 @@ agents:
         say: Nothing to do.
 `
 
-// A call of a subagent is asked for by the rules of its type, in its owner's name. The answer comes
+// A call of a subagent is asked for by the rules of its owner, and in its name. The answer comes
 // after its owner was killed, and holds for the subagent of the successor.
 func TestPermissionOfSubagent(t *testing.T) {
 	t.Parallel()
 	c := folder(t, rehearse(t, askingSubagent), "AGENTTEAM_LEASE=5s")
-	write(t, filepath.Join(c.dir, ".agents", "tester.md"), "---\nname: tester\ndescription: Tries it.\npermissions:\n  ask: [Bash(echo *)]\n---\nYou try it.\n")
+	write(t, filepath.Join(c.dir, ".agents", "coder.md"), "---\nname: coder\ndescription: Writes it.\npermissions:\n  ask: [Bash(echo two *)]\n---\nYou write it.\n")
 	c.upWith(2)
 	c.ok("spawn", "coder")
 	c.ok("tasks", "add", "--title", "Write out.txt")

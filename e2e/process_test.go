@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -84,6 +85,20 @@ func TestNothingSurvivesTheOwner(t *testing.T) {
 	c.ok("up", "-d", "-n", "1") // the folder of a killed cluster can be used again
 }
 
+// killAll kills all processes of the cluster at once, and waits until they have ended: some may end with their parent.
+func (c *cluster) killAll() {
+	c.t.Helper()
+	pids := c.pids()
+	for _, pid := range pids {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+			c.t.Fatal(err)
+		}
+	}
+	for _, pid := range pids {
+		gone(c.t, pid)
+	}
+}
+
 // After everything was killed at once, the next cluster in the folder knows that all of it
 // is gone: its members go on at once, however long the lease is.
 func TestBackAfterEverythingWasKilled(t *testing.T) {
@@ -92,11 +107,7 @@ func TestBackAfterEverythingWasKilled(t *testing.T) {
 	newTeam(t, c.connect(), team.DefaultTeam)
 	c.ok("run", "--detach", "go")
 	c.pidIn("child.pid")
-	for _, pid := range c.pids() {
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
-	}
+	c.killAll()
 	if err := os.Remove(filepath.Join(c.dir, "child.pid")); err != nil {
 		t.Fatal(err)
 	}
@@ -156,11 +167,7 @@ func TestNoGhosts(t *testing.T) {
 	}
 	c.ok("run", "--detach", "one")
 	c.pidIn("looking.pid")
-	for _, pid := range c.pids() {
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
-	}
+	c.killAll()
 	if err := os.Remove(hold); err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +254,7 @@ func TestTaskKillsItsHolder(t *testing.T) {
 	t.Parallel()
 	c := upAt(t, rehearse(t, killerScript), 2, "AGENTTEAM_LEASE=2s", "AGENTTEAM_SANDBOX=none")
 	tm := newTeamWith(t, c.connect(), team.DefaultTeam, 2*time.Second)
-	if _, err := tm.Choose(t.Context(), team.Choices{Hands: &team.Hands{PermissionMode: team.BypassPermissions}}); err != nil {
+	if _, err := tm.Choose(t.Context(), team.Choices{Hands: &team.Policy{PermissionMode: team.BypassPermissions}}); err != nil {
 		t.Fatal(err)
 	}
 	c.ok("run", "--detach", "go")

@@ -37,6 +37,7 @@ func TestTeamOfItsFile(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(c.dir, "team.yaml"), []byte(settings), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	c.ok("trust", "--yes", "team.yaml")
 	c.upWith(3)
 	c.ok("run", "--detach", "go")
 	tm, err := c.connect().Open(t.Context(), team.DefaultTeam)
@@ -101,6 +102,7 @@ func TestLeavesIdle(t *testing.T) {
 	t.Parallel()
 	c := folder(t, rehearse(t, readyScript), "AGENTTEAM_LEASE=3s")
 	write(t, filepath.Join(c.dir, "team.yaml"), "roles: {coder: {idle_timeout: 1s}}\n")
+	c.ok("trust", "--yes", "team.yaml")
 	c.upWith(2)
 	c.ok("run", "--detach", "go")
 	c.ok("spawn", "coder", "--name", "bob")

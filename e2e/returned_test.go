@@ -11,16 +11,16 @@ import (
 	"agentteam/pkg/team"
 )
 
-// returnedScript has two of three coders change the same line at the same time. Whose work is returned leaves
-// it to the next holder, which finds it in its tree; that has it from there, and does nothing of it again.
+// returnedScript has two of three coders change the same line at the same time. The third, which is idle, takes the work that is
+// returned: it finds that in its tree, and does nothing of it again.
 var returnedScript = ledScript(3,
 	`{key: one, title: Be 1, check: 'grep -qx "by 1" shared.txt && test -f own-1'}`,
 	`{key: two, title: Be 2, check: 'grep -qx "by 2" shared.txt && test -f own-2'}`,
 ) + `
       - name: taken
-        since: '(?s)<task id="(?P<id>T-0*(?P<n>\d+))".*it conflicts with the line in shared.txt.*If your tree has the branch (?P<branch>returned/T-\d+/\d+).*This work has in shared.txt:.*\+by'
+        since: '(?s)<task id="(?P<id>T-0*(?P<n>\d+))".*it conflicts with the line in shared.txt.*This work has in shared.txt:.*\+by'
         steps:
-          - calls: [{tool: bash, args: {command: "git cherry-pick {{.Match.branch}}; sed -i '/^[<=>]/d' shared.txt; cat shared.txt own-{{.Match.n}}"}}]
+          - calls: [{tool: bash, args: {command: "sed -i '/^[<=>]/d' shared.txt; cat shared.txt own-{{.Match.n}}"}}]
           - calls: [{tool: ask_user, args: {question: "Is it good?", choices: ["yes", "no"]}}]
           - await: 'in_reply_to="'
             calls: [{tool: update_task, args: {task_id: "{{.Match.id}}", status: completed, result_summary: "taken up"}}]
@@ -68,7 +68,7 @@ func TestReturnedWorkIsTakenUp(t *testing.T) {
 		return taker != ""
 	})
 	page, err := tm.Board().List(t.Context(), team.Query{Status: []team.TaskStatus{team.InProgress}})
-	if err != nil || len(page.Tasks) != 1 || len(page.Tasks[0].Returned) != 1 {
+	if err != nil || len(page.Tasks) != 1 || len(page.Tasks[0].Returned) != 2 {
 		t.Fatalf("in progress: %+v, %v", page.Tasks, err)
 	}
 	task := page.Tasks[0]
@@ -80,7 +80,7 @@ func TestReturnedWorkIsTakenUp(t *testing.T) {
 		t.Errorf("tasks get: %s", got)
 	}
 	code, out, said := exit(t, c.command("diff", string(task.ID)))
-	if code != 0 || !strings.Contains(out, "+by "+n+"\n") || !strings.Contains(out, "own-"+n) || !strings.Contains(said, "this work was not merged") {
+	if code != 0 || !strings.Contains(out, "+by "+n+"\n") || !strings.Contains(out, "own-"+n) || !strings.Contains(said, "this work was not merged") && !strings.Contains(said, "what its holder has written so far") { // the taker may be on this host
 		t.Errorf("diff ends with %d: %s\n%s", code, out, said)
 	}
 	c.ok("answer", string(taker), "1")

@@ -189,7 +189,7 @@ type tap struct {
 	seen map[string]string // by the agent's name
 }
 
-var firstLine = regexp.MustCompile(`You are ([a-z0-9.-]+), role [a-z0-9-]+, in team ([a-z0-9-]+)\.`)
+var introduced = regexp.MustCompile(`You are ([a-z0-9.-]+), role [a-z0-9-]+, in team ([a-z0-9-]+)\.`)
 
 func tapped(t *testing.T, model string, of team.TeamID, agent string) *tap {
 	t.Helper()
@@ -209,7 +209,7 @@ func tapped(t *testing.T, model string, of team.TeamID, agent string) *tap {
 			return // its sender has ended
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
-		if who := firstLine.FindSubmatch(body); who != nil && string(who[2]) == string(of) {
+		if who := introduced.FindSubmatch(body); who != nil && string(who[2]) == string(of) {
 			tap.mu.Lock()
 			tap.seen[string(who[1])] = string(body)
 			tap.mu.Unlock()

@@ -21,21 +21,22 @@ const module = "agentteam"
 // floors places every package of pkg/. A sub-package stands on the floor of the
 // longest name here that it begins with.
 var floors = [][]string{
-	0: {"team", "shutdown"},
-	1: {"account", "subject", "wire", "telemetry", "strictyaml", "stored", "tokens", "child", "broker/embedded", "folder", "command"},
-	2: {"broker", "grant", "plan", "place", "tool", "needs", "sandbox", "proxy", "line"},
-	3: {"board", "mailbox", "registry", "roster", "control", "journal", "event", "election", "model", "tool/workspace", "tool/job", "approval", "live", "permission"},
-	4: {"engine", "role", "spawn", "seat", "repair", "completion", "config", "feed", "usage", "audit", "hands", "merge"},
-	5: {"agent", "watchdog", "worktree", "client", "story", "discovery", "tool/teamtool", "api/problem", "subagent"},
-	6: {"api/stream", "api/access", "membership", "process", "screen"},
-	7: {"api"},
-	8: {"leader", "teammate", "local", "doctor", "archive"},
-	9: {"demo", "chaos", "teamtest"},
+	0:  {"team", "shutdown"},
+	1:  {"account", "subject", "wire", "telemetry", "strictyaml", "stored", "tokens", "child", "broker/embedded", "folder", "command"},
+	2:  {"broker", "plan", "place", "tool", "needs", "sandbox", "proxy", "line", "trust"},
+	3:  {"board", "mailbox", "registry", "roster", "control", "journal", "event", "election", "model", "tool/workspace", "tool/job", "live", "permission"},
+	4:  {"approval"},
+	5:  {"engine", "role", "skills", "spawn", "seat", "repair", "completion", "config", "feed", "usage", "audit", "hands", "merge"},
+	6:  {"agent", "watchdog", "worktree", "client", "story", "discovery", "tool/teamtool", "api/problem", "subagent"},
+	7:  {"api/stream", "api/access", "membership", "process", "screen"},
+	8:  {"api"},
+	9:  {"leader", "teammate", "local", "doctor", "archive"},
+	10: {"demo", "chaos", "teamtest"},
 }
 
 // abstract is the floor that must not know what carries its words: it declares the
 // interfaces it needs, so that its rules are tested without a broker.
-const abstract = 5
+const abstract = 6
 
 // listed is what this test needs of one package of go list -json.
 type listed struct {

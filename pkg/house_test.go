@@ -38,7 +38,7 @@ var longOnes = map[string]string{
 }
 
 // manyExported are the packages that may export more names: two vocabularies.
-var manyExported = map[string]int{"pkg/team": 328, "pkg/subject": 71}
+var manyExported = map[string]int{"pkg/team": 333, "pkg/subject": 71}
 
 // source is a Go file of the repository.
 type source struct {

@@ -39,6 +39,9 @@ func command() *cobra.Command {
 	exec := f.Bool("local-exec", false, "start a teammate process when no standby takes a spawn")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg, err := config.Load(config.Sources{Flags: config.FlagsOf(f.Lookup), Env: os.LookupEnv})
+		if err == nil {
+			err = process.Decided(cfg)
+		}
 		if err != nil {
 			return err
 		}

@@ -17,7 +17,7 @@ import (
 func (a *app) agentsCmd() *cobra.Command {
 	cmd := group(a.agentsLsCmd())
 	cmd.Use, cmd.Aliases, cmd.Short = "agents", []string{"agent"}, "Show the members of the team; by itself it lists them"
-	cmd.AddCommand(a.agentsLsCmd(), a.agentsGetCmd(), a.agentsTranscriptCmd(), a.agentsCompactCmd(), a.agentsJobsCmd())
+	cmd.AddCommand(a.agentsLsCmd(), a.agentsGetCmd(), readsStored(a, a.agentsTranscriptCmd()), a.agentsCompactCmd(), a.agentsJobsCmd())
 	return cmd
 }
 
@@ -52,9 +52,9 @@ func (a *app) noteNoAgents(ctx context.Context, t *client.Team) {
 	switch {
 	case err != nil:
 	case record.Status != team.Active && len(had) > 0:
-		a.note(fmt.Sprintf("team %s is %s: its members have left (--all lists them)", t.ID(), record.Status))
+		a.note(fmt.Sprintf("team %s is %s: its members have left (--all lists them)", t.ID(), record.InWords()))
 	case record.Status != team.Active:
-		a.note(fmt.Sprintf("team %s is %s and had no members", t.ID(), record.Status))
+		a.note(fmt.Sprintf("team %s is %s and had no members", t.ID(), record.InWords()))
 	case len(had) > 0:
 		a.note(fmt.Sprintf("all members of team %s have left (--all lists them)", t.ID()))
 	default:
@@ -171,6 +171,8 @@ func doing(w client.Work) string {
 		return w.Tool + since
 	case w.State == team.Running, w.State == team.Stalled:
 		return "its model"
+	case w.State == team.Unknown:
+		return "its process has not answered: it may be slow, or gone"
 	}
 	return ""
 }

@@ -66,16 +66,16 @@ func planStatus(p client.Plan) string {
 
 func (a *app) approvalsShowCmd() *cobra.Command {
 	return &cobra.Command{
-		Use: "show ID", Short: "Show a plan, a call that must be allowed or a lost member, as a whole", Args: exactly(1, "the ID"),
+		Use: "show ID|NAME", Short: "Show a plan, a call that must be allowed or a lost member, as a whole", Args: exactly(1, "the ID, or whose it is"),
 		ValidArgsFunction: first(completePlans),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return a.withTeam(func(ctx context.Context, t *client.Team) error {
-				p, err := t.Plans().Get(ctx, args[0])
+				p, err := a.findPlan(ctx, t, args[0])
 				if err != nil {
 					return err
 				}
 				fields := []field{
-					{"id", p.ID}, {"agent", p.AgentID.At(t.ID())}, {"task", string(p.Task)}, {"status", planStatus(p)}, {"why", p.Void},
+					{"id", p.ID}, {"agent", p.AgentID.At(t.ID())}, {"written by", string(p.Author)}, {"task", string(p.Task)}, {"status", planStatus(p)}, {"why", p.Void},
 					{"decides", string(p.Asks())}, {"submitted", moment(&p.CreatedAt)}, {"decided", moment(p.DecidedAt)}, {"decided by", string(p.DecidedBy)},
 					{"scope", string(p.Scope)}, {"feedback", p.Feedback}, {"ended", moment(p.EndedAt)}, {"hash", p.PlanHash}, {"plan", p.Plan},
 				}
@@ -97,11 +97,11 @@ func (a *app) approvalsApproveCmd() *cobra.Command {
 	var d team.Decision
 	var scope string
 	cmd := &cobra.Command{
-		Use: "approve ID", Short: "Approve a plan, allow a call, or let a lost member come back", Args: exactly(1, "the ID"), ValidArgsFunction: first(completePlans),
+		Use: "approve ID|NAME", Short: "Approve a plan, allow a call, or let a lost member come back", Args: exactly(1, "the ID, or whose it is"), ValidArgsFunction: first(completePlans),
 		Long: "approve lets the plan's agent carry it out: until the task that it holds has ended or, without a task, until it\n" +
 			"goes idle. A call is allowed once; with --scope task as often as it is made in that time; with --scope always a rule\n" +
 			"that allows such calls is added to the team's permissions, too. A lost member is brought back. Of several decisions the\n" +
-			"first holds.",
+			"first holds. ID may be the beginning of one; NAME is the member of which only one request waits.",
 	}
 	cmd.Flags().StringVar(&d.Feedback, "feedback", "", "what the agent is to know besides")
 	cmd.Flags().StringVar(&scope, "scope", "", "of a call: once, task or always (default once)")
@@ -117,7 +117,7 @@ func (a *app) approvalsApproveCmd() *cobra.Command {
 func (a *app) approvalsRejectCmd() *cobra.Command {
 	var d team.Decision
 	cmd := &cobra.Command{
-		Use: "reject ID [--feedback TEXT]", Short: "Reject a plan, with what is to be different, refuse a call, or leave a lost member lost", Args: exactly(1, "the ID"), ValidArgsFunction: first(completePlans),
+		Use: "reject ID|NAME [--feedback TEXT]", Short: "Reject a plan, with what is to be different, refuse a call, or leave a lost member lost", Args: exactly(1, "the ID, or whose it is"), ValidArgsFunction: first(completePlans),
 		Long: "reject has the plan's agent continue to plan, with the feedback. The agent of a call does without it, or makes another.\n" +
 			"A lost member stays lost. Of several decisions the first holds.",
 	}
@@ -127,13 +127,25 @@ func (a *app) approvalsRejectCmd() *cobra.Command {
 	return cmd
 }
 
-func (a *app) decide(id string, as func() (team.AgentID, error), d team.Decision) error {
+// findPlan finds a plan or a call by its id, a beginning of it, or the name of its member.
+func (a *app) findPlan(ctx context.Context, t *client.Team, which string) (client.Plan, error) {
+	if name, err := a.member(which); err == nil {
+		which = string(name)
+	}
+	return t.Plans().Find(ctx, which)
+}
+
+func (a *app) decide(which string, as func() (team.AgentID, error), d team.Decision) error {
 	seat, err := as()
 	if err != nil {
 		return err
 	}
 	return a.withTeam(func(ctx context.Context, t *client.Team) error {
-		p, err := t.Plans().Decide(ctx, seat, id, d)
+		found, err := a.findPlan(ctx, t, which)
+		if err != nil {
+			return err
+		}
+		p, err := t.Plans().Decide(ctx, seat, found.ID, d)
 		if err != nil {
 			return err
 		}
@@ -184,8 +196,11 @@ func (a *app) decides(ctx context.Context, t *client.Team, how func(team.Approva
 	}, nil
 }
 
-// decideWith are the commands that decide on a call.
+// decideWith are the commands that decide on a plan or a call.
 func (a *app) decideWith(id team.TeamID, p team.Approval) string {
+	if p.IsPlan() {
+		return fmt.Sprintf("approve: %s; reject: %s", a.command("approvals approve "+p.ID, id), a.command("approvals reject "+p.ID+" --feedback TEXT", id))
+	}
 	scopes := strings.Join(team.Strings(p.Scopes()[1:]...), "|") // once is the default
 	if scopes != "" {
 		scopes = " [--scope " + scopes + "]"
@@ -202,8 +217,26 @@ func requested(e client.Entry) (p team.Approval, ok bool) {
 // mostShown is how many characters of a call are shown among other things.
 const mostShown = 4000
 
-// requestLines tell of a call that waits for a person, and how it is decided on.
+// How much of a plan is shown among other things: characters, and lines.
+const mostPlan, mostPlanLines = 1500, 20
+
+// requestLines show a plan or a call that waits for a person, and how it is decided on.
 func (a *app) requestLines(id team.TeamID, p client.Plan) []string {
+	if p.IsPlan() {
+		about := ""
+		if p.Task != "" {
+			about = " for " + string(p.Task)
+		}
+		lines := []string{"", fmt.Sprintf("%s asks you to approve its plan%s, %s ago:", p.AgentID.At(id), about, age(p.CreatedAt))}
+		text := strings.Split(strings.TrimRight(team.Clip(p.Plan, mostPlan), "\r\n"), "\n")
+		for _, line := range text[:min(len(text), mostPlanLines)] {
+			lines = append(lines, "  "+printable(strings.TrimRight(line, "\r")))
+		}
+		if len([]rune(p.Plan)) > mostPlan || len(text) > mostPlanLines {
+			lines = append(lines, "the whole plan: "+a.command("approvals show "+p.ID, id))
+		}
+		return append(lines, a.decideWith(id, p.Approval))
+	}
 	lines := []string{"", fmt.Sprintf("%s %s, %s ago:", p.AgentID.At(id), printable(p.Asking()), age(p.CreatedAt))}
 	for line := range strings.SplitSeq(p.Call.Quoted(mostShown), "\n") {
 		lines = append(lines, "  "+printable(line))

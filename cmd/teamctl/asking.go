@@ -1,112 +1,212 @@
 package main
 
 import (
+	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
+	"unicode"
 
+	"github.com/charmbracelet/x/ansi"
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
 	"agentteam/pkg/client"
+	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
 )
 
-// asking has a person answer below a stream, on its terminal, whether calls may be made. Safe for
-// concurrent use.
+// matter is a thing that a person is asked: a question or, without one, a plan or a call.
+type matter struct {
+	id       string
+	at       time.Time
+	question *client.Letter
+	approval team.Approval
+}
+
+// words are those by which a plan or a call is decided on; none of a question.
+func (m matter) words() []string {
+	if m.question != nil {
+		return nil
+	}
+	if m.approval.IsPlan() {
+		return []string{"approve", "no"}
+	}
+	return append(team.Strings(m.approval.Scopes()...), "no")
+}
+
+// head names the matter, which is one of several, before what is typed.
+func (m matter) head(more string) string {
+	if q := m.question; q != nil {
+		choices := ""
+		if len(q.Choices) > 0 {
+			choices = " [" + team.Clip(team.OneLine(strings.Join(q.Numbered(), ", ")), 60) + "]"
+		}
+		return fmt.Sprintf("%s asks%s%s: %s%s > ", q.From, q.For(), more, team.Clip(team.OneLine(q.Content), 80), choices)
+	}
+	p, what := m.approval, ""
+	if p.IsPlan() {
+		what = "plan "
+	}
+	return fmt.Sprintf("%s%s of %s%s: %s? ", what, p.ID[:min(4, len(p.ID))], p.AgentID, more, strings.Join(m.words(), ", "))
+}
+
+// asking has a person answer below a stream, on its terminal, what the team asks. A line that is typed goes to the
+// matter that stands before it, and nowhere if none does. Safe for concurrent use.
 type asking struct {
 	app    *app
 	team   *client.Team
 	stream *stream
 	ctx    context.Context
 	stop   context.CancelFunc
-	parts  sync.WaitGroup // answers that are under way
+	parts  sync.WaitGroup // answers, and looks at what is open
+	stale  chan struct{}  // what is open may have changed
 
 	mu      sync.Mutex
-	open    []team.Approval // that wait; the first is asked
-	since   time.Time       // when the first became that
+	open    []matter
+	now     string // the id of the one that is asked; "" = none
+	since   time.Time
 	typed   []rune
-	restore func() // of the terminal, which is set to single characters; nil: it is not
-	reads   bool   // somebody reads the terminal
+	sending bool            // an answer is under way
+	over    map[string]bool // answered here
+	restore func()          // of the terminal, which is set to single characters; nil: it is not
 }
 
-// settles is how long what is typed is dropped once another call is asked: it was meant for the one
-// before.
-const settles = 500 * time.Millisecond
+const (
+	// settles is how long what is typed is dropped once another matter is asked: it was meant for the one before.
+	settles = 500 * time.Millisecond
+	// relist is how long changes of what is open are gathered.
+	relist = 100 * time.Millisecond
+	// background is how often a command that was put into the background looks whether it has its terminal again.
+	background = 500 * time.Millisecond
+)
+
+// foreground reports whether this command has the terminal of stdin: in the background it would be stopped there.
+func foreground() bool {
+	stdin := int(os.Stdin.Fd())
+	group, err := unix.IoctlGetInt(stdin, unix.TIOCGPGRP)
+	return err == nil && group == unix.Getpgrp() && term.IsTerminal(stdin)
+}
 
 // asks returns what asks below s, or nil where nobody can type.
 func (a *app) asks(ctx context.Context, t *client.Team, s *stream) (*asking, error) {
-	stdin := int(os.Stdin.Fd())
-	group, err := unix.IoctlGetInt(stdin, unix.TIOCGPGRP)
-	if err != nil || group != unix.Getpgrp() || !term.IsTerminal(stdin) || s.width() == 0 || s.rows() == 0 {
-		return nil, nil // a command in the background would be stopped
+	if !foreground() || s.width() == 0 || s.rows() == 0 {
+		return nil, nil
 	}
-	plans, err := t.Plans().List(ctx)
+	q := &asking{app: a, team: t, stream: s, stale: make(chan struct{}, 1), over: map[string]bool{}}
+	open, err := q.list(ctx)
 	if err != nil {
 		return nil, err
 	}
-	q := &asking{app: a, team: t, stream: s}
-	q.ctx, q.stop = context.WithCancel(ctx)
-	for _, p := range plans {
-		if p.Call != nil && p.Waits() {
-			q.open = append(q.open, p.Approval)
-		}
+	if q.restore, err = singly(); err != nil {
+		return nil, err
 	}
+	q.ctx, q.stop = context.WithCancel(ctx)
+	signal.Ignore(syscall.SIGTTIN, syscall.SIGTTOU) // once in the background reading fails in place of stopping the command
+	q.set(open)
 	s.mu.Lock()
 	s.ask = q.line
 	s.mu.Unlock()
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.change()
+	q.parts.Go(q.follow)
+	go q.read() // it ends with the process: nothing ends a reading of the terminal
 	return q, nil
 }
 
-// entry takes in what became of calls.
+// list returns what the user is asked, oldest first.
+func (q *asking) list(ctx context.Context) (open []matter, err error) {
+	plans, err := q.team.Plans().List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range plans {
+		if p.Waits() && p.Asks() == team.UserAgent {
+			open = append(open, matter{id: p.ID, at: p.CreatedAt, approval: p.Approval})
+		}
+	}
+	questions, err := q.team.Mail().Questions(ctx, team.UserAgent)
+	for _, l := range questions {
+		if l.Open {
+			open = append(open, matter{id: l.ID, at: l.StoredAt, question: &l})
+		}
+	}
+	slices.SortStableFunc(open, func(a, b matter) int { return a.at.Compare(b.at) })
+	return open, err
+}
+
+// entry takes in that something may be asked, or not any more.
 func (q *asking) entry(e client.Entry) {
-	var p team.Approval
-	if b := e.Event.Event; !strings.HasPrefix(string(b.Type), "APPROVAL_") || json.Unmarshal(b.Value, &p) != nil || p.Call == nil {
-		return
-	}
 	q.mu.Lock()
-	defer q.mu.Unlock()
-	known := slices.ContainsFunc(q.open, func(o team.Approval) bool { return o.ID == p.ID })
-	switch pending := p.Status == team.PlanPending && p.EndedAt == nil; {
-	case pending && !known:
-		q.open = append(q.open, p)
-		q.change()
-	case !pending && known:
-		q.forget(p.ID)
-	}
-}
-
-func (q *asking) forget(id string) {
-	q.open = slices.DeleteFunc(q.open, func(o team.Approval) bool { return o.ID == id })
-	q.change()
-}
-
-// change readies the terminal for the first of the calls, or gives it back.
-func (q *asking) change() {
-	q.typed, q.since = nil, time.Now()
-	switch {
-	case len(q.open) > 0 && q.restore == nil && q.ctx.Err() == nil:
-		restore, err := singly()
-		if err != nil {
+	asked := len(q.open) > 0
+	q.mu.Unlock()
+	switch kind, _, _ := strings.Cut(string(e.Event.Event.Type), "_"); kind {
+	case "APPROVAL", "MAIL":
+	case "TASK", "MEMBER": // who asks may have lost its task, or left
+		if !asked {
 			return
 		}
-		q.restore = restore
-		if !q.reads { // it ends with the process: nothing ends a reading of the terminal
-			q.reads = true
-			go q.read()
-		}
-	case len(q.open) == 0 && q.restore != nil:
-		q.restore()
-		q.restore = nil
+	default:
+		return
 	}
+	select {
+	case q.stale <- struct{}{}:
+	default:
+	}
+}
+
+// follow looks at what is open whenever that may have changed.
+func (q *asking) follow() {
+	for shutdown.Sleep(q.ctx, relist) {
+		select {
+		case <-q.ctx.Done():
+			return
+		case <-q.stale:
+		}
+		ctx, cancel := context.WithTimeout(q.ctx, 10*time.Second)
+		open, err := q.list(ctx)
+		cancel()
+		if err == nil { // else the next change brings it
+			q.set(open)
+		}
+	}
+}
+
+// set has the matters asked, one after the other.
+func (q *asking) set(open []matter) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.open = slices.DeleteFunc(open, func(m matter) bool { return q.over[m.id] })
+	q.turn(0)
+}
+
+// turn asks the matter that stands so many places behind the present one; the first if that is gone.
+func (q *asking) turn(places int) {
+	next := ""
+	if n := len(q.open); n > 0 {
+		i := slices.IndexFunc(q.open, func(m matter) bool { return m.id == q.now })
+		if i < 0 {
+			i, places = 0, 0
+		}
+		next = q.open[(i+places)%n].id
+	}
+	if next != q.now {
+		q.now, q.typed, q.since = next, nil, time.Now()
+	}
+	q.stream.touch()
+}
+
+// asked returns the matter that is asked.
+func (q *asking) asked() (m matter, ok bool) {
+	i := slices.IndexFunc(q.open, func(m matter) bool { return m.id == q.now })
+	if i < 0 {
+		return m, false
+	}
+	return q.open[i], true
 }
 
 // close gives the terminal back.
@@ -118,91 +218,199 @@ func (q *asking) close() {
 	q.parts.Wait()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.open = nil
-	q.change()
+	q.open, q.now = nil, ""
+	if q.restore != nil && foreground() {
+		q.restore()
+	}
+	q.restore = nil
+	signal.Reset(syscall.SIGTTIN, syscall.SIGTTOU)
 }
 
-// line is what stands below the stream; "" if nothing is asked.
-func (q *asking) line() string {
+// line is what stands below the stream, of at most so many cells; "" if nothing is asked or typed.
+func (q *asking) line(width int) string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.open) == 0 {
+	m, ok := q.asked()
+	typed := printable(string(q.typed))
+	head := "nothing is asked: "
+	switch n := len(q.open) - 1; {
+	case !ok && typed == "":
 		return ""
+	case ok && n > 0:
+		head = m.head(fmt.Sprintf(" (and %d more: Tab)", n))
+	case ok:
+		head = m.head("")
 	}
-	p, more := q.open[0], ""
-	if n := len(q.open) - 1; n > 0 {
-		more = fmt.Sprintf(" (and %d more)", n)
+	head = ansi.Truncate(printable(head), max(width-ansi.StringWidth(typed), width/2), "… ")
+	if over := ansi.StringWidth(head) + ansi.StringWidth(typed) - width; over > 0 {
+		typed = ansi.TruncateLeft(typed, over, "")
 	}
-	return fmt.Sprintf("%s of %s%s: %s? %s", p.ID[:min(4, len(p.ID))], p.AgentID, more, strings.Join(answersTo(p), ", "), printable(string(q.typed)))
+	return head + typed
 }
 
-// answersTo are the words by which a call is decided on.
-func answersTo(p team.Approval) []string {
-	return append(team.Strings(p.Scopes()...), "no")
-}
-
-// read takes what is typed.
+// read takes what is typed, until the command ends.
 func (q *asking) read() {
-	in := make([]byte, 256)
+	in := bufio.NewReader(os.Stdin)
 	for {
-		n, err := os.Stdin.Read(in)
-		if err != nil {
+		r, _, err := in.ReadRune()
+		switch {
+		case err != nil && foreground():
 			return
-		}
-		for _, r := range string(in[:n]) {
+		case err != nil:
+			if !q.rest() {
+				return
+			}
+		case r == 0x1a: // Ctrl-Z
+			q.suspend()
+		case r == 0x1b: // a key that types nothing
+			skipKey(in)
+		default:
 			q.key(r)
 		}
+	}
+}
+
+// skipKey reads what a key sends behind an escape: all of it is there at the same time.
+func skipKey(in *bufio.Reader) {
+	for first := true; in.Buffered() > 0; first = false {
+		switch r, _, err := in.ReadRune(); {
+		case err != nil:
+			return
+		case first && (r == '[' || r == 'O'): // more of it follows
+		case first || r >= '@' && r <= '~':
+			return
+		}
+	}
+}
+
+// rest waits until the command has its terminal again, and reports whether there is more to read.
+func (q *asking) rest() bool {
+	for !foreground() {
+		if !shutdown.Sleep(q.ctx, background) {
+			return false
+		}
+	}
+	return q.singly()
+}
+
+// singly sets the terminal to single characters again, unless the command ends.
+func (q *asking) singly() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.restore == nil {
+		return false
+	}
+	restore, err := singly()
+	if err == nil {
+		q.restore = restore
+	}
+	q.stream.touch()
+	return err == nil
+}
+
+// suspend stops the command as Ctrl-Z does, with its terminal as it was before. It returns once the command continues.
+func (q *asking) suspend() {
+	q.mu.Lock()
+	if q.restore == nil {
+		q.mu.Unlock()
+		return
+	}
+	q.restore()
+	q.mu.Unlock()
+	continued := make(chan os.Signal, 1)
+	signal.Notify(continued, syscall.SIGCONT)
+	defer signal.Stop(continued)
+	_ = syscall.Kill(0, syscall.SIGTSTP)
+	select {
+	case <-continued:
+	case <-time.After(settles): // nothing stops where no shell could continue it
+	}
+	if foreground() {
+		q.singly()
 	}
 }
 
 func (q *asking) key(r rune) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.open) == 0 || time.Since(q.since) < settles {
+	if q.sending || time.Since(q.since) < settles {
 		return
 	}
-	switch r {
-	case '\n', '\r':
-		q.answer(q.open[0], strings.TrimSpace(string(q.typed)))
+	switch {
+	case r == '\n' || r == '\r':
+		text := strings.TrimSpace(string(q.typed))
 		q.typed = nil
-	case '\b', 0x7f:
+		if text != "" {
+			q.take(text)
+		}
+	case r == '\t':
+		q.turn(1)
+	case r == '\b' || r == 0x7f:
 		q.typed = q.typed[:max(0, len(q.typed)-1)]
-	case 0x15: // Ctrl-U
+	case r == 0x15: // Ctrl-U
 		q.typed = nil
-	default:
+	case !unicode.IsControl(r):
 		q.typed = append(q.typed, r)
 	}
 	q.stream.touch()
 }
 
-// answer decides on a call as somebody has typed: with a word, or its first letter, and what the
-// member is told.
-func (q *asking) answer(p team.Approval, text string) {
-	word, words, _ := strings.Cut(text, " ")
-	i := slices.IndexFunc(answersTo(p), func(w string) bool { return word != "" && (w == word || w[:1] == word) })
-	if i < 0 {
-		if text != "" {
-			go q.app.tell("type " + strings.Join(answersTo(p), ", ") + "; behind it, what " + string(p.AgentID) + " is to know")
-		}
+// take sends a line to the matter that is asked. It never waits.
+func (q *asking) take(text string) {
+	m, ok := q.asked()
+	if !ok {
+		q.since = time.Now() // of a text of many lines one is enough
+		go q.app.tell("nothing is asked, so that the line is not sent; to write to a member: " + q.app.command("send NAME TEXT", q.team.ID()))
 		return
 	}
-	d := team.Decision{Approve: true, Scope: team.Scope(answersTo(p)[i]), Feedback: strings.TrimSpace(words)}
-	if d.Scope == "no" {
-		d.Approve, d.Scope = false, ""
+	send := func(ctx context.Context) error {
+		_, _, err := q.team.Mail().Answer(ctx, "", m.id, text)
+		return err
 	}
-	q.parts.Go(func() {
-		ctx, cancel := context.WithTimeout(q.ctx, 10*time.Second)
-		defer cancel()
-		if _, err := q.team.Plans().Decide(ctx, "", p.ID, d); err != nil {
-			if q.ctx.Err() == nil {
-				q.app.tell(team.Line(err))
-			}
-			if code := team.CodeOf(err); code != team.Conflict && code != team.NotFound {
-				return // it is asked again
-			}
+	if m.question == nil {
+		d, ok := m.decision(text)
+		if !ok {
+			go q.app.tell("type " + strings.Join(m.words(), ", ") + "; behind it, what " + string(m.approval.AgentID) + " is to know")
+			return
 		}
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		q.forget(p.ID)
-	})
+		send = func(ctx context.Context) error {
+			_, err := q.team.Plans().Decide(ctx, "", m.id, d)
+			return err
+		}
+	}
+	q.sending = true
+	q.parts.Go(func() { q.send(m, send) })
+}
+
+// send sends an answer. What is not taken is asked again.
+func (q *asking) send(m matter, send func(context.Context) error) {
+	ctx, cancel := context.WithTimeout(q.ctx, 10*time.Second)
+	defer cancel()
+	err := send(ctx)
+	if err != nil && q.ctx.Err() == nil {
+		q.app.tell(team.Line(err))
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.sending = false
+	if code := team.CodeOf(err); err == nil || code == team.Conflict || code == team.NotFound {
+		q.over[m.id] = true
+		q.open = slices.DeleteFunc(q.open, func(o matter) bool { return o.id == m.id })
+	}
+	q.turn(0)
+}
+
+// decision is what a person has typed on a plan or a call: a word, or its first letter, and what the member is to know.
+func (m matter) decision(text string) (d team.Decision, ok bool) {
+	word, words, _ := strings.Cut(text, " ")
+	all := m.words()
+	i := slices.IndexFunc(all, func(w string) bool { return w == word || w[:1] == word })
+	if i < 0 {
+		return d, false
+	}
+	d = team.Decision{Approve: all[i] != "no", Feedback: strings.TrimSpace(words)}
+	if d.Approve && !m.approval.IsPlan() {
+		d.Scope = team.Scope(all[i])
+	}
+	return d, true
 }

@@ -80,8 +80,7 @@ func (a *app) attach(ctx context.Context, c *client.Client, t *client.Team, cfg 
 	if !v.quiet {
 		a.note("goal: " + team.OneLine(g.Record().Goal))
 	}
-	a.tellLost(ctx, t)
-	stop := a.tellRoom(ctx, c)
+	stop := a.tellTroubles(ctx, c, t, false)
 	record, werr := a.watch(ctx, t, g, v, after)
 	stop()
 	return a.conclude(ctx, c, t, g, record, werr, cfg, &pursuit{view: v})

@@ -42,11 +42,7 @@ func (a *app) endHook(l *lineEnd, record team.Team, cfg config.Config, p *pursui
 		a.tell("branch_hook is not run: " + why)
 		return nil
 	}
-	again := a.command("land --publish", record.ID)
-	if p.own {
-		again = "teamctl up -d, then " + again
-	}
-	return a.runHook(cfg.BranchHook, record.Workspace, record, *l.missing, again)
+	return a.runHook(cfg.BranchHook, record.Workspace, record, *l.missing, a.command("land --publish", record.ID))
 }
 
 // runHook runs the user's branch_hook in the checkout dir, with what it prints on stderr, once the line's

@@ -48,7 +48,11 @@ func (c *chat) decide(ctx context.Context, approve bool, rest string) error {
 	if id == "" {
 		return team.Errorf(team.InvalidArgument, "which? give the ID").WithHint("/approve ID, or /reject ID TEXT; `teamctl approvals` lists what waits")
 	}
-	p, err := c.team.Plans().Decide(ctx, "", id, d)
+	found, err := c.app.findPlan(ctx, c.team, id)
+	if err != nil {
+		return err
+	}
+	p, err := c.team.Plans().Decide(ctx, "", found.ID, d)
 	if err == nil {
 		c.app.note(decided(c.team.ID(), p))
 	}

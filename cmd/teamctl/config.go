@@ -22,9 +22,12 @@ func (a *app) configCmd() *cobra.Command {
 			"that over team.yaml, and that over the default. Secrets are only said to be set or not. The models\n" +
 			"that the settings name follow, each as models.ALIAS, and what else is set of them as models.ALIAS.KEY.",
 		RunE: func(*cobra.Command, []string) error {
-			cfg, err := a.settings()
+			cfg, err := config.Load(sources(a.cmd))
 			if err != nil {
 				return err
+			}
+			if w := cfg.Waiting(); len(w.Keys) > 0 {
+				a.note(inOneLine(w.String()))
 			}
 			return printList(a, cfg.Origins(), func(o config.Origin) string { return o.Name }, func() table {
 				t := table{columns: []column{{head: "NAME"}, {head: "VALUE", cut: true}, {head: "ORIGIN", cut: true, wide: !origin}}}
@@ -68,7 +71,7 @@ func (a *app) configValidateCmd() *cobra.Command {
 		if faults := strictyaml.Faults(errors.Join(err, missing)); len(faults) > 0 {
 			return a.faulty(cfg.File(), where, faults)
 		}
-		a.tellWithheld(cfg, roles)
+		a.tellWaiting(cfg, roles)
 		return a.printLine(map[string]any{"file": cfg.File(), "valid": true}, cfg.File(), cfg.File()+" is valid")
 	}
 	return cmd

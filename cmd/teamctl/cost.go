@@ -52,7 +52,9 @@ type costRow struct {
 	Name            string   `json:"name"`
 	ModelCalls      int      `json:"model_calls"`
 	InputTokens     int      `json:"input_tokens"`
-	CachedTokens    int      `json:"cached_tokens"`
+	CachedTokens    int      `json:"cached_tokens"`  // of the input, read from the endpoint's cache
+	WrittenTokens   int      `json:"written_tokens"` // of the input, put into it
+	PlainTokens     int      `json:"plain_tokens"`   // all other input
 	OutputTokens    int      `json:"output_tokens"`
 	ReasoningTokens int      `json:"reasoning_tokens"`
 	WastedTokens    int      `json:"wasted_tokens"`
@@ -67,7 +69,7 @@ const total = "total"
 func newCostRow(by, name string, s usage.Sum) costRow {
 	return costRow{
 		By: by, Name: name, ModelCalls: s.Calls,
-		InputTokens: s.PromptTokens, CachedTokens: s.CachedTokens,
+		InputTokens: s.PromptTokens, CachedTokens: s.CachedTokens, WrittenTokens: s.WrittenTokens, PlainTokens: s.Plain(),
 		OutputTokens: s.CompletionTokens, ReasoningTokens: s.ReasoningTokens,
 		WastedTokens: s.Wasted(),
 		Cost:         s.Known(), Currency: s.Currency, UnpricedCalls: s.Unpriced, Estimated: s.Estimated,
@@ -90,7 +92,7 @@ func (a *app) printCost(c usage.Table) error {
 			return
 		}
 		t := table{columns: []column{
-			{head: strings.ToUpper(string(c.By)), cut: true}, {head: "CALLS"}, {head: "INPUT"}, {head: "CACHED", drop: 3},
+			{head: strings.ToUpper(string(c.By)), cut: true}, {head: "CALLS"}, {head: "INPUT"}, {head: "CACHED", drop: 3}, {head: "WRITTEN", drop: 5}, {head: "PLAIN", drop: 6},
 			{head: "OUTPUT"}, {head: "REASONING", drop: 2}, {head: "WASTED", drop: 1}, {head: "COST"}, {head: "UNPRICED", drop: 4, wide: true},
 		}}
 		for _, row := range c.Rows {
@@ -101,12 +103,12 @@ func (a *app) printCost(c usage.Table) error {
 	})
 }
 
-// costTexts are the cells of one row. What was cached and what was reasoning an
+// costTexts are the cells of one row. What was cached, written and reasoning an
 // endpoint has told, or it is not known: they are never estimated.
 func costTexts(name string, s usage.Sum) []string {
 	return []string{
 		name, fmt.Sprint(s.Calls),
-		about(s.PromptTokens, s.Estimated), fmt.Sprint(s.CachedTokens),
+		about(s.PromptTokens, s.Estimated), fmt.Sprint(s.CachedTokens), fmt.Sprint(s.WrittenTokens), about(s.Plain(), s.Estimated),
 		about(s.CompletionTokens, s.Estimated), fmt.Sprint(s.ReasoningTokens),
 		about(s.Wasted(), s.Estimated), price(s.Known(), s.Currency, s.Unpriced, s.Estimated), fmt.Sprint(s.Unpriced),
 	}

@@ -69,12 +69,12 @@ func (a *app) demo(ctx context.Context, dir string) error {
 		return team.Errorf(team.InvalidState, "%w", err)
 	}
 
-	endpoint, stop, err := startRehearsal(ctx, "demo", demo.Script, "", "127.0.0.1:0", slog.New(slog.NewTextHandler(log, nil)))
+	endpoint, stop, err := startRehearsal(ctx, "demo", demo.Script, "127.0.0.1:0", slog.New(slog.NewTextHandler(log, nil)))
 	if err != nil {
 		return err
 	}
 	defer stop()
-	cfg, err := a.settings()
+	cfg, err := config.Load(sources(a.cmd)) // what waits for trust is no concern of the demo
 	if err != nil {
 		return err
 	}
@@ -99,21 +99,15 @@ func (a *app) demo(ctx context.Context, dir string) error {
 	cfg.Server = cluster.URL()
 	fmt.Fprintf(a.err, "a team surveys %s; it works in %s\n", tree, workspace)
 	// The goal ends with its cluster, whose data is thrown away.
-	return a.pursue(ctx, cfg, &pursuit{goal: demo.Goal(tree), workspace: workspace, own: true, epilogue: "the survey: " + filepath.Join(workspace, demo.Result)})
+	return a.pursue(ctx, cfg, &pursuit{goal: demo.Goal(tree), workspace: workspace, own: true, cluster: cluster, epilogue: "the survey: " + filepath.Join(workspace, demo.Result)})
 }
 
 // startRehearsal plays a script on addr until stop is called, and returns the base
-// URL of the endpoint. It is as strict as endpoints of the kind that strict names; "" is
-// as the script has it.
-func startRehearsal(ctx context.Context, name string, script []byte, strict, addr string, log *slog.Logger) (url string, stop func(), err error) {
+// URL of the endpoint.
+func startRehearsal(ctx context.Context, name string, script []byte, addr string, log *slog.Logger) (url string, stop func(), err error) {
 	s, err := rehearsal.Parse(name, script)
 	if err != nil {
 		return "", nil, err
-	}
-	if strict != "" {
-		if s, err = s.Strict(strict); err != nil {
-			return "", nil, err
-		}
 	}
 	srv, err := rehearsal.Listen(addr, s, log)
 	if err != nil {

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentteam/pkg/client"
-	"agentteam/pkg/hands"
 	"agentteam/pkg/line"
 	"agentteam/pkg/team"
 )
@@ -26,10 +25,14 @@ func (a *app) diffCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "diff [TASK]", Short: "Show what completed tasks have changed", Args: atMost(1),
 		Long: "diff shows what the team's line has changed since its present goal began: all of it, what one task has changed, or\n" +
-			"what the tasks of one agent have. Of a task whose work was not merged it shows that work, until the task is over.\n" +
+			"what the tasks of one agent have. Of a task in progress it shows what its holder has written\n" +
+			"so far, on the machine of that one; of a task whose work was not merged, or not finished, that work, until it is completed.\n" +
 			"Colours are for terminals, where control characters in files are shown by their codes; into a pipe or a file it is a\n" +
 			"patch as `git apply` takes it. Teams that share the workspace have no line.",
-		ValidArgsFunction: completeTasks(1, func(v team.TaskView) bool { return v.Commit != "" || len(v.Returned) > 0 }),
+		ValidArgsFunction: completeTasks(1, func(v team.TaskView) bool {
+			_, stored := v.Work()
+			return v.Commit != "" || v.Status == team.InProgress || stored
+		}),
 	}
 	f := cmd.Flags()
 	agent := a.memberFlag(cmd, "agent", completeMembers, "only what the tasks of this agent have changed, but for those undone")
@@ -64,12 +67,9 @@ func (a *app) diffCmd() *cobra.Command {
 }
 
 func (a *app) printDiff(d client.Diff) error {
-	var names, obeyed []string
+	var names []string
 	for _, f := range d.Files {
 		names = append(names, printable(f.Path))
-		if hands.Obeys(f.Path) {
-			obeyed = append(obeyed, printable(f.Path))
-		}
 	}
 	err := a.print(d, names, func() {
 		if isTerminal(a.out) {
@@ -78,14 +78,21 @@ func (a *app) printDiff(d client.Diff) error {
 			fmt.Fprint(a.out, d.Text)
 		}
 	})
-	if err == nil && d.Returned {
-		a.note("this work was not merged: the task's reason shows why, and its next holder can take it up")
+	switch {
+	case err != nil:
+	case d.Returned:
+		a.note("this work was not merged: the task's reason shows why, and a next holder begins with it")
+	case d.Live && len(d.Files) == 0:
+		a.note("its holder has changed nothing yet")
+		return nil
+	case d.Live:
+		a.note("this is what its holder has written so far: the task is in progress")
 	}
-	if err == nil && len(obeyed) > 0 {
-		a.note(strings.Join(obeyed, ", ") + ": " + lookFirst)
+	if err == nil {
+		a.tellRun(d.Files)
 	}
 	switch {
-	case err == nil && d.Cut && d.Returned:
+	case err == nil && d.Cut && (d.Returned || d.Live):
 		a.note(fmt.Sprintf("it has more than %d MiB: --stat names all files", mostDiff>>20))
 	case err == nil && d.Cut:
 		a.note(fmt.Sprintf("the rest is left out; the whole, after `teamctl land --publish`: git diff %s %s", d.From, d.Head))

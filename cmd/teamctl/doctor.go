@@ -7,23 +7,27 @@ import (
 	"charm.land/lipgloss/v2"
 	"github.com/spf13/cobra"
 
+	"agentteam/pkg/config"
 	"agentteam/pkg/doctor"
+	"agentteam/pkg/role"
 )
 
 func (a *app) doctorCmd() *cobra.Command {
 	var o doctor.Options
 	cmd := &cobra.Command{
 		Use: "doctor", Short: "Check what agentteam needs, and list what is missing", Args: atMost(0),
-		Long: "doctor checks the programs, the workspace, the server, the processes on it and the model.\n" +
+		Long: "doctor checks the programs, the workspace, git, the server, the processes on it and the model.\n" +
 			"A model on this machine or in this network is also sent a prompt of 6,000 tokens, to see whether it is cut.\n" +
 			"It succeeds if nothing fails; else its exit status is that of the first failure.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := a.settings()
+			cfg, err := config.Load(sources(a.cmd))
 			if err != nil {
 				return err
 			}
 			ctx, cancel := a.deadline(cmd.Context())
 			defer cancel()
+			roles, _ := role.Load(".") // what is wrong with them is no concern of a check
+			o.Waits = waits(cfg, roles)
 			checks := doctor.Run(ctx, cfg, o)
 			if err := printAll(a, checks, func(c doctor.Check) string { return c.Name }, func() { a.printChecks(checks) }); err != nil {
 				return err

@@ -16,7 +16,7 @@ func (a *app) exportCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "export DIR", Short: "Write what a team has done into a folder, to be read", Args: exactly(1, "the DIR to write to"),
 		Long: "export writes README.md and report.html (one page, without scripts), the conversation of each member and\n" +
-			"subagent as Markdown, each task as JSON, each inbox as JSON lines, and what the tasks have changed as a diff. DIR must\n" +
+			"subagent as Markdown, the team with its members and each task as JSON, each inbox as JSON lines, and what the tasks have changed as a diff. DIR must\n" +
 			"be empty, or not there. The team may be at work. It cannot be loaded again from that: see `teamctl save`.",
 		ValidArgsFunction: first(aFolder),
 	}

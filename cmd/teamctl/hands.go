@@ -12,10 +12,10 @@ import (
 	"agentteam/pkg/client"
 	"agentteam/pkg/config"
 	"agentteam/pkg/control"
-	"agentteam/pkg/grant"
 	"agentteam/pkg/hands"
 	"agentteam/pkg/line"
 	"agentteam/pkg/role"
+	"agentteam/pkg/sandbox"
 	"agentteam/pkg/team"
 )
 
@@ -24,7 +24,7 @@ type readDirs []string
 
 // add adds them to the hands of the members. Error: InvalidArgument for a path that cannot be
 // given.
-func (dirs readDirs) add(h *team.Hands) (added bool, err error) {
+func (dirs readDirs) add(h *team.Policy) (added bool, err error) {
 	for _, dir := range dirs {
 		abs, err := filepath.Abs(dir)
 		if err == nil {
@@ -74,11 +74,39 @@ func (a *app) tellHands(ctx context.Context, t *client.Team, s client.Status, cf
 	if wish.Hands.Isolation = cmp.Or(team.Isolation(p.isolation), record.Hands.Isolation); p.resume {
 		dir = record.Workspace
 	}
-	a.tell(handsLine(record, slices.Concat(s.Leaders, s.Standbys, s.Members)) + "; isolation: " + isolationOf(ctx, wish, dir, onThisMachine(cfg, p)))
+	procs := slices.Concat(s.Leaders, s.Standbys, s.Members)
+	if !p.view.Full {
+		procs = inBrief(procs)
+	}
+	a.tell(handsLine(record, procs) + "; isolation: " + isolationOf(ctx, wish, dir, onThisMachine(cfg, p)))
+	if cfg.Sandbox != team.Confined && slices.ContainsFunc(procs, isConfined) { // which is the person's choice else
+		a.tell(withoutBubblewrap(sandbox.InstallCommand()))
+	}
 	if !sameHands(cfg.Hands, record.Hands) {
 		a.note(fmt.Sprintf("what members of team %s may do is stored with the team, and differs from the settings here; to take these over: teamctl teams set %s --from-settings", t.ID(), t.ID()))
 	}
 	return nil
+}
+
+// inBrief leaves out the details of sandboxes, which `status`, `doctor` and --verbose show.
+func inBrief(procs []control.Process) []control.Process {
+	procs = slices.Clone(procs)
+	for i, p := range procs {
+		if !strings.HasPrefix(p.Sandbox, control.NoSandbox) {
+			procs[i].Sandbox, _, _ = strings.Cut(p.Sandbox, " (")
+		}
+	}
+	return procs
+}
+
+func isConfined(p control.Process) bool { return strings.HasPrefix(p.Sandbox, string(team.Confined)) }
+
+// withoutBubblewrap is the sentence on its cost; install is the command that installs it, "" where that is done.
+func withoutBubblewrap(install string) string {
+	if install == "" {
+		return "bubblewrap does not work here, so commands make no sockets, and tests that listen on loopback fail; `teamctl doctor` shows the reason"
+	}
+	return "without bubblewrap commands make no sockets, and tests that listen on loopback fail; to install it: " + install
 }
 
 // isolationOf is where the tasks of the team's present or next goal are done: worktree or shared. It
@@ -101,7 +129,7 @@ func isolationOf(ctx context.Context, t team.Team, dir string, here bool) string
 
 // sameHands reports whether the settings are those that the team has stored;
 // folders of --read and rules that a person has added since aside.
-func sameHands(settings, stored team.Hands) bool {
+func sameHands(settings, stored team.Policy) bool {
 	covers := func(all, some []string) bool {
 		return !slices.ContainsFunc(some, func(s string) bool { return !slices.Contains(all, s) })
 	}
@@ -114,14 +142,13 @@ func sameHands(settings, stored team.Hands) bool {
 
 // handsLine is "sandbox: bubblewrap 0.8.0; network: none", with what is different for roles.
 func handsLine(record team.Team, procs []control.Process) string {
-	h, sandbox := record.HandsOf(""), sandboxes(procs)
-	switch {
-	case h.Sandbox != "" && h.Sandbox != team.SandboxAuto && !strings.HasPrefix(sandbox, string(h.Sandbox)):
-		sandbox = string(h.Sandbox) + ", on processes with " + sandbox
+	h, boxes := record.PolicyOf(""), sandboxes(procs)
+	if h.Sandbox != "" && h.Sandbox != team.SandboxAuto && !strings.HasPrefix(boxes, string(h.Sandbox)) {
+		boxes = string(h.Sandbox) + ", on processes with " + boxes
 	}
 	network := h.Network.String()
 	for _, name := range slices.Sorted(maps.Keys(record.Roles)) {
-		of := record.HandsOf(name)
+		of := record.PolicyOf(name)
 		if !slices.Equal(of.Network, h.Network) {
 			network += fmt.Sprintf(", %s: %s", name, of.Network)
 		}
@@ -130,9 +157,9 @@ func handsLine(record team.Team, procs []control.Process) string {
 		}
 	}
 	if !slices.ContainsFunc(procs, func(p control.Process) bool { return p.Sandbox != string(team.Unconfined) }) {
-		return "sandbox: " + sandbox
+		return "sandbox: " + boxes
 	}
-	return fmt.Sprintf("sandbox: %s; network: %s", sandbox, network)
+	return fmt.Sprintf("sandbox: %s; network: %s", boxes, network)
 }
 
 // sandboxes is in what sandboxes processes run commands, each once.
@@ -150,44 +177,67 @@ func sandboxes(procs []control.Process) string {
 	return cmp.Or(strings.Join(found, "; "), "not known")
 }
 
-// lookFirst is what is to be done about files that other programs obey.
-const lookFirst = "other programs run what these name, so look at them before you open the folder"
+// kindsOfRuns are those of files that programs act by, and what is to be done about them.
+var kindsOfRuns = []struct {
+	runs hands.Runs
+	then string
+}{
+	{hands.Unasked, "other programs run what these name, so look at them before you open the folder"},
+	{hands.OnWord, "these run on your word, so look at them before you build, push or start something"},
+}
 
-// tellMade prints which files that other programs obey are new or changed in dir. had is what was there, of
+// tellMade prints which files that programs on this machine act by are new, changed or gone in dir. had is what was there, of
 // [hands.Obeyed].
-func (a *app) tellMade(dir string, had map[string]string) {
+func (a *app) tellMade(dir string, had map[string]hands.Found) {
 	has := hands.Obeyed(dir)
-	var made, changed []string
-	for _, name := range slices.Sorted(maps.Keys(has)) {
-		switch before, was := had[name]; {
-		case !was:
-			made = append(made, name)
-		case before != has[name]:
-			changed = append(changed, name)
+	for _, kind := range kindsOfRuns {
+		var made, changed, gone []string
+		for _, name := range slices.Sorted(maps.Keys(has)) {
+			switch before, was := had[name]; {
+			case has[name].Runs != kind.runs:
+			case !was:
+				made = append(made, name)
+			case before != has[name]:
+				changed = append(changed, name)
+			}
 		}
-	}
-	var all []string
-	if len(made) > 0 {
-		all = append(all, fmt.Sprintf("new in %s: %s", dir, strings.Join(made, ", ")))
-	}
-	if len(changed) > 0 {
-		all = append(all, fmt.Sprintf("changed in %s: %s", dir, strings.Join(changed, ", ")))
-	}
-	if len(all) > 0 {
-		a.tell(strings.Join(all, "; ") + "; " + lookFirst)
+		for _, name := range slices.Sorted(maps.Keys(had)) {
+			if _, is := has[name]; !is && had[name].Runs == kind.runs {
+				gone = append(gone, name)
+			}
+		}
+		var all []string
+		for _, of := range []struct {
+			what  string
+			names []string
+		}{{"new in", made}, {"changed in", changed}, {"gone from", gone}} {
+			if len(of.names) > 0 {
+				all = append(all, fmt.Sprintf("%s %s: %s", of.what, dir, strings.Join(of.names, ", ")))
+			}
+		}
+		if len(all) > 0 {
+			a.tell(strings.Join(append(all, kind.then), "; "))
+		}
 	}
 }
 
-// tellWithheld prints what files here would grant if a person had trusted them.
-func (a *app) tellWithheld(cfg config.Config, roles role.Roles) {
-	var all []grant.Withheld
-	if w := cfg.Withheld(); len(w.Grants) > 0 {
-		all = append(all, w)
+// tellRun prints which files of a difference programs on this machine act by.
+func (a *app) tellRun(files []line.File) {
+	of := map[hands.Runs][]string{}
+	for _, f := range files {
+		runs := hands.RunsBy(f.Path)
+		of[runs] = append(of[runs], printable(f.Path))
 	}
-	for _, name := range slices.Sorted(maps.Keys(roles.Withheld)) {
-		all = append(all, roles.Withheld[name])
+	for _, kind := range kindsOfRuns {
+		if names := of[kind.runs]; len(names) > 0 {
+			a.note(strings.Join(names, ", ") + ": " + kind.then)
+		}
 	}
-	for _, w := range all {
+}
+
+// tellWaiting prints a line for each file here of which something waits for trust.
+func (a *app) tellWaiting(cfg config.Config, roles role.Roles) {
+	for _, w := range waits(cfg, roles) {
 		a.tell(inOneLine(w.String()))
 	}
 	for _, line := range slices.Concat(cfg.NeverMatch(), cfg.UnknownModels()) {
@@ -195,16 +245,10 @@ func (a *app) tellWithheld(cfg config.Config, roles role.Roles) {
 	}
 }
 
-// rulesLine is "deny A, B; ask C; allow D".
-func rulesLine(p team.Permissions) string {
-	var parts []string
-	for _, list := range []struct {
-		name  string
-		rules []string
-	}{{"deny", p.Deny}, {"ask", p.Ask}, {"allow", p.Allow}} {
-		if len(list.rules) > 0 {
-			parts = append(parts, list.name+" "+strings.Join(list.rules, ", "))
-		}
+// policyFields is what a policy states, as rows.
+func policyFields(p team.Policy) (rows []field) {
+	for _, right := range p.Describe() {
+		rows = append(rows, field{right[0], right[1]})
 	}
-	return strings.Join(parts, "; ")
+	return rows
 }

@@ -20,12 +20,26 @@ func TestHandsLine(t *testing.T) {
 		{team.Team{}, []control.Process{none, none}, "sandbox: " + unconfined},
 		{team.Team{}, []control.Process{boxed}, "sandbox: bubblewrap 0.8.0; network: none"},
 		{team.Team{}, []control.Process{boxed, none}, "sandbox: bubblewrap 0.8.0; " + unconfined + "; network: none"},
-		{team.Team{Hands: team.Hands{Sandbox: team.Confined}}, []control.Process{boxed}, "sandbox: confined, on processes with bubblewrap 0.8.0; network: none"},
-		{team.Team{Hands: team.Hands{Network: team.Network{team.FullNetwork}}, Roles: map[string]team.Role{"coder": {Name: "coder", Hands: team.Hands{Network: team.Network{"a.org"}}}}},
+		{team.Team{Hands: team.Policy{Sandbox: team.Confined}}, []control.Process{boxed}, "sandbox: confined, on processes with bubblewrap 0.8.0; network: none"},
+		{team.Team{Hands: team.Policy{Network: team.Network{team.FullNetwork}}, Roles: map[string]team.Role{"coder": {Name: "coder", Hands: team.Policy{Network: team.Network{"a.org"}}}}},
 			[]control.Process{boxed}, "sandbox: bubblewrap 0.8.0; network: full, coder: a.org"},
 	} {
 		if got := handsLine(tt.record, tt.procs); got != tt.want {
 			t.Errorf("%q, want %q", got, tt.want)
+		}
+	}
+}
+
+// Without --verbose the level alone is shown, and what keeps a level from working at all.
+func TestInBrief(t *testing.T) {
+	for full, want := range map[string]string{
+		"confined (Landlock ABI 7) (bubblewrap: /usr/bin/bwrap is not there)": "confined",
+		"bubblewrap 0.8.0":                        "bubblewrap 0.8.0",
+		control.NoSandbox + ": (Landlock) is off": control.NoSandbox + ": (Landlock) is off",
+		string(team.Unconfined):                   string(team.Unconfined),
+	} {
+		if got := inBrief([]control.Process{{Sandbox: full}}); got[0].Sandbox != want {
+			t.Errorf("%q is %q, want %q", full, got[0].Sandbox, want)
 		}
 	}
 }

@@ -104,7 +104,7 @@ func fateOf(l client.Letter, f client.Fate) string {
 	switch {
 	case l.Open:
 		return "open"
-	case l.Asks() && f.AgentID == team.UserAgent && f.State == team.MailDelivered: // its sender has left, or lost its task
+	case l.Asks() && f.AgentID == team.UserAgent && f.State == team.MailDelivered: // its task has ended, or its sender has left
 		return "void"
 	case l.Asks() && f.AgentID == team.UserAgent && f.State == team.MailProcessed:
 		return "answered"
@@ -114,7 +114,7 @@ func fateOf(l client.Letter, f client.Fate) string {
 
 // printQuestion shows an open question, one of all that are open, and the command that answers it.
 func (a *app) printQuestion(id team.TeamID, l client.Letter, all []client.Letter) {
-	lines := []string{"", fmt.Sprintf("%s asks%s, %s ago:", l.From.At(id), l.For(), age(l.StoredAt))}
+	lines := []string{"", fmt.Sprintf("%s asks%s%s, %s ago:", l.From.At(id), l.For(), onlyIf(l.AnswerTo != "", ", which "+string(l.AnswerTo)+" holds now"), age(l.StoredAt))}
 	for line := range strings.Lines(l.Content) {
 		lines = append(lines, "  "+strings.TrimRight(line, "\r\n"))
 	}

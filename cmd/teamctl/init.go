@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"context"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -22,8 +23,10 @@ import (
 	"golang.org/x/term"
 
 	"agentteam/pkg/config"
+	"agentteam/pkg/line"
 	"agentteam/pkg/role"
 	"agentteam/pkg/team"
+	"agentteam/pkg/trust"
 )
 
 //go:embed init.tmpl
@@ -36,6 +39,7 @@ type newSettings struct {
 	Isolation, Roles                  string
 	Kinds, Hosts                      string
 	Instructions                      string
+	Unseen                            []unseen
 }
 
 func (a *app) initCmd() *cobra.Command {
@@ -46,7 +50,7 @@ func (a *app) initCmd() *cobra.Command {
 			"A team.yaml that is there stays as it is. With --yes it asks nothing.",
 	}
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "ask nothing, take what was found")
-	cmd.RunE = func(*cobra.Command, []string) error {
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		const file = "team.yaml"
 		if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
 			return settingsThere(file)
@@ -58,7 +62,7 @@ func (a *app) initCmd() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		s, err := findSettings(cfg)
+		s, err := findSettings(cmd.Context(), cfg)
 		if err == nil && !yes {
 			err = s.ask(os.Stdin, a.err)
 		}
@@ -67,6 +71,15 @@ func (a *app) initCmd() *cobra.Command {
 		}
 		if err := s.write(file); err != nil {
 			return err
+		}
+		if w, err := waitingIn(file); err == nil && w != nil { // the person has written it
+			err = trust.OfUser().Add(a.cmd.Context(), *w, false)
+			if err != nil {
+				a.tell(team.Line(err))
+			}
+		}
+		for _, u := range s.Unseen {
+			a.tell(u.String())
 		}
 		return a.printLine(map[string]any{"file": file}, file, "team.yaml is written; next: teamctl run GOAL")
 	}
@@ -87,7 +100,7 @@ var kinds = []struct{ file, name, hosts string }{
 }
 
 // findSettings returns what this folder, the environment and the settings above it say.
-func findSettings(cfg config.Config) (newSettings, error) {
+func findSettings(ctx context.Context, cfg config.Config) (newSettings, error) {
 	roles, err := role.Load(".")
 	if err != nil {
 		return newSettings{}, err
@@ -95,6 +108,9 @@ func findSettings(cfg config.Config) (newSettings, error) {
 	s := newSettings{Team: teamNamed(cfg), Model: cfg.Model, BaseURL: cfg.BaseURL, MaxTeammates: strconv.Itoa(team.DefaultMaxTeammates)}
 	s.Isolation = "This is no git repository: all members work in this folder."
 	if _, err := os.Lstat(".git"); err == nil {
+		if c, err := line.Look(ctx, "."); err == nil {
+			s.Unseen = unseenIn(ctx, c, cfg.Hands)
+		}
 		s.Isolation = "This is a git repository: each task is done in a separate tree and merged, once there is a commit."
 	}
 	var names []string

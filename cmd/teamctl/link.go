@@ -22,22 +22,28 @@ func connect(ctx context.Context, cfg config.Config) (*client.Client, error) {
 	if file := cfg.ClusterFile(); file != "" {
 		if cl, err := config.ReadCluster(file); err == nil {
 			if !cl.Alive() {
-				return nil, dead(file, cl).WithHint("%s", goOn(cfg.Folder()))
+				return nil, down{dead(file, cl).WithHint("%s", goOn(cfg.Folder()))}
 			}
 			var stop func()
 			ctx, stop = whileThere(ctx, file, cl)
 			defer stop()
 		}
 	}
-	c, err := client.Connect(ctx, client.Options{URL: cfg.Server, Replicas: cfg.Replicas, Once: !cfg.ServerKnown(),
-		Workspaces: hands.New(hands.Options{Sandbox: cfg.Sandbox, Settings: cfg.File(), Data: cfg.DataDir})})
+	c, err := client.Connect(ctx, optionsOf(cfg, nil))
 	if cause := context.Cause(ctx); err != nil && team.CodeOf(cause) != "" {
 		return nil, cause
 	}
 	if errors.Is(err, broker.ErrNoServer) && !cfg.ServerKnown() {
-		return nil, team.Errorf(team.Unavailable, "no cluster runs in this folder, and no NATS server answers at %s", cfg.Server).WithHint("%s", goOn(cfg.Folder()))
+		return nil, down{team.Errorf(team.Unavailable, "no cluster runs in this folder, and no NATS server answers at %s", cfg.Server).WithHint("%s", goOn(cfg.Folder()))}
 	}
 	return c, err
+}
+
+// optionsOf is how a command connects to the cluster that the settings name or, if it is not nil, to a server
+// of what that has stored.
+func optionsOf(cfg config.Config, stored broker.InProcess) client.Options {
+	return client.Options{URL: cfg.Server, Replicas: cfg.Replicas, Once: !cfg.ServerKnown(), Stored: stored,
+		Workspaces: hands.New(hands.Options{Sandbox: cfg.Sandbox, Limits: cfg.Limits, Settings: cfg.File(), Data: cfg.DataDir})}
 }
 
 // whileThere returns a context that ends once the cluster that the file tells of as cl has
@@ -49,7 +55,7 @@ func whileThere(ctx context.Context, file string, cl config.Cluster) (there cont
 		case config.Ended:
 			end(hasEnded(file))
 		case config.Died:
-			end(dead(file, now))
+			end(down{dead(file, now)})
 		}
 	})
 	return there, func() { end(nil) }
@@ -63,16 +69,16 @@ func dead(file string, cl config.Cluster) *team.Error {
 // folderOf is the folder of the cluster that has this file.
 func folderOf(file string) string { return filepath.Dir(filepath.Dir(file)) }
 
-// goOn says how to get a cluster in the folder, and where the teams are that one of it
+// goOn states how to get a cluster in the folder, and where the teams are that one of it
 // has kept.
 func goOn(folder string) string {
 	switch store := config.FindStore(folder); store {
 	case "":
 		return "start one: teamctl up; or name a server with --server or AGENTTEAM_SERVER"
 	case folder:
-		return "the teams of this folder are kept; to see them and go on: teamctl up -d"
+		return "the teams of this folder are kept; to go on: teamctl up -d"
 	default:
-		return "the teams of " + store + " are kept; to see them and go on, there: teamctl up -d"
+		return "the teams of " + store + " are kept; to go on, there: teamctl up -d"
 	}
 }
 
@@ -81,10 +87,13 @@ func goOn(folder string) string {
 const (
 	lookAfter = 50 * time.Millisecond
 	tellAfter = time.Second // a server that is just restarted is not worth a word
+
+	giveUpAfter = 2 * time.Second // for a command that only asks; with the time until the loss is seen 3 s
 )
 
 // linked runs f with a connection to the cluster that the settings name, and ends with
-// its error. If the cluster goes away meanwhile, it says so within 3 s. One that was found
+// its error. If the cluster goes away meanwhile, it says so within 3 s, and a command that only
+// asks for something ends with that (Unavailable). One that was found
 // by the file of a folder is followed to its new address; once it has been ended in
 // order, f's context ends, and so does the command (Unavailable).
 func (a *app) linked(ctx context.Context, cfg config.Config, f func(ctx context.Context, c *client.Client) error) error {
@@ -175,14 +184,15 @@ func (l *link) keep(ctx context.Context) error {
 
 // look sees what has become of a cluster that has been away for so long.
 func (l *link) look(away time.Duration) error {
-	why := "NATS is away at " + l.server + "; waiting until it is back"
+	gone := team.Errorf(team.Unavailable, "NATS is away at %s", l.server)
+	why, until := gone, "; waiting until it is back"
 	if l.file != "" {
 		now, fate := l.cluster.Fate(l.file)
 		switch fate {
 		case config.Ended:
 			return hasEnded(l.file)
 		case config.Died:
-			why = team.Line(dead(l.file, now)) + "; waiting until it is back (there: teamctl up -d)"
+			why, until = dead(l.file, now), "; waiting until it is back (there: teamctl up -d)"
 		case config.Moved:
 			if err := l.client.Move(now.NATS); err != nil {
 				return err
@@ -190,9 +200,12 @@ func (l *link) look(away time.Duration) error {
 			l.cluster = now
 		}
 	}
-	if away > tellAfter && !l.told {
+	switch {
+	case l.app.brief && away > giveUpAfter:
+		return why.WithHint("whether the command took effect is not known; look once the server is back")
+	case !l.app.brief && away > tellAfter && !l.told:
 		l.told = true
-		l.app.tell(why)
+		l.app.tell(team.Line(why) + until)
 	}
 	return nil
 }
@@ -205,36 +218,73 @@ func (l *link) back() {
 	l.told = false
 }
 
-// askRoom is how often a command that follows a goal asks whether the server still stores.
-const askRoom = 3 * time.Second
+// askTrouble is how often a command that follows a goal asks what may keep the team from working.
+const askTrouble = 3 * time.Second
 
-// tellRoom says when the server has no room left, and when it has some again, until stop is
-// called: meanwhile nothing happens in the team that could be shown.
-func (a *app) tellRoom(ctx context.Context, c interface{ Storage(context.Context) error }) (stop func()) {
+// trouble keeps a team from working while the error of its question is of a kind.
+type trouble struct {
+	ask  func(context.Context) error
+	kind error
+	then string // what is said behind the error
+	over string // what is said when it is over
+}
+
+// tellTroubles says when the server stores nothing, the team's record cannot be read, or no process can lead the team,
+// and when that is over, until stop is called: meanwhile nothing happens in the team that could be shown. A run in a
+// cluster of its own does not wait for a leader; see [pursuit.whileLed].
+func (a *app) tellTroubles(ctx context.Context, c *client.Client, t *client.Team, own bool) (stop func()) {
+	all := []trouble{
+		{c.Storage, broker.ErrNoRoom, "; the team waits until the server stores again", "the server stores again, and the team continues"},
+		{func(ctx context.Context) error { _, err := t.Record(ctx); return err }, team.ErrUnreadable,
+			"; the goal cannot end before the record is repaired: " + a.command("repair --all", t.ID()), "the team's record can be read again"},
+	}
+	if !own {
+		all = append(all, trouble{func(ctx context.Context) error { return unled(ctx, t) }, errUnled,
+			"; the goal waits for a process that can lead it; to end it: " + a.command("stop", t.ID()), "a process leads the team"})
+	}
+	return a.tellOf(ctx, all...)
+}
+
+// errUnled is the kind of the errors of unled.
+var errUnled = errors.New("is lost")
+
+// unled returns why no process can lead the team, if one has tried and noted that.
+func unled(ctx context.Context, t *client.Team) error {
+	why, err := t.Unled(ctx)
+	if err == nil && why != "" {
+		err = fmt.Errorf("%s %w: %s", team.Leader.At(t.ID()), errUnled, team.OneLine(why))
+	}
+	return err
+}
+
+// tellOf says when each trouble begins and when it is over, until stop is called.
+func (a *app) tellOf(ctx context.Context, all ...trouble) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
-	wg.Go(func() {
-		full := false
-		shutdown.Every(ctx, askRoom, func(ctx context.Context) {
-			asked, over := context.WithTimeout(ctx, askRoom)
-			err := c.Storage(asked)
-			over()
-			switch {
-			case errors.Is(err, broker.ErrNoRoom) && !full:
-				full = true
-				a.tell(team.Line(err) + "; the team waits until there is room")
-			case err == nil && full:
-				full = false
-				a.tell("there is room again, and the team goes on")
-			}
+	for _, t := range all {
+		wg.Go(func() {
+			told := false
+			shutdown.Every(ctx, askTrouble, func(ctx context.Context) {
+				asked, over := context.WithTimeout(ctx, askTrouble)
+				err := t.ask(asked)
+				over()
+				switch {
+				case errors.Is(err, t.kind) && !told:
+					told = true
+					a.tell(team.Line(err) + t.then)
+				case err == nil && told:
+					told = false
+					a.tell(t.over)
+				}
+			})
 		})
-	})
+	}
 	return func() { cancel(); wg.Wait() }
 }
 
 // hasEnded is the error of a command whose cluster was ended in order.
 func hasEnded(file string) error {
-	return team.Errorf(team.Unavailable, "the cluster of %s %w", folderOf(file), errClusterEnded).WithHint("its teams are kept; to go on, there: teamctl up -d")
+	return down{team.Errorf(team.Unavailable, "the cluster of %s %w", folderOf(file), errClusterEnded).WithHint("its teams are kept; to go on, there: teamctl up -d")}
 }
 
 // patience is how long a command waits for something before it says what for.

@@ -6,11 +6,14 @@ import (
 	"errors"
 	"io"
 	"os"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"agentteam/pkg/broker/brokertest"
+	"agentteam/pkg/client"
 	"agentteam/pkg/config"
 	"agentteam/pkg/team"
 )
@@ -57,4 +60,54 @@ func TestWhileThere(t *testing.T) {
 	if cause := context.Cause(ctx); !errors.Is(cause, errClusterEnded) || team.CodeOf(cause) != team.Unavailable {
 		t.Errorf("the connecting ended because %v", cause)
 	}
+}
+
+// A command that asks once ends within 3 s of the loss of its server, in one line; one that follows
+// waits, and says so.
+func TestServerGoesAway(t *testing.T) {
+	for name, asks := range map[string]bool{"asks": true, "follows": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			proxy := brokertest.NewProxy(t, brokertest.Server(t))
+			var errs said
+			a := newApp(io.Discard, &errs)
+			a.brief = asks
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			err := a.linked(ctx, config.Config{Server: proxy.URL}, func(ctx context.Context, c *client.Client) error {
+				proxy.Close()
+				if !asks {
+					brokertest.Until(t, "the loss is printed", func() bool { return errs.String() != "" })
+					cancel()
+				}
+				_, err := c.Teams(ctx)
+				return err
+			})
+			line := team.Line(err)
+			if away := "NATS is away at " + strings.TrimPrefix(proxy.URL, "nats://"); asks && (team.ExitCode(err) != 5 || !strings.Contains(strings.ReplaceAll(line, "nats://", ""), away) || strings.Contains(err.Error(), "\n") || errs.String() != "") {
+				t.Errorf("it ends with %v: %q, after %q", err, line, errs.String())
+			}
+			if !asks && !strings.Contains(errs.String(), "waiting until it is back") {
+				t.Errorf("it prints %q", errs.String())
+			}
+		})
+	}
+}
+
+// said is what a command says, from several goroutines.
+type said struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (s *said) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(b)
+}
+
+func (s *said) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
 }

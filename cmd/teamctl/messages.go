@@ -12,9 +12,9 @@ import (
 )
 
 func (a *app) messagesCmd() *cobra.Command {
-	cmd := group(a.messagesLsCmd())
+	cmd := group(readsStored(a, a.messagesLsCmd()))
 	cmd.Use, cmd.Aliases, cmd.Short, cmd.ValidArgsFunction = "messages", []string{"message"}, "Look at messages; by itself it lists those to you", nil
-	cmd.AddCommand(a.messagesLsCmd(), a.messagesGetCmd())
+	cmd.AddCommand(readsStored(a, a.messagesLsCmd()), readsStored(a, a.messagesGetCmd()))
 	return cmd
 }
 

@@ -15,6 +15,7 @@ import (
 type outcome struct {
 	Team    team.TeamID     `json:"team"`
 	Status  string          `json:"status"` // finished, failed, stopped or timed_out
+	End     string          `json:"end"`    // the same in words, with how many tasks have failed
 	Summary string          `json:"summary"`
 	Reason  string          `json:"reason,omitempty"` // why the goal has failed
 	Tasks   []team.TaskView `json:"tasks"`            // all of the board
@@ -56,6 +57,11 @@ func (o *outcome) count(g *client.Goal, record team.Team) {
 			o.open = append(o.open, v)
 		}
 	}
+}
+
+// inWords is how the goal has ended.
+func (o *outcome) inWords() string {
+	return team.Ending{Status: team.Status(o.Status), Failed: len(o.Failed)}.InWords()
 }
 
 // err is the error of a goal that has not ended well; nil if it has.
@@ -114,7 +120,7 @@ func (a *app) showOutcome(o outcome, epilogue string) {
 	if len(o.Tasks) > o.all { // the board, which finish_team counts, holds more
 		of = "tasks of this goal"
 	}
-	a.sayText(fmt.Sprintf("%s: %d of %d %s completed, %s, %s, %.1f s", o.Status, o.completed, o.all, of, account.Counted(o.Usage.ModelCalls, "model call"), used(o.Usage, o.priced), o.Elapsed))
+	a.sayText(fmt.Sprintf("%s: %d of %d %s completed, %s, %s, %.1f s", o.inWords(), o.completed, o.all, of, account.Counted(o.Usage.ModelCalls, "model call"), used(o.Usage, o.priced), o.Elapsed))
 	o.Line.write(a.out)
 	if epilogue != "" && o.Status == string(team.TeamFinished) {
 		fmt.Fprintln(a.out, epilogue)

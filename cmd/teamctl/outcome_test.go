@@ -83,7 +83,7 @@ func TestOutcomeNamesFailedTasks(t *testing.T) {
 		return out.String()
 	}
 	want := "\ndone\n\nfailed: T-002 two[2J: the check failed: " + strings.Repeat("x", 181) + "…\nfailed: T-003 three\n" +
-		"finished: 1 of 3 tasks completed, 2 model calls, 0 tokens, 1.2 s\n"
+		"finished, 2 tasks failed: 1 of 3 tasks completed, 2 model calls, 0 tokens, 1.2 s\n"
 	if got := print(o); got != want {
 		t.Errorf("printed\n%q, want\n%q", got, want)
 	}
@@ -92,7 +92,7 @@ func TestOutcomeNamesFailedTasks(t *testing.T) {
 		t.Errorf("of a goal that is finished it printed\n%q", got)
 	}
 	o.Status = "failed"
-	if got := print(o); !strings.Contains(got, "failed: T-003 three\nnot done: T-004 four (in_progress)\nfailed: 1 of 3") {
+	if got := print(o); !strings.Contains(got, "failed: T-003 three\nnot done: T-004 four (in_progress)\nfailed, 2 tasks failed: 1 of 3") {
 		t.Errorf("of a goal that failed it printed\n%q", got)
 	}
 	o.Status, o.Usage.ModelCalls = "finished", 1
@@ -102,7 +102,7 @@ func TestOutcomeNamesFailedTasks(t *testing.T) {
 	for i := range 30 {
 		o.Failed = append(o.Failed, failedTask{team.TaskID(fmt.Sprintf("T-1%02d", i)), "more", "", false})
 	}
-	if got := print(o); strings.Count(got, "\nfailed: T-") != 20 || !strings.Contains(got, "\nfailed: and 12 more\nfinished: ") {
+	if got := print(o); strings.Count(got, "\nfailed: T-") != 20 || !strings.Contains(got, "\nfailed: and 12 more\nfinished, 32 tasks failed: ") {
 		t.Errorf("printed\n%s", got)
 	}
 }

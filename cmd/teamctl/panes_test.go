@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentteam/pkg/team"
+	"agentteam/pkg/trust/trusttest"
 )
 
 // Whether a run has panes is settled by team.yaml, too. Where its output is no terminal, only tmux
@@ -26,7 +27,11 @@ func TestTeammateModeOfSettings(t *testing.T) {
 	} {
 		t.Run(tt.mode+" "+tt.tmux, func(t *testing.T) {
 			t.Chdir(t.TempDir())
-			t.Setenv("XDG_CONFIG_HOME", t.TempDir()) // without the settings of whoever runs this
+			own, err := trusttest.Own(t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Setenv("XDG_CONFIG_HOME", own)
 			t.Setenv("AGENTTEAM_TEAMMATE_MODE", "")
 			t.Setenv("TMUX", tt.tmux)
 			t.Setenv("TMUX_PANE", "%1")

@@ -12,7 +12,7 @@ import (
 )
 
 func (a *app) rehearseCmd() *cobra.Command {
-	var addr, strict string
+	var addr string
 	cmd := &cobra.Command{
 		Use: "rehearse [FILE]", Short: "Serve a scripted model endpoint, to try without a model", Args: atMost(1),
 		Long: "rehearse serves an OpenAI-compatible endpoint whose answers come from a script (docs/rehearsal.md), and prints its base URL.\n" +
@@ -20,7 +20,6 @@ func (a *app) rehearseCmd() *cobra.Command {
 		ValidArgsFunction: first(aFile),
 	}
 	cmd.Flags().StringVar(&addr, "listen", "127.0.0.1:0", "host:port to listen on; port 0 is a free one")
-	cmd.Flags().StringVar(&strict, "strict", "", "refuse what endpoints of this kind refuse, such as mistral or anthropic; the script may name one itself")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		name, script := "demo", demo.Script
 		if len(args) > 0 {
@@ -34,7 +33,7 @@ func (a *app) rehearseCmd() *cobra.Command {
 				return team.Errorf(team.InvalidArgument, "%w", err)
 			}
 		}
-		url, stop, err := startRehearsal(cmd.Context(), name, script, strict, addr, slog.New(slog.NewTextHandler(a.err, nil)))
+		url, stop, err := startRehearsal(cmd.Context(), name, script, addr, slog.New(slog.NewTextHandler(a.err, nil)))
 		if err != nil {
 			return err
 		}

@@ -191,18 +191,12 @@ func (a *app) rolesShowCmd() *cobra.Command {
 
 // roleFields is all that a role states, for people.
 func roleFields(v roleView) []field {
-	h := v.Hands
-	return []field{{"name", v.Name}, {"state", v.State}, {"file", v.from()}, {"description", v.Description},
+	return slices.Concat([]field{{"name", v.Name}, {"state", v.State}, {"file", v.from()}, {"description", v.Description},
 		{"model", v.Model}, {"tools", strings.Join(v.Tools, ", ")}, {"disallowed tools", strings.Join(v.DisallowedTools, ", ")},
-		{"turns of a run", number(v.MaxTurns)}, {"dialect", string(v.Dialect)},
-		{"plan mode", onlyIf(v.PlanMode, "yes")}, {"approver", string(v.Approver)},
-		{"permission mode", string(h.PermissionMode)}, {"permission ask", string(h.PermissionAsk)},
-		{"denied", strings.Join(h.Permissions.Deny, ", ")}, {"asked for", strings.Join(h.Permissions.Ask, ", ")}, {"allowed", strings.Join(h.Permissions.Allow, ", ")},
-		{"sandbox", string(h.Sandbox)}, {"isolation", string(h.Isolation)}, {"network", onlyIf(h.Network != nil, h.Network.String())},
-		{"credentials", strings.Join(h.Credentials, ", ")}, {"may read", strings.Join(h.Paths.Read, ", ")}, {"may write", strings.Join(h.Paths.Write, ", ")}, {"worktree links", strings.Join(h.Links, ", ")},
-		{"kept ready", number(v.Ready)}, {"members at a time", number(v.MaxInstances)}, {"takes tasks", onlyIf(!v.Claims(), "only those assigned to it")},
-		{"leaves", onlyIf(v.IdleSeconds > 0, "after "+v.IdleTimeout().String()+" without work")}, {"background", onlyIf(v.Background, "yes")}, {"color", string(v.Color)},
-		{"skills", strings.Join(v.Skills, ", ")}, {"MCP servers", strings.Join(v.MCPServers, ", ")}, {"instructions", v.Instructions}}
+		{"turns of a run", number(v.MaxTurns)}, {"dialect", string(v.Dialect)}, {"plan mode", onlyIf(v.PlanMode, "yes")}, {"approver", string(v.Approver)}}, policyFields(v.Hands),
+		[]field{{"kept ready", number(v.Ready)}, {"members at a time", number(v.MaxInstances)}, {"takes tasks", onlyIf(!v.Claims(), "only those assigned to it")},
+			{"leaves", onlyIf(v.IdleSeconds > 0, "after "+v.IdleTimeout().String()+" without work")}, {"background", onlyIf(v.Background, "yes")}, {"color", string(v.Color)},
+			{"skills", strings.Join(v.Skills, ", ")}, {"MCP servers", strings.Join(v.MCPServers, ", ")}, {"instructions", v.Instructions}})
 }
 
 func (a *app) rolesApplyCmd() *cobra.Command {

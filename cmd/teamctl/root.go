@@ -29,9 +29,16 @@ type app struct {
 	notes    *notes        // what err is
 	output   format        // --output
 	timeout  time.Duration // --timeout; 0 = the command's own default
+	brief    bool          // the command asks once, and waits for no server that has gone away
 	awaited  string        // what the command may have to wait for; default: an answer
 	arrived  func()        // makes known that this has come; nil: nothing is awaited
 	cmd      *cobra.Command
+
+	// head is called before the command shows what the folder has stored, with a line about that, and with why the
+	// cluster is not asked; nil: the command needs the cluster. See [readsStored].
+	head func(line string, cause error)
+
+	trusts, asksForTrust bool // --trust; whether the command asks about files that wait for trust
 }
 
 func newApp(out, err io.Writer) *app {
@@ -67,9 +74,9 @@ func (a *app) root() *cobra.Command {
 		title    string
 		commands []*cobra.Command
 	}{
-		{"Set a goal and follow it", []*cobra.Command{makesTeam(a.runCmd()), a.attachCmd(), a.diffCmd(), a.landCmd(), a.topCmd(), a.statusCmd(), a.eventsCmd(), a.auditCmd(), a.costCmd(), a.stopCmd()}},
-		{"Talk with the team", []*cobra.Command{a.answerCmd(), a.chatCmd(), a.sendCmd(), a.broadcastCmd(), a.inboxCmd(), a.messagesCmd(), a.approvalsCmd()}},
-		{"Look after the team", []*cobra.Command{a.tasksCmd(), a.agentsCmd(), makesTeam(a.spawnCmd()), a.rolesCmd(), a.teamsCmd(), a.saveCmd(), a.loadCmd(), a.exportCmd(), a.trustCmd()}},
+		{"Set a goal and follow it", []*cobra.Command{makesTeam(a.runCmd()), a.attachCmd(), readsStored(a, a.diffCmd()), readsStored(a, a.landCmd()), a.topCmd(), a.statusCmd(), readsStored(a, a.goalsCmd()), a.eventsCmd(), a.auditCmd(), readsStored(a, a.costCmd()), a.stopCmd()}},
+		{"Talk with the team", []*cobra.Command{a.answerCmd(), a.chatCmd(), a.sendCmd(), a.broadcastCmd(), readsStored(a, a.inboxCmd()), a.messagesCmd(), a.approvalsCmd()}},
+		{"Look after the team", []*cobra.Command{a.tasksCmd(), a.agentsCmd(), makesTeam(a.spawnCmd()), a.rolesCmd(), a.skillsCmd(), a.teamsCmd(), a.saveCmd(), a.loadCmd(), a.exportCmd(), a.trustCmd()}},
 		{"Run a cluster", []*cobra.Command{a.upCmd(), a.downCmd(), a.doctorCmd(), a.repairCmd(), a.webCmd()}},
 		{"Try it out", []*cobra.Command{a.initCmd(), a.demoCmd(), a.rehearseCmd()}},
 	} {
@@ -162,7 +169,7 @@ func (a *app) run(ctx context.Context, args []string) error {
 // group makes cmd one that has others below it: by itself it prints its help, if
 // it does nothing else, and a name that none of them has is an error.
 func group(cmd *cobra.Command) *cobra.Command {
-	cmd.Args, cmd.SuggestionsMinimumDistance = known, 2
+	cmd.Args = known
 	if cmd.RunE == nil {
 		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	}
@@ -177,14 +184,15 @@ func known(cmd *cobra.Command, args []string) error {
 	if use := elsewhere[args[0]]; use != "" && !cmd.HasParent() {
 		return err.WithHint("use: %s", use)
 	}
+	cmd.SuggestionsMinimumDistance = min(max(len(args[0])/3, 1), 2) // of a short word nearly all others are near
 	if like := cmd.SuggestionsFor(args[0]); len(like) > 0 {
 		return err.WithHint("did you mean %s?", strings.Join(like, " or "))
 	}
 	return err.WithHint("%s --help lists the commands", cmd.CommandPath())
 }
 
-// settings loads the settings with this command's flags.
-func (a *app) settings() (config.Config, error) { return config.Load(sources(a.cmd)) }
+// settings loads the settings with this command's flags, for a command that acts by all of them; see [app.decided].
+func (a *app) settings() (config.Config, error) { return a.decided(sources(a.cmd)) }
 
 func sources(cmd *cobra.Command) config.Sources {
 	return config.Sources{Flags: config.FlagsOf(cmd.Flags().Lookup), Env: os.LookupEnv}
@@ -195,7 +203,7 @@ func sources(cmd *cobra.Command) config.Sources {
 func (a *app) clientSettings() (config.Config, error) {
 	src := sources(a.cmd)
 	src.Lenient = true
-	cfg, err := config.Load(src)
+	cfg, err := a.decided(src, "server", "team", "data_dir")
 	if out := cfg.LeftOut(); out != nil {
 		fmt.Fprintf(a.err, "%s; the models of team.yaml are left out\n", printable(team.OneLine(out.Error())))
 	}
@@ -263,9 +271,14 @@ func (a *app) ended(ctx context.Context, err error) error {
 func (a *app) connected(f func(ctx context.Context, c *client.Client, cfg config.Config) error) error {
 	ctx, cancel := a.deadline(a.cmd.Context())
 	defer cancel()
+	a.brief = true
 	a.arrived = a.waitsFor(cmp.Or(a.awaited, "an answer of the cluster"))
 	defer a.arrived()
-	return a.connectedIn(ctx, f)
+	cfg, err := a.clientSettings()
+	if err != nil {
+		return err
+	}
+	return a.ended(ctx, ask(ctx, a, cfg, f))
 }
 
 // connectedIn is connected under a context of the caller's.
@@ -312,6 +325,9 @@ func workspaceOf(cfg config.Config) (string, error) {
 
 // makeTeam has make make the team that the command names, or open it.
 func (a *app) makeTeam(ctx context.Context, cfg config.Config, workspace string, make func(context.Context, client.NewTeam) (*client.Team, error)) (*client.Team, error) {
+	if err := cfg.Decided("workspace", "sandbox"); err != nil {
+		return nil, err
+	}
 	roles, err := a.loadRoles()
 	if err != nil {
 		return nil, err
@@ -321,7 +337,7 @@ func (a *app) makeTeam(ctx context.Context, cfg config.Config, workspace string,
 		return nil, err
 	}
 	a.tellStale(ctx, t, roles)
-	a.tellWithheld(cfg, roles)
+	a.tellWaiting(cfg, roles)
 	return t, nil
 }
 

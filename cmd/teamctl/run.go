@@ -17,6 +17,8 @@ import (
 	"agentteam/pkg/config"
 	"agentteam/pkg/control"
 	"agentteam/pkg/hands"
+	"agentteam/pkg/local"
+	"agentteam/pkg/place"
 	"agentteam/pkg/screen"
 	"agentteam/pkg/team"
 )
@@ -56,7 +58,7 @@ func (a *app) runCmd() *cobra.Command {
 	f.String("workspace", "", "folder that the team works in (default: this one)")
 	f.StringArrayVar((*[]string)(&p.reads), "read", nil, "folder beside the workspace that the members may read; may be repeated")
 	completeFlags(cmd, map[string]cobra.CompletionFunc{"workspace": aFolder, "read": aFolder})
-	sandboxFlag(cmd)
+	a.ownFlags(cmd)
 	f.StringVar(&p.isolation, "isolation", "", isolationUsage)
 	completeFlags(cmd, map[string]cobra.CompletionFunc{"isolation": fixed(team.Isolation("").Values()...)})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -93,12 +95,13 @@ type pursuit struct {
 	isolation           string
 	old                 oldTasks
 	view                view
-	own                 bool      // the cluster ends with the command
-	turn                *turn     // of setting the goal; nil: nobody is kept waiting
-	since               time.Time // when the command began
-	started             string    // what is said of the cluster that this command has started; "" = none
-	set                 bool      // the goal is the team's, or was before
-	epilogue            string    // a line that comes after the summary; "" = none
+	own                 bool           // the cluster ends with the command
+	cluster             *local.Cluster // if it is the command's own
+	turn                *turn          // of setting the goal; nil: nobody is kept waiting
+	since               time.Time      // when the command began
+	started             string         // what is said of the cluster that this command has started; "" = none
+	set                 bool           // the goal is the team's, or was before
+	epilogue            string         // a line that comes after the summary; "" = none
 }
 
 // check refuses flags that do not go together, and notes what becomes of old tasks.
@@ -166,7 +169,10 @@ func (p *pursuit) chooseWorkspace(cfg config.Config) (err error) {
 	if is, err := os.Stat(p.workspace); err != nil || !is.IsDir() {
 		return team.Errorf(team.NotFound, "there is no folder %s to work in", p.workspace).WithHint("make it, or name another with --workspace")
 	}
-	return nil
+	if p.resume { // its own folder is checked where it is led
+		return nil
+	}
+	return hands.CheckFolder(p.workspace)
 }
 
 // pursue sets the goal and follows it to its end.
@@ -174,15 +180,22 @@ func (a *app) pursue(ctx context.Context, cfg config.Config, p *pursuit) error {
 	if p.land || onThisMachine(cfg, p) {
 		defer a.tellMade(p.workspace, hands.Obeyed(p.workspace)) // what is there before the goal
 	}
+	if onThisMachine(cfg, p) {
+		for _, l := range place.Untaken(p.workspace) {
+			a.tell(l)
+		}
+	}
 	return a.linked(ctx, cfg, func(ctx context.Context, c *client.Client) error {
 		t, g, err := a.begin(ctx, c, cfg, p)
 		if err != nil || p.detach {
 			return err
 		}
-		if !p.resume {
-			a.tellLost(ctx, t) // what kept a goal that is resumed may be over just now, see findFolder
-		}
+		ctx, done := p.whileLed(ctx, t)
+		defer done()
 		record, werr := a.attend(ctx, c, t, g, cfg, p)
+		if cause := context.Cause(ctx); team.CodeOf(cause) == team.InvalidState {
+			return cause // whatever else this has ended
+		}
 		if werr != nil {
 			werr = a.stays(ctx, c, cfg, p, werr)
 		}
@@ -192,7 +205,7 @@ func (a *app) pursue(ctx context.Context, cfg config.Config, p *pursuit) error {
 
 // attend shows the work on the goal until its end, as a stream or on a screen.
 func (a *app) attend(ctx context.Context, c *client.Client, t *client.Team, g *client.Goal, cfg config.Config, p *pursuit) (team.Team, error) {
-	defer a.tellRoom(ctx, c)()
+	defer a.tellTroubles(ctx, c, t, p.own)()
 	if p.top {
 		leave := screen.Leave{Ask: "the goal is under way; leave it to the team?"}
 		if p.own {
@@ -386,6 +399,7 @@ func (a *app) conclude(ctx context.Context, c *client.Client, t *client.Team, g 
 		return err
 	}
 	o.count(g, record)
+	o.End = o.inWords()
 	if werr == nil && record.Status != team.Active {
 		o.Line, landed = a.endLine(whole, t, record, cfg, p)
 	}

@@ -9,10 +9,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
 	"agentteam/pkg/broker/embedded"
+	"agentteam/pkg/client"
 	"agentteam/pkg/config"
 	"agentteam/pkg/hands"
 	"agentteam/pkg/local"
@@ -66,7 +68,7 @@ func (a *app) cluster(ctx context.Context, p *pursuit) (cfg config.Config, end f
 		if err := a.mayStart(cfg, p); err != nil {
 			return cfg, end, err
 		}
-		if err := apart(ctx, cfg); err != nil {
+		if err := a.apart(ctx, cfg); err != nil {
 			return cfg, end, err
 		}
 	}
@@ -89,9 +91,9 @@ func (a *app) cluster(ctx context.Context, p *pursuit) (cfg config.Config, end f
 			}
 			over() // from here on it is this command's own
 			p.own = true
-			stop, server, err := a.ownCluster(ctx, cfg, p)
+			stop, err := a.ownCluster(ctx, cfg, p)
 			if err == nil {
-				cfg.Server = server
+				cfg.Server = p.cluster.URL()
 				return cfg, stop, nil
 			}
 			p.own = false
@@ -124,10 +126,10 @@ func (a *app) mayStart(cfg config.Config, p *pursuit) error {
 }
 
 // ownCluster starts a cluster in this folder for the length of the command.
-func (a *app) ownCluster(ctx context.Context, cfg config.Config, p *pursuit) (stop func(), server string, err error) {
+func (a *app) ownCluster(ctx context.Context, cfg config.Config, p *pursuit) (stop func(), err error) {
 	log, err := openLog("run.log")
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	over := a.waitsFor("the cluster of this run to be up; its log is " + log.Name())
 	var first func(context.Context, string) error
@@ -144,13 +146,58 @@ func (a *app) ownCluster(ctx context.Context, cfg config.Config, p *pursuit) (st
 		if errors.Is(err, embedded.ErrInUse) {
 			err = team.Errorf(team.InvalidState, "%w", err).WithHint("it may be another run, whose cluster ends with it; for several start one that stays: teamctl up -d")
 		}
-		return nil, "", err
+		return nil, err
 	}
 	for _, err := range cfg.Lacking() {
 		fmt.Fprintln(a.err, team.Line(err))
 	}
 	p.started = "started a cluster for this run (its page: teamctl web); its log is " + log.Name()
-	return func() { c.Stop(); log.Close() }, c.URL(), nil
+	p.cluster = c
+	return func() { c.Stop(); log.Close() }, nil
+}
+
+// neverLed is how long a team may have no leader, for a reason that a leader process has noted, before its run ends:
+// a few tries.
+const neverLed = 4 * time.Second
+
+// whileLed returns a context that ends, with the reason as its cause (InvalidState), if no process of the run's own
+// cluster can lead the team. A team that was led waits until it is led again, unless no leader can start.
+func (p *pursuit) whileLed(ctx context.Context, t *client.Team) (led context.Context, done func()) {
+	led, end := context.WithCancelCause(ctx)
+	if p.cluster == nil {
+		return led, func() { end(nil) }
+	}
+	fails := func(why string) {
+		err := team.Errorf(team.InvalidState, "no process can lead team %s: %s", t.ID(), why)
+		if p.epilogue == "" { // else the cluster is thrown away
+			err = err.WithHint("the goal is kept; once that is repaired, to continue: teamctl run --resume")
+		}
+		end(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		var since time.Time
+		for tick := time.Tick(200 * time.Millisecond); ; {
+			select {
+			case <-led.Done():
+				return
+			case err := <-p.cluster.Broken():
+				fails(team.Line(err))
+			case <-tick:
+				m, err := t.Leader(led)
+				switch {
+				case err != nil || m.Cluster != p.cluster.ID():
+				case m.State != team.Lost:
+					tick = nil
+				case since.IsZero():
+					since = time.Now()
+				case time.Since(since) > neverLed:
+					fails(m.LastError)
+				}
+			}
+		}
+	})
+	return led, func() { end(nil); wg.Wait() }
 }
 
 // turn is a run's right to set its goal before the other runs of the folder, in the cluster
@@ -168,7 +215,7 @@ type goalSet struct {
 // takeTurn waits until no other run of the folder is about to set its goal. Errors: Conflict
 // if the one that was waited for has set the same team a goal.
 func (a *app) takeTurn(ctx context.Context, cfg config.Config, p *pursuit) (*turn, error) {
-	path := filepath.Join(".agentteam", "run.lock")
+	path := filepath.Join(team.ClusterDir, "run.lock")
 	if file := cfg.ClusterFile(); file != "" {
 		path = filepath.Join(filepath.Dir(file), "run.lock")
 	} else if find(cfg) == standsBy { // whose goals are set from anywhere

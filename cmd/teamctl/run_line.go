@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -66,6 +67,7 @@ func (a *app) endLine(ctx context.Context, t *client.Team, record team.Team, cfg
 	if l.Commits > 0 {
 		l.take = a.command("land", t.ID())
 	}
+	a.tellRun(l.Files)
 	if l.Commits == 0 || !onThisMachine(cfg, p) {
 		return l, nil
 	}
@@ -73,12 +75,6 @@ func (a *app) endLine(ctx context.Context, t *client.Team, record team.Team, cfg
 	if err != nil {
 		a.tell(fmt.Sprintf("%s is not in your repository: %s", d.Branch, team.Line(err)))
 		return l, nil
-	}
-	if p.own { // teamctl land would need the cluster
-		l.take = "git merge --ff-only " + d.Branch
-		if dir, err := os.Getwd(); err != nil || dir != record.Workspace {
-			l.take = "git -C " + record.Workspace + " merge --ff-only " + d.Branch
-		}
 	}
 	l.missing = &missing
 	return l, nil
@@ -124,17 +120,31 @@ func (a *app) tellChanges(ctx context.Context, t *client.Team, record team.Team,
 	}
 	defer a.waitsFor("git to look at the checkout")()
 	dir := cmp.Or(p.workspace, record.Workspace)
-	if _, _, err := worktree.Look(ctx, wish, dir); team.CodeOf(err) == team.InvalidState {
+	checkout, _, err := worktree.Look(ctx, wish, dir)
+	if team.CodeOf(err) == team.InvalidState {
 		return err
 	}
 	if err := t.Line().CheckLinks(ctx, dir); err != nil {
 		return err
 	}
+	if record.GoalNumber == 0 && checkout.Root != "" { // once
+		for _, u := range unseenIn(ctx, checkout, record.Hands) {
+			a.tell(u.String())
+		}
+	}
 	names, err := t.Line().Changes(ctx, dir, p.changes)
 	switch {
 	case p.changes, errors.Is(err, team.Conflict):
 		return err
-	case err != nil || len(names) == 0: // who leads the team will report what is wrong
+	case err != nil: // who leads the team will report what is wrong
+		return nil
+	}
+	settings, err := os.Stat(cfg.File())
+	names = slices.DeleteFunc(names, func(name string) bool { // they hold as they are here, and no member needs the file
+		is, ierr := os.Stat(filepath.Join(checkout.Root, name))
+		return err == nil && ierr == nil && os.SameFile(is, settings)
+	})
+	if len(names) == 0 {
 		return nil
 	}
 	const most = 5

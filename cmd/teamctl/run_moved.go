@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -67,14 +66,6 @@ func (a *app) findFirst(ctx context.Context, cfg config.Config, p *pursuit) erro
 		return err
 	}
 	return a.findFolder(ctx, t, record, cfg, p)
-}
-
-// tellLost says why no process leads the team, if that is known: it may have been so before what
-// is shown of the goal, in which nothing happens then.
-func (a *app) tellLost(ctx context.Context, t *client.Team) {
-	if why, err := t.Unled(ctx); err == nil && why != "" {
-		a.tell(fmt.Sprintf("%s is lost: %s", team.Leader.At(t.ID()), team.OneLine(why)))
-	}
 }
 
 // onThisMachine reports whether the cluster's processes see the folders that are seen here.

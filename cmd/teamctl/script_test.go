@@ -26,6 +26,7 @@ import (
 	"agentteam/pkg/broker"
 	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/roster"
+	"agentteam/pkg/sandbox"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 )
@@ -51,8 +52,8 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs teamctl as people and programs do. Besides testscript's own
-// commands a script has those below, and the condition default-server: some server
-// listens where one is looked for if none was named.
+// commands a script has those below, and two conditions. default-server: some server
+// listens where one is looked for if none was named. confined: that sandbox works here.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                "testdata/script",
@@ -62,6 +63,12 @@ func TestScripts(t *testing.T) {
 			e.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 			e.Setenv("BIN", bin)
 			e.Setenv("TZ", "UTC")
+			config, err := os.MkdirTemp("", "teamctl-test-config-*") // no team works in the folder that holds it
+			if err != nil {
+				return err
+			}
+			e.Defer(func() { os.RemoveAll(config) })
+			e.Setenv("XDG_CONFIG_HOME", config)
 			e.Values[pidsKey{}] = new([]int)
 			down := exec.Command(filepath.Join(bin, "teamctl"), "down")
 			down.Dir, down.Env = e.WorkDir, e.Vars
@@ -69,7 +76,12 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Condition: func(cond string) (bool, error) {
-			if cond != "default-server" {
+			switch cond {
+			case "confined":
+				_, err := sandbox.Find(t.Context(), team.Confined)
+				return err == nil, nil
+			case "default-server":
+			default:
 				return false, fmt.Errorf("there is no condition %q", cond)
 			}
 			conn, err := net.Dial("tcp", "127.0.0.1:4222")

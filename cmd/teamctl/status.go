@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"agentteam/pkg/client"
 	"agentteam/pkg/config"
 	"agentteam/pkg/control"
+	"agentteam/pkg/role"
 	"agentteam/pkg/team"
 )
 
@@ -19,17 +21,26 @@ func (a *app) statusCmd() *cobra.Command {
 	return &cobra.Command{
 		Use: "status", Short: "Show what runs, and the state of each team", Args: atMost(0),
 		Long: "status shows the server, the processes on it, their models, and every team (or that of --team) with its members\n" +
-			"by state and its tasks by status. It succeeds once NATS and a leader process answer.",
+			"by state and its tasks by status. It succeeds once NATS and a leader process answer. While the cluster of the folder is\n" +
+			"down it shows the teams as they are stored, and ends with 5.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			var head string
+			var cause error
+			a.head = func(line string, err error) { head, cause = line, err }
 			return a.connected(func(ctx context.Context, c *client.Client, cfg config.Config) error {
 				s, err := c.Status(ctx)
+				err = cmp.Or(err, cause)
 				if cmd.Flags().Changed("team") {
 					if s.Teams = slices.DeleteFunc(s.Teams, func(t client.TeamStatus) bool { return t.ID != cfg.Team }); len(s.Teams) == 0 && err == nil && cfg.Team != team.DefaultTeam {
 						_, err = c.Open(ctx, cfg.Team) // in the words of every other command
 					}
 				}
-				if perr := a.printStatus(s); perr != nil {
+				if perr := a.printStatus(shownStatus{head, s}); perr != nil {
 					return perr
+				}
+				roles, _ := role.Load(".") // who needs them reports what is wrong with them
+				for _, w := range waits(cfg, roles) {
+					a.note(inOneLine(w.String()))
 				}
 				return err
 			})
@@ -37,23 +48,23 @@ func (a *app) statusCmd() *cobra.Command {
 	}
 }
 
-func (a *app) printStatus(s client.Status) error {
+// shownStatus is a status as it is printed.
+type shownStatus struct {
+	Down string `json:"down,omitempty"` // of which folder the cluster is down, and when the teams were stored; "" if it was asked
+	client.Status
+}
+
+func (a *app) printStatus(s shownStatus) error {
 	names := make([]string, len(s.Teams))
 	for i, t := range s.Teams {
 		names[i] = string(t.ID)
 	}
 	return a.print(s, names, func() {
-		model := s.Model
-		if model == control.NoModel {
-			model += " (agents cannot think: set OPENAI_MODEL, and OPENAI_API_KEY or OPENAI_BASE_URL, where they are started)"
+		if s.Down != "" {
+			a.say(s.Down)
+		} else {
+			a.printProcesses(s.Status)
 		}
-		wide := a.output == asWide
-		names := aliases(s.Leaders)
-		writeFields(a.screen(), []field{
-			{"server", s.Server}, {"model", model}, {"sandbox", sandboxes(slices.Concat(s.Leaders, s.Standbys, s.Members))}, {"storage", s.Storage},
-			{"aliases", onlyIf(len(names) > 1, strings.Join(names, ", "))},
-			{"leaders", processes(s.Leaders, wide)}, {"standbys", processes(s.Standbys, wide)}, {"teammates", processes(s.Members, wide)},
-		})
 		if len(s.Teams) == 0 {
 			return
 		}
@@ -78,12 +89,27 @@ func (a *app) printStatus(s client.Status) error {
 	})
 }
 
+// printProcesses shows the server and the processes on it.
+func (a *app) printProcesses(s client.Status) {
+	model := s.Model
+	if model == control.NoModel {
+		model += " (agents cannot think: set OPENAI_MODEL, and OPENAI_API_KEY or OPENAI_BASE_URL, where they are started)"
+	}
+	wide := a.output == asWide
+	names := aliases(s.Leaders)
+	writeFields(a.screen(), []field{
+		{"server", s.Server}, {"model", model}, {"sandbox", sandboxes(slices.Concat(s.Leaders, s.Standbys, s.Members))}, {"storage", s.Storage},
+		{"aliases", onlyIf(len(names) > 1, strings.Join(names, ", "))},
+		{"leaders", processes(s.Leaders, wide)}, {"standbys", processes(s.Standbys, wide)}, {"teammates", processes(s.Members, wide)},
+	})
+}
+
 // printToPerson shows the open questions, and says how much mail to the person is unread.
 func (a *app) printToPerson(ts client.TeamStatus) {
 	for _, q := range ts.Questions {
 		a.printQuestion(ts.ID, q, ts.Questions)
 	}
-	for _, p := range ts.Requests {
+	for _, p := range slices.Concat(ts.Plans, ts.Requests) {
 		a.say(a.requestLines(ts.ID, p)...)
 	}
 	if more := ts.Unread - len(ts.Questions) - len(ts.Requests); more > 0 {

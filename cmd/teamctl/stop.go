@@ -171,7 +171,7 @@ func stoppingLine(id team.TeamID, m client.Agent, f client.Farewell) string {
 	what := "its process does not answer"
 	m.Drains = false // which this line is about
 	switch at := doing(client.WorkOf(m)); {
-	case m.State == team.Lost:
+	case m.State == team.Lost, m.State == team.Unknown:
 	case at != "":
 		what = "it is at " + at
 		if m.Task != "" {

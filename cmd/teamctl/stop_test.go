@@ -18,7 +18,7 @@ func TestStoppingLine(t *testing.T) {
 		"waiting for coder-1@red: it is at bash for 4h (T-001) and answers when that has ended" + forced: {client.Agent{State: team.Running, Task: "T-001", Tool: "bash", Since: &since}, false},
 		"waiting for coder-1@red: it is at its model and answers when that has ended" + forced:           {client.Agent{State: team.Running}, false},
 		"waiting for coder-1@red: it is leaving" + forced:                                                {client.Agent{State: team.Idle}, false},
-		"waiting for coder-1@red: its process does not answer" + forced:                                  {client.Agent{State: team.Lost, Tool: "bash"}, false},
+		"waiting for coder-1@red: its process does not answer" + forced:                                  {client.Agent{State: team.Unknown}, false},
 		"waiting for coder-1@red: it is at bash for 4h (T-001) and leaves when it has no task":           {client.Agent{State: team.Running, Task: "T-001", Tool: "bash", Since: &since}, true},
 		"waiting for coder-1@red: it has T-001 and leaves when it has no task":                           {client.Agent{State: team.Idle, Task: "T-001"}, true},
 	} {

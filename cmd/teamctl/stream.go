@@ -24,11 +24,11 @@ import (
 // how things stand, which are drawn again and again.
 type stream struct {
 	out   io.Writer
-	width func() int    // of the terminal as it is now
-	rows  func() int    // of it, for texts that are being written; 0: they are not shown
-	begun time.Time     // of the goal, for the line of how things stand; zero: there is none
-	since time.Time     // what was before is taken in for that line, and not shown
-	ask   func() string // what the person is asked, in the last line below; nil: nothing
+	width func() int             // of the terminal as it is now
+	rows  func() int             // of it, for texts that are being written; 0: they are not shown
+	begun time.Time              // of the goal, for the line of how things stand; zero: there is none
+	since time.Time              // what was before is taken in for that line, and not shown
+	ask   func(width int) string // what the person is asked, in the last line below; nil: nothing
 
 	mu    sync.Mutex
 	story *story.Story
@@ -141,8 +141,8 @@ func (s *stream) refresh(now time.Time) {
 		}
 	}
 	if s.ask != nil {
-		if line := s.ask(); line != "" {
-			lines = append(lines, ink("3").Render(ansi.TruncateLeft(line, max(0, ansi.StringWidth(line)-width+1), "")))
+		if line := s.ask(width - 1); line != "" {
+			lines = append(lines, ink("3").Render(line))
 		}
 	}
 	text := s.above()

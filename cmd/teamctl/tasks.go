@@ -14,10 +14,10 @@ import (
 )
 
 func (a *app) tasksCmd() *cobra.Command {
-	cmd := group(a.tasksLsCmd())
+	cmd := group(readsStored(a, a.tasksLsCmd()))
 	cmd.Use, cmd.Aliases, cmd.Short = "tasks", []string{"task"}, "Work on the team's board; by itself it lists the tasks"
-	cmd.AddCommand(a.tasksLsCmd(), a.tasksGetCmd(), makesTeam(a.tasksAddCmd()), a.tasksClaimCmd(), a.tasksAssignCmd(), a.tasksReleaseCmd(),
-		a.tasksUpdateCmd(), a.tasksCancelCmd(), a.tasksUndoCmd(), a.tasksWaitCmd(), a.tasksGraphCmd(), a.tasksHistoryCmd())
+	cmd.AddCommand(readsStored(a, a.tasksLsCmd()), readsStored(a, a.tasksGetCmd()), makesTeam(a.tasksAddCmd()), a.tasksClaimCmd(), a.tasksAssignCmd(), a.tasksReleaseCmd(),
+		a.tasksUpdateCmd(), a.tasksCancelCmd(), a.tasksUndoCmd(), a.tasksWaitCmd(), readsStored(a, a.tasksGraphCmd()), readsStored(a, a.tasksHistoryCmd()))
 	return cmd
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -38,13 +39,24 @@ func (a *app) tasksGetCmd() *cobra.Command {
 func taskFields(v team.TaskView) []field {
 	var returned []string
 	for _, y := range v.Returned {
-		returned = append(returned, fmt.Sprintf("%s of %s, not merged", y.Commit, y.By))
+		state := "not merged"
+		if y.Unfinished {
+			state = "not finished"
+		}
+		if y.Host != "" {
+			state += ", also on host " + y.Host
+		}
+		returned = append(returned, fmt.Sprintf("%s of %s, %s", cmp.Or(y.Commit, "files that are not stored"), y.By, state)+onlyIf(y.LeftOut != "", ": "+y.LeftOut))
+	}
+	if _, stored := v.Work(); stored && v.Status != team.Completed {
+		returned = append(returned, fmt.Sprintf("teamctl diff %s shows the newest that is stored", v.ID))
 	}
 	// Not where there is none, and nobody expects one.
 	deliverable := onlyIf(v.DeliverableReq || v.Digest != "", v.DeliverablePath) + onlyIf(v.DeliverableReq, " (required)")
 	return []field{
 		{"id", string(v.ID)}, {"title", v.Title}, {"status", v.Shown()}, {"priority", team.PriorityName(v.Priority)},
 		{"assignee", holder(v)}, {"reserved for", string(v.ReservedFor)}, {"last held by", onlyIf(v.Status == team.Pending, string(v.Assignee))}, {"role", v.Role},
+		{"needs a plan", onlyIf(v.Gate != "", "yes; approver: "+string(v.Gate))},
 		{"dependencies", strings.Join(team.Strings(v.Dependencies...), ",")}, {"waiting for", v.Why}, {"blocks", strings.Join(team.Strings(v.Blocks...), ",")},
 		{"attempts", onlyIf(v.Attempts > 0, fmt.Sprintf("%d of %d", v.Attempts, team.MaxAttempts))}, {"reason", v.Reason}, {"revision", fmt.Sprint(v.Revision)}, {"epoch", fmt.Sprint(v.Epoch)},
 		{"created", moment(&v.CreatedAt) + " by " + string(v.CreatedBy)}, {"claimed", moment(v.ClaimedAt)}, {"completed", moment(v.CompletedAt)},

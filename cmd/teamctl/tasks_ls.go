@@ -57,13 +57,11 @@ func (a *app) tasksLsCmd() *cobra.Command {
 	flags.BoolVar(&blocked, "blocked", false, "only pending tasks that wait for others")
 	flags.StringVar(&q.Text, "text", "", "only tasks with this text in title or description")
 	flags.BoolVar(&cancelled, "all", false, "also cancelled tasks")
-	flags.StringVar((*string)(&q.Sort), "sort", "", "id (default), priority (as they are offered) or updated (changed last first)")
 	flags.IntVar(&q.Limit, "limit", 0, fmt.Sprintf("one page of this many tasks, at most %d; 0 lists all", team.MaxPage))
-	flags.StringVar(&q.After, "page", "", fmt.Sprintf("the page that begins here, as the one before printed, with the same --sort; of %d tasks unless --limit is given", team.DefaultPage))
+	flags.StringVar(&q.After, "page", "", fmt.Sprintf("the page that begins here, as the one before printed; of %d tasks unless --limit is given", team.DefaultPage))
 	flags.BoolVarP(&watch, "watch", "w", false, "follow what changes")
 	completeFlags(cmd, map[string]cobra.CompletionFunc{
 		"role": completeRoles, "status": inList(fixed(append(shownStatuses, team.ShownBlocked, "merging")...)),
-		"sort": fixed(string(team.ByNumber), string(team.ByWork), string(team.ByUpdated)),
 	})
 	return cmd
 }

@@ -40,8 +40,8 @@ func openTeam(ctx context.Context, c *client.Client, id team.TeamID) (*client.Te
 
 // watchTasks prints the tasks that q names, and each of them again when it changes.
 func (a *app) watchTasks(ctx context.Context, q team.Query) error {
-	if q.Sort != "" || q.After != "" || q.Limit != 0 {
-		return team.Errorf(team.InvalidArgument, "--watch goes with none of --sort, --limit, --page")
+	if q.After != "" || q.Limit != 0 {
+		return team.Errorf(team.InvalidArgument, "--watch goes with neither --limit nor --page")
 	}
 	if q.Merging {
 		return team.Errorf(team.InvalidArgument, "--watch does not go with --status merging").WithHint("watch in_progress tasks")

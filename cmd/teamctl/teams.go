@@ -106,7 +106,7 @@ func (a *app) teamsSetCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			a.tellWithheld(cfg, role.Roles{})
+			a.tellWaiting(cfg, role.Roles{})
 			ch.Hands = &cfg.Hands
 		}
 		if ch.None() {
@@ -239,7 +239,7 @@ func number(n int) string { return onlyIf(n != 0, fmt.Sprint(n)) }
 func teamsTable(teams []client.TeamStatus) table {
 	t := table{columns: []column{{head: "TEAM", cut: true}, {head: "STATUS"}, {head: "MEMBERS", cut: true}, {head: "TASKS", cut: true}, {head: "GOAL", cut: true, drop: 1}}}
 	for _, ts := range teams {
-		status := string(ts.Status)
+		status := cmp.Or(ts.End, string(ts.Status))
 		if ts.Status == team.Active && ts.Leader == "" {
 			status = "no leader"
 		}
@@ -249,14 +249,17 @@ func teamsTable(teams []client.TeamStatus) table {
 }
 
 func (a *app) printTeam(t team.Team) error {
-	return a.printFields(t, string(t.ID), []field{
-		{"name", string(t.ID)}, {"status", string(t.Status)}, {"description", t.Description}, {"goal", t.Goal}, {"goals so far", fmt.Sprint(t.GoalNumber)},
+	p := t.PolicyOf("")
+	p.Sandbox, p.Isolation = cmp.Or(p.Sandbox, team.SandboxAuto), team.Isolation(isolationShown(t))
+	if p.Network == nil {
+		p.Network = team.Network{}
+	}
+	return a.printFields(t, string(t.ID), slices.Concat([]field{
+		{"name", string(t.ID)}, {"status", t.InWords()}, {"description", t.Description}, {"goal", t.Goal}, {"goals so far", fmt.Sprint(t.GoalNumber)},
 		{"max teammates", fmt.Sprint(t.MaxTeammates)}, {"create", string(t.Policies.Create)}, {"respawn", string(t.Policies.Respawn)}, {"approver", string(t.Policies.Approver)}, {"recheck", string(cmp.Or(t.Policies.Recheck, team.RecheckTouched))},
 		{"plan mode", fmt.Sprint(t.Policies.PlanMode)}, {"delegate mode", fmt.Sprint(t.Policies.Delegate)}, {"dialect", string(t.Dialect(team.Role{}))},
-		{"lease", t.Lease().String()}, {"roles", strings.Join(slices.Sorted(maps.Keys(t.Roles)), ", ")}, {"workspace", t.Workspace}, {"sandbox", string(cmp.Or(t.HandsOf("").Sandbox, team.SandboxAuto))}, {"isolation", isolationShown(t)}, {"network", t.Hands.Network.String()}, {"permissions", rulesLine(t.Hands.Permissions)},
-		{"credentials", strings.Join(t.Hands.Credentials, ", ")}, {"may read", strings.Join(t.Hands.Paths.Read, ", ")}, {"may write", strings.Join(t.Hands.Paths.Write, ", ")}, {"worktree links", strings.Join(t.Hands.Links, ", ")}, {"summary", t.Summary},
-		{"made", moment(&t.CreatedAt)}, {"ended", moment(t.FinishedAt)}, {"saved", savedShown(t)},
-	})
+		{"lease", t.Lease().String()}, {"roles", strings.Join(slices.Sorted(maps.Keys(t.Roles)), ", ")}, {"workspace", t.Workspace},
+	}, policyFields(p), []field{{"summary", t.Summary}, {"made", moment(&t.CreatedAt)}, {"ended", moment(t.FinishedAt)}, {"saved", savedShown(t)}}))
 }
 
 // savedShown is when and to which file a team was saved that is to continue elsewhere.

@@ -47,7 +47,7 @@ func (a *app) teamsApplyCmd() *cobra.Command {
 	cmd.RunE = func(*cobra.Command, []string) error {
 		src := sources(a.cmd)
 		src.File, src.Lenient = file, true
-		cfg, err := config.Load(src)
+		cfg, err := a.decided(src)
 		if err != nil {
 			return err
 		}
@@ -63,7 +63,7 @@ func (a *app) teamsApplyCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			a.tellWithheld(cfg, roles)
+			a.tellWaiting(cfg, roles)
 			return a.printLine(done, string(done.Team), done.lines()...)
 		})
 	}

@@ -5,26 +5,28 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"agentteam/pkg/config"
-	"agentteam/pkg/grant"
 	"agentteam/pkg/role"
+	"agentteam/pkg/skills"
 	"agentteam/pkg/team"
+	"agentteam/pkg/trust"
 )
 
 func (a *app) trustCmd() *cobra.Command {
 	var yes, remove bool
 	cmd := &cobra.Command{
-		Use: "trust [FILE]", Short: "Trust a repository's file, so that the rights it grants count; without FILE, list the trusted files", Args: atMost(1),
-		Long: "trust shows what a team.yaml or a role file would grant (network, credentials, folders, rules that allow, a weaker\n" +
-			"sandbox, a mode that asks less, ignored files for trees, more than 10 teammates, keys that go to an endpoint of its\n" +
-			"choice, a branch_hook) and lets it count, as the file stands: a change of the file ends the trust.\n" +
-			"Files in your own configuration folder are trusted.",
+		Use: "trust [FILE]", Short: "Trust a repository's file, so that all of its keys count; without FILE, list the trusted files", Args: atMost(1),
+		Long: "A repository chooses nothing: of a team.yaml or a role file that lies in it only harmless keys count, which describe or\n" +
+			"narrow, and no skill. trust shows each other key with its value, and lets the file count as it stands, with the scripts that\n" +
+			"it runs; of FILE .../NAME/SKILL.md the whole folder: a change of one of these ends the trust. Files in your own configuration folder are trusted.",
 	}
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	cmd.Flags().BoolVar(&remove, "remove", false, "trust the file no longer")
@@ -37,7 +39,7 @@ func (a *app) trustCmd() *cobra.Command {
 		case len(args) == 0:
 			return a.listTrusted()
 		case remove:
-			if err := grant.OfUser().Remove(ctx, args[0]); err != nil {
+			if err := trust.OfUser().Remove(ctx, args[0]); err != nil {
 				return err
 			}
 			a.tell(args[0] + " is not trusted any more")
@@ -49,52 +51,48 @@ func (a *app) trustCmd() *cobra.Command {
 }
 
 func (a *app) listTrusted() error {
-	files, err := grant.OfUser().List()
+	files, err := trust.OfUser().List()
 	if err != nil {
 		return err
 	}
 	if len(files) == 0 {
 		a.note("no file is trusted")
 	}
-	return printAll(a, files, func(t grant.Trusted) string { return t.File }, func() {
-		t := table{columns: []column{{head: "FILE", cut: true}, {head: "STATE"}, {head: "GRANTS", cut: true}, {head: "SINCE"}}}
+	return printAll(a, files, func(t trust.Trusted) string { return t.File }, func() {
+		t := table{columns: []column{{head: "FILE", cut: true}, {head: "STATE"}, {head: "KEYS", cut: true}, {head: "SINCE"}}}
 		for _, f := range files {
 			state := "trusted"
-			switch data, err := os.ReadFile(f.File); {
+			if f.Refused {
+				state = "refused"
+			}
+			switch data, err := trustedIn(f.File); {
 			case err != nil:
 				state = "gone"
 			case !f.Holds(data):
 				state = "changed: not trusted"
 			}
-			t.add(printable(f.File), state, printable(inOneLine(strings.Join(f.Grants, ", "))), age(f.At)+" ago")
+			t.add(printable(f.File), state, printable(inOneLine(strings.Join(trust.Waiting{Keys: f.Keys}.Names(), ", "))), age(f.At)+" ago")
 		}
 		a.printTable(t)
 	})
 }
 
-// trust shows what a file grants, asks, and has it count.
+// trust shows which keys of a file wait, asks, and has them count.
 func (a *app) trust(ctx context.Context, file string, yes bool) error {
-	data, grants, err := grantsOf(file)
+	w, err := waitingIn(file)
 	if err != nil {
 		return err
 	}
-	if len(grants) == 0 {
-		a.tell(file + " grants nothing, so that it need not be trusted")
+	if w == nil || len(w.Keys) == 0 {
+		a.tell(file + " has no key that waits for trust")
 		return nil
 	}
-	fmt.Fprintf(a.err, "%s grants:\n", printable(file))
-	for _, g := range grants {
-		a.tellWhole("  ", g)
-	}
+	a.tellWaits(*w)
 	if !yes {
 		if !a.hasTerminal() {
 			return team.Errorf(team.InvalidArgument, "there is no terminal on which you could be asked").WithHint("if it should count: --yes")
 		}
-		err := a.ask(ctx, "Trust it as it stands? [y/N] ", func(answer string, more bool) bool {
-			yes = answer != "" && strings.HasPrefix("yes", answer)
-			return true
-		})
-		if err != nil {
+		if yes, err = a.mayCount(ctx); err != nil {
 			return err
 		}
 		if !yes {
@@ -102,11 +100,87 @@ func (a *app) trust(ctx context.Context, file string, yes bool) error {
 			return nil
 		}
 	}
-	if err := grant.OfUser().Add(ctx, file, data, grants); err != nil {
+	if err := trust.OfUser().Add(ctx, *w, false); err != nil {
 		return err
 	}
-	return a.printLine(map[string]any{"file": file, "grants": grants}, file,
-		file+" is trusted as it stands; teams that are there take it over with teamctl teams set NAME --from-settings, or teamctl roles apply")
+	then := "teams that are there take it over with teamctl teams set NAME --from-settings, or teamctl roles apply"
+	if filepath.Base(file) == skills.FileName {
+		then = "members read it from now on"
+	}
+	return a.printLine(w, file, file+" is trusted as it stands; "+then)
+}
+
+// mayCount asks a person whether what was shown counts.
+func (a *app) mayCount(ctx context.Context) (yes bool, err error) {
+	err = a.ask(ctx, "Trust it as it stands? [y/N] ", func(answer string, more bool) bool {
+		yes = answer != "" && strings.HasPrefix("yes", answer)
+		return true
+	})
+	return yes, err
+}
+
+// tellWaits prints each key of a file that waits for trust, with its value.
+func (a *app) tellWaits(w trust.Waiting) {
+	a.tell(fmt.Sprintf("%s (sha256 %s) sets:", printable(w.File), w.SHA256))
+	for _, line := range w.Lines() {
+		a.tellWhole("  ", line)
+	}
+}
+
+// waits lists what of the files of this folder waits for trust: of the settings first, then of role files and skills.
+func waits(cfg config.Config, roles role.Roles) (all []trust.Waiting) {
+	if w := cfg.Waiting(); len(w.Keys) > 0 {
+		all = append(all, w)
+	}
+	for _, name := range slices.Sorted(maps.Keys(roles.Waiting)) {
+		all = append(all, roles.Waiting[name])
+	}
+	return append(all, skills.Load(cfg.Folder(), cfg.Folder(), nil).Waiting...)
+}
+
+// decided loads the settings of a command that acts by them, after a person was asked about what waits for trust: once
+// on a terminal, and by --trust. Without the keys that decide with which model, at which place or in which sandbox it
+// would work, the command ends. Errors: those of [config.Load], and of [config.Config.Decided] for these keys.
+func (a *app) decided(src config.Sources, keys ...string) (config.Config, error) {
+	cfg, err := config.Load(src)
+	if err != nil {
+		return cfg, err
+	}
+	roles, _ := role.Load(cfg.Folder()) // who needs them reports what is wrong with them
+	all := waits(cfg, roles)
+	refused := func(w trust.Waiting) bool { return w.Refused }
+	switch {
+	case len(all) == 0:
+		return cfg, nil
+	case a.trusts:
+	case a.asksForTrust && a.hasTerminal() && !slices.ContainsFunc(all, refused):
+	default:
+		return cfg, cfg.Decided(keys...)
+	}
+	for _, w := range all {
+		a.tellWaits(w)
+	}
+	yes := a.trusts
+	if !yes {
+		if yes, err = a.mayCount(a.cmd.Context()); err != nil {
+			return cfg, err
+		}
+	}
+	for _, w := range all {
+		if err := trust.OfUser().Add(a.cmd.Context(), w, !yes); err != nil {
+			return cfg, err
+		}
+	}
+	if cfg, err = config.Load(src); err != nil {
+		return cfg, err
+	}
+	return cfg, cfg.Decided(keys...)
+}
+
+// trustFlag gives cmd the flag --trust, and has it ask on a terminal about what waits for trust.
+func (a *app) trustFlag(cmd *cobra.Command) {
+	a.asksForTrust = true
+	cmd.Flags().BoolVar(&a.trusts, "trust", false, "trust the files of this folder as they stand: print what waits, each with its digest, and let it count")
 }
 
 // tellWhole prints what a person trusts so that all of it can be seen: each line, the first behind
@@ -123,20 +197,30 @@ func inOneLine(text string) string {
 	return strings.ReplaceAll(team.Escaped(strings.TrimSpace(text)), "\n", " ⟨U+000A⟩ ")
 }
 
-// grantsOf returns what a file holds, and what it grants, as it stands. A role file ends in .md;
-// each other is a settings file.
-func grantsOf(file string) (data []byte, grants []string, err error) {
-	if data, err = os.ReadFile(file); err != nil {
+// trustedIn is what a person trusts of a file: its content, of a skill all of its files with their digests.
+func trustedIn(file string) ([]byte, error) {
+	if filepath.Base(file) == skills.FileName {
+		return skills.Manifest(file)
+	}
+	return os.ReadFile(file)
+}
+
+// waitingIn returns what of a file waits, as it stands; nil if all of it counts. A skill is named by its SKILL.md; a role file ends in
+// .md; each other is a settings file.
+func waitingIn(file string) (*trust.Waiting, error) {
+	if filepath.Base(file) == skills.FileName {
+		return skills.WaitingIn(file)
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
 		code := team.InvalidArgument
 		if errors.Is(err, fs.ErrNotExist) {
 			code = team.NotFound
 		}
-		return nil, nil, team.Errorf(code, "%w", err)
+		return nil, team.Errorf(code, "%w", err)
 	}
 	if filepath.Ext(file) == ".md" {
-		grants, err = role.Grants(file, data)
-	} else {
-		grants, err = config.GrantsIn(file, data)
+		return role.WaitingIn(file, data)
 	}
-	return data, grants, err
+	return config.WaitingIn(file, data)
 }

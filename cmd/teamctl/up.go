@@ -4,7 +4,11 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +19,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"agentteam/pkg/config"
+	"agentteam/pkg/hands"
+	"agentteam/pkg/line"
 	"agentteam/pkg/local"
 	"agentteam/pkg/sandbox"
 	"agentteam/pkg/shutdown"
@@ -67,7 +73,7 @@ func (a *app) upCmd() *cobra.Command {
 	f.Bool("insecure", false, "serve the API beyond this machine without TLS")
 	f.String("data", "", "folder of the NATS server's data (default .agentteam/data)")
 	completeFlags(cmd, map[string]cobra.CompletionFunc{"data": aFolder})
-	sandboxFlag(cmd)
+	a.ownFlags(cmd)
 	f.IntVar(&report, "report", 0, "")
 	_ = f.MarkHidden("report") // of the background process: the file descriptor of its startup
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -88,7 +94,12 @@ func (a *app) upCmd() *cobra.Command {
 			if is, err := a.upAlready(f); is {
 				return err
 			}
-			if err := apart(cmd.Context(), cfg); err != nil {
+			if cfg.Workspace != "" { // else it may be that goals name theirs
+				if err := hands.CheckFolder(cfg.Workspace); err != nil {
+					return err
+				}
+			}
+			if err := a.apart(cmd.Context(), cfg); err != nil {
 				return err
 			}
 			if len(cfg.Aliases()) == 0 {
@@ -139,23 +150,39 @@ func (a *app) upUntilEnded(cfg config.Config, standbys, port, report int) error 
 	return nil
 }
 
-// upAlready tells of the cluster that runs in this folder, if one does and the flags ask for none
-// that it need not be.
+// upAlready tells of the cluster that runs in this folder, if one does and is as the flags ask for.
 func (a *app) upAlready(flags *pflag.FlagSet) (is bool, err error) {
-	for _, special := range []string{"port", "http", "api", "insecure", "data"} {
-		if flags.Changed(special) {
+	running, pid := local.Running(".")
+	if !running || flags.Changed("insecure") || flags.Changed("data") {
+		return false, nil
+	}
+	cl, _, err := config.FindCluster(".")
+	if err != nil {
+		return false, nil
+	}
+	for flag, has := range map[string]string{"port": cl.NATS, "http": cl.HTTP, "api": cl.API} {
+		if flags.Changed(flag) && !servedAt(has, flags.Lookup(flag).Value.String()) {
 			return false, nil
 		}
-	}
-	running, pid := local.Running(".")
-	if !running {
-		return false, nil
 	}
 	if flags.Changed("standbys") {
 		a.note("the number of its standbys stays as it is; another: teamctl down, and then up -n N")
 	}
 	r := recordOf("up", pid)
 	return true, a.printCluster(r, fmt.Sprintf("the cluster is up already: NATS at %s, API at %s (its page: teamctl web), pid %d; end it with: teamctl down", r.NATS, r.API, r.PID))
+}
+
+// servedAt reports whether a URL has the address that a flag asks for: a port, or a host with a port; 0 is any.
+func servedAt(has, asked string) bool {
+	u, err := url.Parse(has)
+	if err != nil {
+		return false
+	}
+	host, port, err := net.SplitHostPort(asked)
+	if err != nil {
+		host, port = "", asked
+	}
+	return (host == "" || host == u.Hostname()) && (port == "0" || port == u.Port())
 }
 
 // startup is what the process of a cluster in the background tells the one that
@@ -172,7 +199,7 @@ func (a *app) startCluster(ctx context.Context, cfg config.Config, o local.Optio
 	}
 	folder := o.DataDir
 	if o.Dir != "" {
-		folder = filepath.Join(o.Dir, ".agentteam")
+		folder = filepath.Join(o.Dir, team.ClusterDir)
 	}
 	if o.API, err = ownAPI(cfg.API, folder); err != nil {
 		return nil, err
@@ -181,19 +208,32 @@ func (a *app) startCluster(ctx context.Context, cfg config.Config, o local.Optio
 	return local.Start(ctx, o)
 }
 
-// apart sees to it that what a cluster of this folder stores is out of reach of the commands that
-// run here.
-func apart(ctx context.Context, cfg config.Config) error {
+// apart sees to it that what a cluster of this folder stores is this user's own, and out of reach of the commands that
+// run here, and of git.
+func (a *app) apart(ctx context.Context, cfg config.Config) error {
+	if err := config.CheckClusterDir("."); err != nil {
+		return err
+	}
 	found, err := sandbox.Find(ctx, cfg.Sandbox)
-	if err != nil || found.Level() != team.Confined { // where none works no command runs; the processes report why
+	if err == nil && found.Level() == team.Confined { // where none works no command runs; the processes report why
+		if err := local.Apart("."); err != nil {
+			return err
+		}
+	}
+	// A folder ignores itself. A symbolic link cannot.
+	if info, err := os.Lstat(team.ClusterDir); err != nil || info.Mode()&fs.ModeSymlink == 0 {
 		return nil
 	}
-	return local.Apart(".")
+	if err := line.Exclude(ctx, ".", team.ClusterDir); err != nil {
+		a.note(fmt.Sprintf("git shows the link %s as a new file: %s", team.ClusterDir, team.Line(err)))
+	}
+	return nil
 }
 
-// sandboxFlag gives cmd the flag of those that start processes which run commands.
-func sandboxFlag(cmd *cobra.Command) {
-	cmd.Flags().String("sandbox", "", "how commands are confined: auto, bubblewrap, confined or none (default auto)")
+// ownFlags gives cmd the flags of those that start a cluster of this folder.
+func (a *app) ownFlags(cmd *cobra.Command) {
+	a.trustFlag(cmd)
+	cmd.Flags().String("sandbox", "", "how commands are confined: auto, bubblewrap, the weaker confined, or none (default auto)")
 	completeFlags(cmd, map[string]cobra.CompletionFunc{"sandbox": fixed(team.Sandbox("").Values()...)})
 }
 
@@ -205,10 +245,7 @@ func ownAPI(api config.API, folder string) (config.API, error) {
 	}
 	folder, err := filepath.Abs(folder)
 	if err == nil {
-		err = os.MkdirAll(folder, 0o755)
-	}
-	if err == nil { // else a token could be committed by mistake
-		err = os.WriteFile(filepath.Join(folder, ".gitignore"), []byte("*\n"), 0o644)
+		err = config.MakeClusterDir(folder)
 	}
 	if err != nil {
 		return api, team.Errorf(team.InvalidState, "%w", err).WithHint("go to a folder that can be written")
@@ -289,17 +326,17 @@ func endChild(child *exec.Cmd) {
 	_ = child.Wait() // it was told to end
 }
 
-// openLog opens a log in .agentteam to be added to: another command may be writing
+// openLog opens a log in the cluster's folder to be added to: another command may be writing
 // the same one.
 func openLog(name string) (*os.File, error) {
-	return openMade(filepath.Join(".agentteam", name), os.O_APPEND|os.O_WRONLY)
+	return openMade(filepath.Join(team.ClusterDir, name), os.O_APPEND|os.O_WRONLY)
 }
 
-// openMade opens a file, which is made with its folder if it is not there.
+// openMade opens a file of a cluster's folder, which is made with it if it is not there.
 func openMade(path string, flags int) (f *os.File, err error) {
 	path, err = filepath.Abs(path)
 	if err == nil {
-		err = os.MkdirAll(filepath.Dir(path), 0o755)
+		err = config.MakeClusterDir(filepath.Dir(path))
 	}
 	if err == nil {
 		f, err = os.OpenFile(path, os.O_CREATE|flags, 0o644)
@@ -345,6 +382,9 @@ func (a *app) downCmd() *cobra.Command {
 // killed is removed, so that whoever waits for its return need not.
 func noneToEnd() error {
 	cl, path, err := config.FindCluster(".")
+	if err != nil && !errors.Is(err, team.NotFound) {
+		return err
+	}
 	if err != nil || cl.Alive() {
 		return team.Errorf(team.NotFound, "no cluster runs in this folder").WithHint("teamctl up starts one; run down where up was run")
 	}

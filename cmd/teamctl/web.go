@@ -26,10 +26,15 @@ func (a *app) webCmd() *cobra.Command {
 		Long: "web prints the address of the page that the cluster's HTTP API serves, and opens it in a browser if there is a display.\n" +
 			"The address holds for a minute and for one browser, which is logged in by it for twelve hours.\n" +
 			"The token is read from the file of this folder's cluster, or from AGENTTEAM_API_TOKEN_FILE.",
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := a.clientSettings()
 			if err != nil {
 				return err
+			}
+			if cmd.Flags().Changed("team") && at == "" { // else nothing here may reach it
+				if err := a.withTeam(func(context.Context, *client.Team) error { return nil }); err != nil {
+					return err
+				}
 			}
 			base, file, err := a.findAPI(cfg, at)
 			if err != nil {

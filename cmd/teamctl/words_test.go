@@ -130,27 +130,26 @@ func (d *disk) becomes(err error) (told string) {
 	return told
 }
 
-// A command that follows a goal says once that the server has no room, and once that it has
-// room again.
-func TestTellRoom(t *testing.T) {
+// A command that follows a goal says once that the team has a trouble, and once that it is over.
+func TestTellTroubles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var d disk
-		stop := newApp(io.Discard, &d).tellRoom(t.Context(), &d)
+		stop := newApp(io.Discard, &d).tellOf(t.Context(), trouble{d.Storage, broker.ErrNoRoom, "; it waits", "it is over"})
 		defer stop()
-		time.Sleep(askRoom / 2) // between two looks
+		time.Sleep(askTrouble / 2) // between two looks
 		for _, step := range []struct {
 			err  error
 			want string
 		}{
 			{nil, ""},
-			{broker.ErrNoRoom, "the team waits until there is room"},
+			{broker.ErrNoRoom, "; it waits"},
 			{broker.ErrNoRoom, ""},
 			{team.Errorf(team.Unavailable, "no answer"), ""},
-			{nil, "there is room again, and the team goes on"},
+			{nil, "it is over"},
 			{nil, ""},
 		} {
 			d.becomes(step.err)
-			time.Sleep(askRoom)
+			time.Sleep(askTrouble)
 			synctest.Wait()
 			if got := d.becomes(step.err); (step.want == "") != (got == "") || !strings.HasSuffix(got, step.want) {
 				t.Errorf("storage %v: told %q, want %q", step.err, got, step.want)

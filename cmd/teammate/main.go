@@ -39,6 +39,9 @@ func command() *cobra.Command {
 	incarnation := f.Uint64("incarnation", 0, "with --name: only while a spawn that has written this incarnation waits for it")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg, err := config.Load(config.Sources{Flags: config.FlagsOf(f.Lookup), Env: os.LookupEnv})
+		if err == nil {
+			err = process.Decided(cfg)
+		}
 		if err != nil {
 			return err
 		}

@@ -39,10 +39,24 @@ func History(copies []team.Task) (steps []Step, whole bool) {
 		} else {
 			s.From = copies[i-1].Status
 			_, s.What, s.Why = Change(copies[i-1], t)
+			s.By = Writer(copies[i-1], t)
 		}
 		steps = append(steps, s)
 	}
 	return steps, whole
+}
+
+// Writer returns the agent that made t of before, the copy of its record before it; "" if the record does not tell. A member whose
+// hold is over adds its work to the record without becoming its author.
+func Writer(before, t team.Task) team.AgentID {
+	if t.Status == before.Status && t.Epoch == before.Epoch {
+		for _, y := range t.Returned {
+			if !slices.Contains(before.Returned, y) {
+				return y.By
+			}
+		}
+	}
+	return t.UpdatedBy
 }
 
 // Change returns what made t of before, the copy of its record before it: the type of the
@@ -71,12 +85,14 @@ func Change(before, t team.Task) (kind team.EventType, what, why string) {
 		return team.TaskAssigned, fmt.Sprintf("reassigned from %s to %s", before.Assignee, t.Assignee), ""
 	case t.Status == team.InProgress && t.Incarnation != before.Incarnation:
 		return team.TaskAdopted, "adopted" + counted(before, t), fmt.Sprintf("incarnation %d goes on for %d", t.Incarnation, before.Incarnation)
+	case t.Status == team.InProgress && t.Unmerged > before.Unmerged:
+		return team.TaskUpdated, "not merged, stays with " + string(t.Assignee) + counted(before, t), t.Reason
 	case t.Status == team.InProgress && t.Attempts > before.Attempts: // completing it failed by its check
 		return team.TaskUpdated, "check failed" + counted(before, t), t.Reason
 	case t.Status == team.Pending && held && t.UpdatedBy != before.Assignee:
-		return team.TaskReleased, from + counted(before, t), t.Reason
+		return team.TaskReleased, from + counted(before, t) + kept(t), t.Reason
 	case t.Status == team.Pending && held:
-		return team.TaskReleased, "released" + counted(before, t), t.Reason
+		return team.TaskReleased, "released" + counted(before, t) + kept(t), t.Reason
 	case t.Status == team.Pending && before.Status == "" && t.Untouched():
 		return team.TaskCreated, "created", ""
 	case t.Status == team.Pending && t.ReservedFor != before.ReservedFor && t.ReservedFor != "":
@@ -96,6 +112,14 @@ func counted(before, t team.Task) string {
 	return ""
 }
 
+// kept states for whom a task that was freed is reserved.
+func kept(t team.Task) string {
+	if t.ReservedFor == "" {
+		return ""
+	}
+	return ", reserved for " + string(t.ReservedFor)
+}
+
 // editedIn names the fields that an edit changed, and how.
 func editedIn(before, t team.Task) (what, why string) {
 	var fields, how []string
@@ -113,7 +137,11 @@ func editedIn(before, t team.Task) (what, why string) {
 	note(before.Priority != t.Priority, "priority", team.PriorityName(before.Priority)+" -> "+team.PriorityName(t.Priority))
 	note(!slices.Equal(before.Dependencies, t.Dependencies), "dependencies", difference(before.Dependencies, t.Dependencies))
 	note(!bytes.Equal(before.Metadata, t.Metadata), "metadata", "")
-	if fields == nil {
+	switch n := len(t.Returned); {
+	case fields != nil:
+	case n > 0 && !slices.Equal(before.Returned, t.Returned):
+		return "stored what a former holder has changed", ""
+	default:
 		return "written again", ""
 	}
 	return "edited " + strings.Join(fields, ", "), strings.Join(how, "; ")

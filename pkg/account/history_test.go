@@ -52,18 +52,21 @@ func TestHistory(t *testing.T) {
 	l.is(l.last().Adopt(team.Holder{Agent: ann.Agent, Incarnation: 3}, false, l.now()))
 	l.is(team.Edit{Metadata: []byte(`{"note":1}`)}.Apply(l.last(), ann.Agent, l.now()))
 	again := team.Holder{Agent: ann.Agent, Incarnation: 3}
-	l.is(l.last().FailCheck(again, 0, "make: *** [test] Error 1", l.now()))
-	l.is(l.last().Release(team.Actor{Holder: again}, 0, "lunch 🍜", false, l.now()))
+	l.is(l.last().FailCheck(again, 0, team.Freed{Reason: "make: *** [test] Error 1"}, l.now()))
+	l.is(l.last().Release(team.Actor{Holder: again}, 0, team.Freed{Reason: "lunch 🍜"}, l.now()))
 	l.is(l.last().Claim(bob, l.now()))
-	l.is(l.last().Reap("tester-1 was not heard for 30s", true, l.now()))
+	l.is(l.last().Reap(team.Freed{Reason: "tester-1 was not heard for 30s", Attempt: true}, l.now()))
 	l.is(l.last().Claim(bob, l.now()))
-	l.is(l.last().Release(leader, 0, "", false, l.now()))
+	l.is(l.last().Release(leader, 0, team.Freed{}, l.now()))
 	l.is(l.last().Claim(bob, l.now()))
 	l.is(l.last().Assign(ann, team.Assignment{By: "leader", Take: true, Epoch: l.last().Epoch}, l.now()))
-	l.is(l.last().Release(annActs, 0, "", false, l.now()))
+	l.is(l.last().Release(annActs, 0, team.Freed{}, l.now()))
 	l.is(l.last().Reserve(bob.Agent, leader, l.now()))
 	l.is(l.last().Reserve("", team.Actor{Holder: team.Holder{Agent: team.Watchdog}, Leads: true}, l.now()))
 	l.is(l.last().Reserve(ann.Agent, leader, l.now()))
+	late := l.last().Left(team.Try{By: bob.Agent, Epoch: 3, Commit: "cafe", Unfinished: true})
+	late.UpdatedAt = l.now()
+	l.is(late, nil)
 	l.is(l.last().Claim(ann, l.now()))
 	l.is(l.last().Complete(ann, 0, team.Done{Summary: "built"}, l.now()))
 
@@ -90,6 +93,7 @@ func TestHistory(t *testing.T) {
 		`leader: reserved for tester-1: `,
 		`watchdog: no longer reserved for tester-1: `,
 		`leader: reserved for coder-1: `,
+		`tester-1: stored what a former holder has changed: `,
 		`coder-1: claimed: `,
 		`coder-1: completed: built`,
 	}
@@ -101,8 +105,8 @@ func TestHistory(t *testing.T) {
 		kind, _, _ := account.Change(l.copies[i], l.copies[i+1])
 		types = append(types, kind)
 	}
-	if at := 13; types[at-1] != team.TaskAssigned || !slices.Equal(types[at:at+5], []team.EventType{
-		team.TaskReleased, team.TaskAssigned, team.TaskUpdated, team.TaskAssigned, team.TaskClaimed}) {
+	if at := 13; types[at-1] != team.TaskAssigned || !slices.Equal(types[at:at+6], []team.EventType{
+		team.TaskReleased, team.TaskAssigned, team.TaskUpdated, team.TaskAssigned, team.TaskUpdated, team.TaskClaimed}) {
 		t.Errorf("the events are %v", types)
 	}
 	for i, s := range steps {
@@ -135,23 +139,26 @@ func TestHistoryEnds(t *testing.T) {
 		end  func(l *life)
 		want string
 	}{
-		"failed by its holder": {func(l *life) { l.is(l.last().Fail(annActs, 0, "no way", l.now())) }, "coder-1: failed: no way"},
+		"failed by its holder": {func(l *life) { l.is(l.last().Fail(annActs, 0, team.Freed{Reason: "no way"}, l.now())) }, "coder-1: failed: no way"},
+		"not merged, and its holder's": {func(l *life) {
+			l.is(l.last().GiveBack(ann, 0, team.GiveBack{Freed: team.Freed{Reason: "it conflicts"}, Merge: true, Stays: true}, l.now()))
+		}, "coder-1: not merged, stays with coder-1: it conflicts"},
 		"cancelled": {func(l *life) { l.is(l.last().Cancel(leader, "nobody wants it", l.now())) },
 			"leader: cancelled, taken from coder-1: nobody wants it"},
 		"cancelled while free": {func(l *life) {
-			l.is(l.last().Release(annActs, 0, "", false, l.now()))
+			l.is(l.last().Release(annActs, 0, team.Freed{}, l.now()))
 			l.is(l.last().Cancel(leader, "", l.now()))
 		}, "leader: cancelled: cancelled by leader"},
 		"reaped too often": {func(l *life) {
 			for range team.MaxAttempts - 1 {
-				l.is(l.last().Reap("silent", true, l.now()))
+				l.is(l.last().Reap(team.Freed{Reason: "silent", Attempt: true}, l.now()))
 				l.is(l.last().Claim(ann, l.now()))
 			}
-			l.is(l.last().Reap("silent", true, l.now()))
+			l.is(l.last().Reap(team.Freed{Reason: "silent", Attempt: true}, l.now()))
 		}, "watchdog: taken from coder-1, failed: given up after 3 attempts; the last: silent"},
 		"checked too often": {func(l *life) {
 			for range team.MaxAttempts {
-				l.is(l.last().FailCheck(ann, 0, "red", l.now()))
+				l.is(l.last().FailCheck(ann, 0, team.Freed{Reason: "red"}, l.now()))
 			}
 		}, "coder-1: failed: given up after 3 attempts; the last: the check failed: red"},
 	} {
@@ -172,7 +179,7 @@ func TestHistoryWithoutBeginning(t *testing.T) {
 	l := &life{t: t}
 	l.is(pending(), nil)
 	l.is(l.last().Claim(ann, l.now()))
-	l.is(l.last().Release(annActs, 0, "later", false, l.now()))
+	l.is(l.last().Release(annActs, 0, team.Freed{Reason: "later"}, l.now()))
 	for from := 1; from < len(l.copies); from++ {
 		steps, whole := account.History(l.copies[from:])
 		if whole || len(steps) != len(l.copies)-from || steps[0].From != "" || steps[0].What != "older copies are gone" {

@@ -18,6 +18,8 @@ func Unlawful(before, t team.Task) string {
 		return "attempts were forgotten"
 	case !slices.Equal(before.Dependencies, t.Dependencies) && (before.Status != team.Pending || t.Status != team.Pending):
 		return "dependencies of a task that is not pending were changed"
+	case t.Gate.Stricter(before.Gate) != t.Gate:
+		return "its gate was opened"
 	case t.ReservedFor != "" && t.Status != team.Pending:
 		return "it is reserved and not pending"
 	case !before.Status.Open():
@@ -41,7 +43,8 @@ func Unlawful(before, t team.Task) string {
 		return unless(t.Epoch == before.Epoch+1, "a claim raises the epoch by one")
 	case [2]team.TaskStatus{team.InProgress, team.InProgress}:
 		if same {
-			return unless(t.Epoch == before.Epoch, "the holder is the same and the epoch is not")
+			returned := t.Unmerged == before.Unmerged+1 && t.Epoch == before.Epoch+1
+			return unless(t.Epoch == before.Epoch || returned, "the holder is the same and the epoch is not")
 		}
 		return unless(t.Epoch == before.Epoch+1, "another holder raises the epoch by one")
 	case [2]team.TaskStatus{team.InProgress, team.Completed}:

@@ -22,6 +22,7 @@ type Standing struct {
 type Situation struct {
 	Status  team.Status // of the team
 	Led     bool        // a process leads the team
+	Down    bool        // the cluster is down: no process runs
 	Members []Standing  // those that have left may be among them
 	Roles   map[string]team.Role
 }
@@ -37,6 +38,8 @@ func (s Situation) Why(v team.TaskView, status func(team.TaskID) team.TaskStatus
 		return WaitsFor(v, status)
 	case s.Status != team.Active && s.Status != "":
 		return "the team is " + string(s.Status)
+	case s.Down:
+		return "the cluster is down"
 	}
 	if v.ReservedFor != "" {
 		return s.whyReserved(v.ReservedFor)
@@ -74,6 +77,14 @@ func (s Situation) Why(v team.TaskView, status func(team.TaskID) team.TaskStatus
 func (s Situation) Others(t team.Task, a team.AgentID) bool {
 	return slices.ContainsFunc(s.Members, func(m Standing) bool {
 		return m.Member.AgentID != a && m.able() && t.Suits(m.Member, s.Roles[m.Member.Role]) && !t.HasDeclined(m.Member.AgentID)
+	})
+}
+
+// Idle reports whether a member could take t now, other than those.
+func (s Situation) Idle(t team.Task, but ...team.AgentID) bool {
+	return slices.ContainsFunc(s.Members, func(m Standing) bool {
+		return m.State == team.Idle && m.Task == "" && m.able() && t.Suits(m.Member, s.Roles[m.Member.Role]) &&
+			!t.HasDeclined(m.Member.AgentID) && !slices.Contains(but, m.Member.AgentID)
 	})
 }
 
@@ -183,12 +194,14 @@ func (m Standing) why() string {
 		return "not started yet"
 	case team.Idle:
 		if m.declined {
-			return "rests from it, so that others take it"
+			return "put it back, so that others take it"
 		}
 	case team.Lost:
 		return "lost, to be brought back"
 	case team.Stalled:
 		return "stalled"
+	case team.Unknown:
+		return "does not answer now"
 	case team.Stopped:
 		return "stopped"
 	case team.Joined:

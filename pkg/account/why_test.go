@@ -36,6 +36,8 @@ func TestWhy(t *testing.T) {
 	}
 	orphan := at(busy)
 	orphan.Led, orphan.Members = false, nil
+	down := at(idle)
+	down.Down = true
 	ended := at(idle)
 	ended.Status = team.TeamStopped
 	for name, tt := range map[string]struct {
@@ -69,14 +71,41 @@ func TestWhy(t *testing.T) {
 		"one is stalled":              {at(standing("coder-1", "coder", team.Stalled)), pending(""), "coder-1: stalled"},
 		"one awaits an answer":        {at(standing("coder-1", "coder", team.WaitingAnswer)), pending(""), "coder-1: waits for an answer"},
 		"one has no model":            {at(standing("coder-1", "coder", team.WaitingModel)), pending(""), "coder-1: waits for its model"},
-		"an idle one has put it back": {at(busy, idle), back("coder-3"), "2 teammates: 1 busy, 1 rests from it, so that others take it"},
+		"an idle one has put it back": {at(busy, idle), back("coder-3"), "2 teammates: 1 busy, 1 put it back, so that others take it"},
 		"another idle one has not":    {at(idle, standing("coder-4", "coder", team.Idle)), back("coder-3"), ""},
 		"an idle one only looks":      {at(busy, looker), pending(""), "coder-1: busy with T-004"},
 		"there is who only looks":     {at(parked, looker), pending(""), ""},
 		"the team has been stopped":   {ended, pending(""), "the team is stopped"},
+		"no process runs":             {down, pending(""), "the cluster is down"},
+		"none runs, it is blocked":    {down, pending("", "T-001"), "T-001"},
 	} {
 		if got := tt.s.Why(tt.v, status); got != tt.want {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+	}
+}
+
+// A third that could take a task now is idle, holds none, suits it, has not put it back, and is not left out.
+func TestIdle(t *testing.T) {
+	at := func(a team.AgentID, role string, state team.MemberState, task team.TaskID) account.Standing {
+		return account.Standing{Member: team.Member{AgentID: a, Role: role, State: team.Joined, Backend: team.Pool}, State: state, Task: task}
+	}
+	task := team.Task{ID: "T-001", Role: "coder", Declined: []team.Declined{{By: "coder-5"}}}
+	for name, tt := range map[string]struct {
+		member account.Standing
+		want   bool
+	}{
+		"idle":         {at("coder-3", "coder", team.Idle, ""), true},
+		"left out":     {at("coder-1", "coder", team.Idle, ""), false},
+		"at work":      {at("coder-3", "coder", team.Running, "T-002"), false},
+		"holds one":    {at("coder-3", "coder", team.Idle, "T-002"), false},
+		"another role": {at("tester-1", "tester", team.Idle, ""), false},
+		"put it back":  {at("coder-5", "coder", team.Idle, ""), false},
+		"the leader":   {at(team.Leader, "coder", team.Idle, ""), false},
+	} {
+		s := account.Situation{Members: []account.Standing{tt.member}, Roles: map[string]team.Role{"coder": {Name: "coder"}, "tester": {Name: "tester"}}}
+		if got := s.Idle(task, "coder-1", "coder-2"); got != tt.want {
+			t.Errorf("%s: %v", name, got)
 		}
 	}
 }

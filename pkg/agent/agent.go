@@ -24,7 +24,7 @@ import (
 
 // Hand holds the agent's task; *board.Hand is one.
 type Hand interface {
-	OnLoss(f func(id team.TaskID, why error))
+	OnLoss(f func(t team.Task, why error))
 	BeforeRelease(f func(ctx context.Context, id team.TaskID))
 	Task() (team.Task, bool)
 	Confirmed() time.Time
@@ -33,7 +33,7 @@ type Hand interface {
 	Claim(ctx context.Context, id team.TaskID) (team.Task, error)
 	Adopt(ctx context.Context, atWork team.TaskID) (team.Task, bool, error)
 	Confirm(ctx context.Context, id team.TaskID) (team.Task, error)
-	Release(ctx context.Context, id team.TaskID, reason string, attempt bool) (team.Task, error)
+	Release(ctx context.Context, id team.TaskID, f team.Freed) (team.Task, error)
 	GiveBack(ctx context.Context, id team.TaskID, g team.GiveBack) (team.Task, error)
 	Retire()
 	Inputs(ctx context.Context, t team.Task) ([]team.Input, error)
@@ -76,11 +76,12 @@ type Options struct {
 	Events  Events
 	Input   Input
 	Team    Team
-	Folders Folders          // nil: of folders below the workspace nothing is told
-	Jobs    Jobs             // default: it has none
-	Store   engine.Store     // nil: long texts are cut
-	Live    func(team.Delta) // gets what the model is writing, for people who watch; it does not block. nil: a text is shown only once it is complete
-	Lease   time.Duration    // the team's
+	Folders Folders                          // nil: of folders below the workspace nothing is told
+	Jobs    Jobs                             // default: it has none
+	Changes func(ctx context.Context) string // returns the files that differ from the last commit, a line each; default: none is shown
+	Store   engine.Store                     // nil: long texts are cut
+	Live    func(team.Delta)                 // gets what the model is writing, for people who watch; it does not block. nil: a text is shown only once it is complete
+	Lease   time.Duration                    // the team's
 
 	MaxTurns int           // in one run; 0: no limit
 	Idle     time.Duration // after so long without work it leaves; 0: it stays
@@ -133,19 +134,21 @@ type Agent struct {
 	retry   *time.Time
 
 	touched  []string          // files that calls have read or written since the last turn
-	done     []journal.Outcome // what became of tasks in this run
+	done     []journal.Outcome // what became of tasks since the leader was notified last that it is idle
+	moved    bool              // as in Conversation, in runs that have ended
 	reminded map[string]bool   // messages that it was reminded to answer
 	directed int               // how many messages of people have come
 	changed  <-chan struct{}   // closed once the model's settings have changed since the last request
 	before   team.Task         // that it held when the call under way began
 	telling  sync.WaitGroup    // of events that are on their way
 	writes   context.Context   // within which enqueued records are stored; set by Run
+	obeys    uint64            // sequence from which on requests to shut down are for this incarnation
 	follows  bool              // more mail may stand behind the last message
 	lookout  lookout
 
-	losses chan struct{} // a task was taken away, which is to be noted
-	taken  atomic.Uint64 // sequence of the newest message in the journal
-	missed atomic.Uint64 // sequence up to which urgent mail did not come, and is not waited for
+	losses chan struct{}                // a task was taken away, which is to be noted
+	taken  atomic.Pointer[mailbox.Mark] // the newest message in the journal
+	missed atomic.Uint64                // sequence up to which urgent mail did not come, and is not waited for
 }
 
 // speak returns the speech of the turn that is to be recorded under id; nil if nobody is
@@ -162,14 +165,19 @@ func (a *Agent) speak(id string) engine.Speech {
 func New(o Options) *Agent {
 	o.Logger = telemetry.OrDiscard(o.Logger)
 	o.Jobs = cmp.Or[Jobs](o.Jobs, noJobs{})
+	if o.Changes == nil {
+		o.Changes = func(context.Context) string { return "" }
+	}
 	a := &Agent{o: o, conv: o.Past, metrics: newMetrics(o.Metrics), lookout: newLookout(), losses: make(chan struct{}, 1), log: o.Logger.With("team", o.TeamID, "agent", o.Member.AgentID)}
 	w := owner{a}
 	a.engine = engine.New(engine.Options{Name: string(o.Member.AgentID), System: o.System, Alias: o.Member.Model, Model: o.Model, Tools: o.Tools,
-		Journal: w, Conversation: &o.Past.Conversation, Memory: w, Owner: w, Watcher: w, Speak: a.speak, Store: o.Store, Logger: a.log})
+		Journal: w, Conversation: &o.Past.Conversation, Memory: w, Owner: w, Watcher: w, Speak: a.speak, Store: o.Store, Logger: a.log,
+		Changes: func(ctx context.Context) string { return neutral(o.Changes(ctx)) }})
 	o.Hand.OnLoss(a.revoked)
 	o.Hand.BeforeRelease(a.beforeRelease)
-	a.conv.forgetRequests(o.Member.ObeysFrom)
-	a.taken.Store(a.conv.Inbox)
+	a.obeys = o.Member.ObeysFrom
+	a.conv.forgetRequests(a.obeys)
+	a.noteTaken()
 	a.able.Store(a.conv.Able)
 	return a
 }
@@ -187,8 +195,13 @@ func (a *Agent) LastText() string {
 // conversation. It may be called at any time.
 func (a *Agent) HasCalled() bool { return a.able.Load() }
 
-// Taken is the sequence up to which all mail is in the journal. It may be called at any time.
-func (a *Agent) Taken() uint64 { return a.taken.Load() }
+// Taken is the newest message in the journal, up to which all mail is there. It may be called at any time.
+func (a *Agent) Taken() mailbox.Mark { return *a.taken.Load() }
+
+func (a *Agent) noteTaken() {
+	m := a.conv.mark()
+	a.taken.Store(&m)
+}
 
 // Run works until ctx ends (then it returns nil), a shutdown request is granted
 // ([ErrShutdown]), a tool ends the work ([ErrFinished]), or a later incarnation
@@ -200,6 +213,11 @@ func (a *Agent) Run(ctx context.Context) error {
 	defer func() {
 		late := time.AfterFunc(shutdown.Journal, end)
 		defer late.Stop()
+		if t, holds := a.o.Hand.Task(); holds && t.ID == a.conv.AtWork && ctx.Err() != nil { // if there is no time to put it back, that is no attempt
+			last, done := context.WithTimeout(context.WithoutCancel(ctx), shutdown.Journal) // a tool may have taken the time of writes
+			defer done()
+			_ = a.engine.Enqueue(last, journal.Record{Kind: journal.Stop})
+		}
 		_ = a.o.Journal.Flush() // the error that ended the agent is told
 		a.telling.Wait()
 		end()
@@ -213,6 +231,11 @@ func (a *Agent) Run(ctx context.Context) error {
 		}
 		if err = a.run(ctx); err == nil && a.state.ended {
 			return ErrFinished
+		}
+	}
+	for _, l := range a.lost() {
+		if !l.noted { // there was no time for it
+			a.storeLost(l)
 		}
 	}
 	if ctx.Err() != nil && !errors.Is(err, ErrShutdown) && !errors.Is(err, team.ErrSuperseded) {
@@ -353,6 +376,11 @@ func (a *Agent) beatAgain() {
 
 func (a *Agent) notify(ctx context.Context, m team.Message) {
 	m.From = a.o.Member.AgentID
+	a.send(ctx, m)
+}
+
+// send sends a notice; a failure is only logged.
+func (a *Agent) send(ctx context.Context, m team.Message) {
 	if _, _, err := a.o.Post.Send(ctx, m); err != nil {
 		a.log.WarnContext(ctx, "notice not sent", "type", m.Type, "to", m.To, "err", err)
 	}

@@ -14,8 +14,7 @@ import (
 	"agentteam/pkg/tokens"
 )
 
-// Mail that has piled up is taken in as one record and told in one block; see
-// docs/design/mail.md.
+// Mail that has piled up is taken in as one record and shown in one block.
 const (
 	// maxSingly is how many waiting messages are taken in one by one. Each costs a write to
 	// the journal and some 35 tokens beside its text: 50 of a few lines are about 4,000
@@ -54,12 +53,12 @@ var errPiled = errors.New("the pile is complete")
 // the inbox, or to a message that is to be taken in by itself.
 func (a *Agent) takeBacklog(ctx context.Context, d mailbox.Delivery) error {
 	limit := min(a.engine.ExcerptLimit(), maxWhole)
-	p := pile{limit: limit, awaits: a.conv.answeredBy, heaps: map[team.AgentID]*journal.Heap{}}
+	p := pile{limit: limit, ear: a.conv.ear(), heaps: map[team.AgentID]*journal.Heap{}}
 	err := a.o.Team.Backlog(ctx, d.Seq, func(d mailbox.Delivery) error {
 		if alone(d.Message) || p.Count == maxPile {
 			return errPiled
 		}
-		if p.last = d.Seq; !a.conv.knows(d.ID) {
+		if p.last = (mailbox.Mark{Seq: d.Seq, At: d.At}); !a.conv.knows(d.ID) {
 			d.Message = a.worded(d.Message)
 			p.add(d)
 		}
@@ -76,7 +75,10 @@ func (a *Agent) takeBacklog(ctx context.Context, d mailbox.Delivery) error {
 		l.Message.Content, l.Stored = a.engine.ExcerptTo(ctx, l.Message.Content, limit/wholeShare)
 		l.Stored = cmp.Or(l.Message.Stored, l.Stored)
 	}
-	if err := a.engine.Record(ctx, journal.Record{Kind: journal.Backlog, InboxSeq: p.last, Backlog: p.done()}); err != nil {
+	for _, m := range p.held {
+		a.notifyHeld(ctx, m)
+	}
+	if err := a.engine.Record(ctx, journal.Record{Kind: journal.Backlog, InboxSeq: p.last.Seq, InboxAt: p.last.At, Backlog: p.done()}); err != nil {
 		return err
 	}
 	a.log.InfoContext(ctx, "mail had piled up", "messages", p.Count)
@@ -91,11 +93,12 @@ func (a *Agent) takeBacklog(ctx context.Context, d mailbox.Delivery) error {
 // it tells.
 type pile struct {
 	journal.Pile
-	last   uint64                  // sequence of the last message that was read
-	limit  int                     // tokens of what is told whole
-	awaits func(team.Message) bool // whether a message is the answer that the agent awaits
-	answer uint64                  // sequence of that answer
-	size   int                     // tokens of what is told whole so far
+	last   mailbox.Mark   // the last message that was read
+	limit  int            // tokens of what is told whole
+	answer uint64         // sequence of that answer
+	ear    *Conversation  // as far as it has heard them
+	held   []team.Message // the first of each row that is held from there on
+	size   int            // tokens of what is told whole so far
 	heaps  map[team.AgentID]*journal.Heap
 }
 
@@ -109,13 +112,17 @@ func (p *pile) add(d mailbox.Delivery) {
 	} else {
 		p.Runs = append(p.Runs, journal.Run{First: d.Seq, Last: d.Seq})
 	}
-	p.Wakes = p.Wakes || d.Wakes()
-	if d.From != team.Watchdog {
+	wakes, first := p.ear.hears(d.Message)
+	if first {
+		p.held = append(p.held, d.Message)
+	}
+	p.Wakes = p.Wakes || wakes
+	if wakes && d.From != team.Watchdog {
 		p.Heard = d.Seq
 	}
 	l := journal.Letter{Seq: d.Seq, Message: d.Message}
 	switch {
-	case p.answer == 0 && p.awaits(d.Message):
+	case p.answer == 0 && p.ear.answeredBy(d.Message):
 		p.answer = d.Seq
 	case d.From != team.Leader && d.From != team.UserAgent && d.From != team.Watchdog:
 		p.heap(l)
@@ -168,6 +175,7 @@ func (p *pile) heap(l journal.Letter) {
 
 // done returns the pile with its heaps: those who sent most apart, the others together.
 func (p *pile) done() *journal.Pile {
+	p.Talks = p.ear.Talks
 	for _, h := range p.heaps {
 		p.Rest = append(p.Rest, *h)
 	}

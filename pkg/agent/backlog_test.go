@@ -139,8 +139,8 @@ func TestBacklog(t *testing.T) {
 				t.Fatalf("message %d of %d is lost: %+v", seq, len(in), pile.Backlog.Runs)
 			}
 		}
-		if pile.Took(uint64(len(in)+1)) || pile.Backlog.Count != len(in) || r.agent.Taken() != uint64(len(in)) || !slices.Equal(r.acked, []uint64{1}) {
-			t.Errorf("the record has %d messages, up to %d; acknowledged %v", pile.Backlog.Count, r.agent.Taken(), r.acked)
+		if pile.Took(uint64(len(in)+1)) || pile.Backlog.Count != len(in) || r.agent.Taken().Seq != uint64(len(in)) || !slices.Equal(r.acked, []uint64{1}) {
+			t.Errorf("the record has %d messages, up to %v; acknowledged %v", pile.Backlog.Count, r.agent.Taken(), r.acked)
 		}
 		r.deliver(in, 2) // it comes again and is skipped
 		synctest.Wait()
@@ -198,7 +198,7 @@ func TestBacklogEndsAtRequest(t *testing.T) {
 
 // Of many short messages the pile tells no more than its limit, with the frame of each.
 func TestPileCountsFrames(t *testing.T) {
-	p := pile{limit: 1000, awaits: func(team.Message) bool { return false }, heaps: map[team.AgentID]*journal.Heap{}}
+	p := pile{limit: 1000, ear: newConversation(""), heaps: map[team.AgentID]*journal.Heap{}}
 	for i := range 400 {
 		p.add(mailbox.Delivery{Message: team.Message{ID: fmt.Sprintf("01JD%022d", i), Type: team.MsgUser, From: team.UserAgent, Content: "go on"}, Seq: uint64(i + 1)})
 	}
@@ -213,7 +213,7 @@ func TestPileCountsFrames(t *testing.T) {
 
 // What people say is told whole before what the leader and the runtime say, however old it is.
 func TestPileKeepsOrdersOfPeople(t *testing.T) {
-	p := pile{limit: 1000, awaits: func(team.Message) bool { return false }, heaps: map[team.AgentID]*journal.Heap{}}
+	p := pile{limit: 1000, ear: newConversation(""), heaps: map[team.AgentID]*journal.Heap{}}
 	add := func(seq uint64, from team.AgentID, text string) {
 		p.add(mailbox.Delivery{Seq: seq, Message: team.Message{ID: fmt.Sprint(seq), From: from, Type: team.MsgMessage, Content: text}})
 	}
@@ -234,7 +234,7 @@ func TestPileKeepsOrdersOfPeople(t *testing.T) {
 
 // A pile keeps no more text than it tells, however much the leader writes, and the newest.
 func TestPileIsBounded(t *testing.T) {
-	p := pile{limit: 1000, awaits: func(team.Message) bool { return false }, heaps: map[team.AgentID]*journal.Heap{}}
+	p := pile{limit: 1000, ear: newConversation(""), heaps: map[team.AgentID]*journal.Heap{}}
 	for i := range 2000 {
 		from := team.Leader
 		if i%2 == 0 {

@@ -78,7 +78,7 @@ func (a *Agent) declined(ctx context.Context, t team.Task, r *model.Refusal, cau
 		a.log.WarnContext(ctx, "nobody knows who else could take the task", "task", t.ID, "err", err)
 	}
 	back, err := a.o.Hand.GiveBack(ctx, t.ID, team.GiveBack{
-		Reason: "the model of " + string(a.o.Member.AgentID) + " refuses this task by itself: " + cause, Why: why,
+		Freed: team.Freed{Reason: "the model of " + string(a.o.Member.AgentID) + " refuses this task by itself: " + cause}, Why: why,
 		Alone: err == nil && !peers.Untried(t, a.o.Member.AgentID, window)})
 	if err == nil {
 		a.log.WarnContext(ctx, "task refused", "task", t.ID, "status", back.Status, "reason", back.Reason)
@@ -102,17 +102,21 @@ func (a *Agent) giveUseless(ctx context.Context) (over bool, err error) {
 	if err := a.o.Journal.Flush(); err != nil {
 		return false, err
 	}
-	cause := fmt.Sprintf("%d runs in a row came to nothing; the last: %s", a.state.uselessRuns, why)
+	return false, a.stopUseless(ctx, fmt.Sprintf("%d runs in a row came to nothing; the last: %s", a.state.uselessRuns, why), why, attempt)
+}
+
+// stopUseless puts the task of an agent back, whose answers are of no use, and parks it.
+func (a *Agent) stopUseless(ctx context.Context, cause, why string, attempt bool) error {
 	if err := a.engine.Refused(ctx, &model.Refusal{Reason: "no_usable_answer"}, model.Park, cause); err != nil {
-		return false, err
+		return err
 	}
 	if err := a.putBack(ctx, "your answers were of no use", func(id team.TaskID) error {
-		_, err := a.o.Hand.GiveBack(ctx, id, team.GiveBack{Reason: why, Attempt: attempt})
+		_, err := a.o.Hand.GiveBack(ctx, id, team.GiveBack{Freed: team.Freed{Reason: why, Attempt: attempt}})
 		return err
 	}); err != nil {
-		return false, err
+		return err
 	}
-	return false, a.parkUseless(ctx, cause)
+	return a.parkUseless(ctx, cause)
 }
 
 // parkUseless parks an agent that gives no usable answers. It asks again without what it was at,

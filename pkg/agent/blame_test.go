@@ -217,6 +217,40 @@ func TestUselessRuns(t *testing.T) {
 	}
 }
 
+// A call that the model writes as text is named to it twice; then the agent parks with that cause, and no attempt is counted.
+func TestCallsAsText(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		written := func(model.Request) (model.Reply, error) {
+			reply := r.reply("<tool_call> ...")
+			reply.Written = "bash"
+			return reply, nil
+		}
+		r.says("hello")
+		r.answers = append(r.answers, written, written, written)
+		r.says("ready")
+		r.start()
+		r.post(1, "coder-2", team.MsgMessage, "hi")
+		r.offer()
+		r.pass(time.Second)
+		if got := r.task(); got.Status != team.Pending || got.Attempts != 0 || !r.beat.Parked() || len(r.parked) != 1 || !strings.Contains(r.parked[0], "writes calls of tools, such as bash, as text") {
+			t.Errorf("the task is %s after %d attempts; it is %s, parked %q", got.Status, got.Attempts, r.beat.State, r.parked)
+		}
+		notes := 0
+		for _, rec := range r.journal {
+			if rec.Kind == journal.Note && strings.HasPrefix(rec.Text, "You wrote a call of bash as text") {
+				notes++
+			}
+		}
+		if notes != maxWritten {
+			t.Errorf("%d notes", notes)
+		}
+		r.pass(firstPark)
+		if r.beat.State != team.Idle {
+			t.Errorf("it answers again, and is %s", r.beat.State)
+		}
+	})
+}
+
 // A useless run is an attempt if the run before was of use.
 func TestUselessRunIsAnAttempt(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {

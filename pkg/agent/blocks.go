@@ -71,8 +71,8 @@ func howToDecide(from team.AgentID, requestID string, d team.Dialect) string {
 }
 
 // taskBlock is a task as the model is told it: what is to be done, how to see that it is,
-// what it can build on, and how earlier tries ended; nil for none.
-func taskBlock(t team.Task, inputs []team.Input, mark string, tries ...*team.Try) string {
+// what it can build on, how earlier tries ended, nil for none, and what it brings along.
+func taskBlock(t team.Task, inputs []team.Input, brings team.Inherited, mark string, tries ...*team.Try) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<task id="%s"`, t.ID)
 	if t.CreatedBy != "" {
@@ -108,17 +108,27 @@ func taskBlock(t team.Task, inputs []team.Input, mark string, tries ...*team.Try
 			b.WriteString(tryLines(t.ID, *y))
 		}
 	}
+	newest, _ := t.Work()
 	for _, y := range t.Returned {
-		if !slices.ContainsFunc(tries, func(o *team.Try) bool { return o != nil && o.Commit == y.Commit }) {
-			fmt.Fprintf(&b, "earlier work of %s that was not merged: %s\n", y.By, whereIs(t.ID, y))
+		if y.Commit == "" || slices.ContainsFunc(tries, func(o *team.Try) bool { return o != nil && o.Commit == y.Commit }) {
+			continue
 		}
+		in := ""
+		if y == newest {
+			in = ", and in the files of a tree that begins now"
+		}
+		fmt.Fprintf(&b, "earlier work of %s that was not merged: %s%s\n", y.By, whereIs(t.ID, y), in)
 	}
+	b.WriteString(neutral(brings.Text()))
 	fmt.Fprintf(&b, "</task %s>", mark)
 	return b.String()
 }
 
 // tryLines shows how an earlier hold ended: in one line, or with its work that was returned in all lines.
 func tryLines(id team.TaskID, y team.Try) string {
+	if left := y.Left(); left != "" {
+		return fmt.Sprintf("%s held it before: %s\n%s\n", y.By, neutral(engine.Head(strings.TrimSpace(y.Reason), maxReturned)), neutral(left))
+	}
 	if y.Commit == "" {
 		return fmt.Sprintf("%s held it before: %s\n", y.By, neutral(engine.Head(team.OneLine(y.Reason), maxReason)))
 	}
@@ -130,12 +140,9 @@ func whereIs(id team.TaskID, y team.Try) string {
 	return fmt.Sprintf("commit %s, in a tree of your own branch %s", y.Commit, y.Branch(id))
 }
 
-// planWaits tells, with a task that is claimed again, that what was asked for it is not decided on.
-func planWaits(w team.Await) string {
-	if w.Permission {
-		return fmt.Sprintf("Your call %q for this task still waits for a person (request %s). Do what does not depend on it, or end your turn; you are woken when it is decided on.", neutral(w.About), w.Plan)
-	}
-	return fmt.Sprintf("Your plan %s for this task still waits for the decision of %s. End your turn; you are woken when it is decided on. Another plan would make this one void.", w.Plan, w.From)
+// callWaits tells, with a task that is claimed again, that a call which was asked for it is not decided on.
+func callWaits(w team.Await) string {
+	return fmt.Sprintf("Your call %q for this task still waits for a person (request %s). Do what does not depend on it, or end your turn; you are woken when it is decided on.", neutral(w.About), w.Plan)
 }
 
 const (
@@ -148,11 +155,7 @@ const (
 
 // inputLines tells what came of a dependency, its summary in at most so many bytes.
 func inputLines(in team.Input, most int) string {
-	line := "- " + string(in.Task)
-	if in.Title == "" { // of an older program
-		return line + " " + in.Path + "\n"
-	}
-	line += " " + neutral(in.Title) + " (" + string(in.By) + "): " + neutral(engine.Head(team.OneLine(in.Summary), min(most, maxInput))) + "\n"
+	line := "- " + string(in.Task) + " " + neutral(in.Title) + " (" + string(in.By) + "): " + neutral(engine.Head(team.OneLine(in.Summary), min(most, maxInput))) + "\n"
 	if in.Path != "" {
 		line += "  file: " + in.Path + "\n"
 	}

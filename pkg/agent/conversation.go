@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"agentteam/pkg/engine"
 	"agentteam/pkg/journal"
+	"agentteam/pkg/mailbox"
 	"agentteam/pkg/model"
 	"agentteam/pkg/place"
 	"agentteam/pkg/team"
@@ -22,7 +24,8 @@ type Conversation struct {
 	Overview string `json:"overview,omitempty"` // how the team stood, as it was told last
 
 	Inbox    uint64                 `json:"inbox_seq"`           // sequence of the newest message taken in
-	Heard    uint64                 `json:"heard_seq,omitempty"` // the same, without those of the watchdog
+	InboxAt  time.Time              `json:"inbox_at,omitzero"`   // when it, or one before it, was stored: what is stored later is new, whatever its sequence
+	Heard    uint64                 `json:"heard_seq,omitempty"` // of the newest that woke it and is not of the watchdog
 	Prompted uint64                 `json:"prompted,omitempty"`  // the incarnation whose prompt was taken in last
 	Read     []string               `json:"read,omitempty"`      // ids of the messages taken in, the newest
 	Task     team.Task              `json:"task"`                // the last one it was told to work on
@@ -31,6 +34,8 @@ type Conversation struct {
 	AtWork   team.TaskID            `json:"at_work,omitempty"`   // the task for which this incarnation's model has answered last
 	LostAt   team.TaskID            `json:"lost_at,omitempty"`   // the same of the incarnation before
 	Await    *team.Await            `json:"await,omitempty"`     // an answer that the agent waits for
+	Talks    team.Talks             `json:"talks,omitzero"`      // its mail with other members since there was news
+	Moved    bool                   `json:"moved,omitempty"`     // a task, a question or perhaps a file has changed since the leader was notified last that it is idle
 	Requests []request              `json:"requests,omitempty"`  // to shut down
 	Refused  []refused              `json:"refused,omitempty"`   // of those, what the model has refused, the newest last
 
@@ -107,15 +112,13 @@ func (c *Conversation) Add(r journal.Record) error {
 		c.backlog(r)
 	case journal.Task:
 		c.AtWork = ""
+		c.Talks, c.Moved = c.Talks.News(), true
 		if r.LastTry != nil && r.LastTry.By != r.Task.Assignee { // then no decision on what was asked before counts
 			c.Await = nil
 		}
-		c.begin(*r.Task, taskBlock(*r.Task, r.Inputs, mark(r), r.LastTry, r.Unmerged))
+		c.begin(r)
 	case journal.Note:
-		c.jobs(r.Jobs)
-		if r.NoAnswer {
-			c.Await = nil
-		}
+		c.noted(r)
 	case journal.Project: // the same
 		c.enter(r)
 	case journal.Overview: // it rides along: no turn is made because of it
@@ -128,13 +131,38 @@ func (c *Conversation) Add(r journal.Record) error {
 		c.AtWork = cmp.Or(r.TaskID, c.AtWork)
 	case journal.Result:
 		c.returned(*r.Result)
+	case journal.Stop:
+		c.AtWork = ""
+	case journal.End:
+		c.Moved = false // the agent notifies the leader
 	}
 	return nil
+}
+
+// noted takes in a note of the runtime.
+func (c *Conversation) noted(r journal.Record) {
+	c.jobs(r.Jobs)
+	if r.NoAnswer {
+		c.Await = nil
+	}
+	if r.NoAnswer || len(r.Jobs) > 0 {
+		c.Talks, c.Moved = c.Talks.News(), true
+	}
+	if r.SetBack != nil {
+		c.Inbox, c.Heard = min(c.Inbox, *r.SetBack), min(c.Heard, *r.SetBack)
+	}
 }
 
 // returned takes in what a call has led to beside its result.
 func (c *Conversation) returned(r journal.ToolResult) {
 	c.jobs(r.Jobs)
+	c.Moved = c.Moved || r.Changes || r.Await != nil || r.Outcome != nil
+	if r.News {
+		c.Talks = c.Talks.News()
+	}
+	if r.Sent != nil {
+		c.Talks = c.Talks.Sent(*r.Sent)
+	}
 	if r.Await != nil {
 		c.Await = r.Await
 	}
@@ -157,25 +185,45 @@ func (c *Conversation) settle(r journal.Record) {
 
 func (c *Conversation) mail(r journal.Record) {
 	m := *r.Message
-	c.Inbox, c.Prompted = max(c.Inbox, r.InboxSeq), max(c.Prompted, r.Spawn)
-	if m.From != team.Watchdog {
-		c.Heard = max(c.Heard, r.InboxSeq)
-	}
+	c.took(r.InboxSeq, r.InboxAt)
+	c.Prompted = max(c.Prompted, r.Spawn)
 	if m.Type == team.MsgShutdownRequest {
 		c.request(m, r.InboxSeq, briefly(m, r.Stored), !c.Unseen)
 	}
+	if wakes, _ := c.hears(m); wakes {
+		c.wake()
+		if m.From != team.Watchdog {
+			c.Heard = cmp.Or(r.InboxSeq, c.Heard)
+		}
+	}
 	c.tell(m, r.Stored, mark(r))
+}
+
+// mark is how far the agent has taken in its mail.
+func (c *Conversation) mark() mailbox.Mark { return mailbox.Mark{Seq: c.Inbox, At: c.InboxAt} }
+
+// took notes that the message with this sequence, stored at that time, was taken in. The sequence
+// falls where the mail was restored from an older copy.
+func (c *Conversation) took(seq uint64, at time.Time) {
+	if seq == 0 || c.mark().Covers(seq, at) { // a prompt has none
+		return
+	}
+	c.Inbox = seq
+	if at.After(c.InboxAt) {
+		c.InboxAt = at
+	}
 }
 
 // backlog takes in many messages at once.
 func (c *Conversation) backlog(r journal.Record) {
 	p := r.Backlog
-	c.Inbox, c.Heard = max(c.Inbox, r.InboxSeq), max(c.Heard, p.Heard)
+	c.took(r.InboxSeq, r.InboxAt)
+	c.Heard = cmp.Or(p.Heard, c.Heard)
 	for _, l := range p.Whole {
 		c.tell(l.Message, l.Stored, mark(r))
 	}
-	if p.Wakes {
-		c.Unseen, c.Calls = true, nil
+	if c.Talks = p.Talks; p.Wakes {
+		c.wake()
 	}
 	if len(p.Rest) == 0 {
 		return
@@ -195,10 +243,7 @@ func (c *Conversation) tell(m team.Message, stored, mark string) {
 		if c.Await.OfPerson() {
 			m.InReplyTo = c.Await.MessageID // people answer without saying to what
 		}
-		c.Await = nil
-	}
-	if m.Wakes() {
-		c.Unseen, c.Calls, c.Made, c.Barren = true, nil, nil, 0
+		c.Await, c.Moved = nil, true
 	}
 	block, brief := mailBlock(m, stored, mark, c.dialect), briefly(m, stored)
 	if stands(m) {
@@ -224,27 +269,38 @@ func (c *Conversation) answeredBy(m team.Message) bool {
 	case w.Plan != "":
 		return m.Type == team.MsgPlanResponse && m.RequestID == w.Plan
 	case w.OfPerson():
-		return (m.From == w.From || m.From == team.UserAgent) && m.Answers(team.Message{ID: w.MessageID, From: m.To})
+		return (m.From == w.From || m.From == team.UserAgent) && m.Answers(team.Message{ID: w.MessageID}, m.To)
 	}
 	return m.From == w.From
 }
 
 // begin takes in a task that the agent is to work on now.
-func (c *Conversation) begin(t team.Task, block string) {
+func (c *Conversation) begin(r journal.Record) {
+	t, brings := *r.Task, team.Inherited{}
+	if r.Brings != nil {
+		brings = *r.Brings
+	}
+	brings.Note = c.dialect.Say(brings.Note)
+	block := func(brings team.Inherited) string {
+		return taskBlock(t, r.Inputs, brings, mark(r), r.LastTry, r.Unmerged)
+	}
 	c.leave(t.ID)
 	c.Rung = engine.Whole
-	if c.Await != nil && (c.Await.Plan == "" || c.Await.Task != t.ID) { // what was waited for was another task's
+	if c.Await != nil && (!c.Await.Permission || c.Await.Task != t.ID) { // else a predecessor has lost the task with its process
 		c.Await = nil
 	}
-	c.Unseen, c.Task, c.Block, c.Made, c.Barren = true, t, block, nil, 0
+	whole := block(brings)
+	if c.Await != nil {
+		whole += "\n" + callWaits(*c.Await)
+	} else {
+		c.Await = brings.Await
+	}
+	c.Unseen, c.Task, c.Block, c.Made, c.Barren = true, t, block(brings.Lasting()), nil, 0
 	if c.Holds == nil {
 		c.Holds = map[team.TaskID]uint64{}
 	}
 	c.Holds[t.ID] = t.Epoch
-	if c.Await != nil { // a predecessor has lost the task with its process
-		block += "\n" + planWaits(*c.Await)
-	}
-	c.Input(block, false)
+	c.Input(whole, false)
 }
 
 // leave notes that the agent goes on to task next although its last one has not ended.

@@ -153,11 +153,6 @@ func TestMessages(t *testing.T) {
 			[]journal.Record{{Kind: journal.Start}, mail(1, "one"), turnRecord("well"), endRecord()},
 			[]string{"user: " + m1, "assistant: well"},
 		},
-		"a task with the inputs of an older program": {
-			[]journal.Record{taskRecord(team.Task{ID: "T-002", Title: "写报告 📝", Description: "Two\nlines", DeliverablePath: "deliverables/T-002-task.md"},
-				team.Input{Task: "T-001", Path: "deliverables/T-001-a.md"})},
-			[]string{`user: <task id="T-002" mark="MARK00">|title: 写报告 📝||Two|lines||deliverable: deliverables/T-002-task.md|inputs:|- T-001 deliverables/T-001-a.md|</task MARK00>`},
-		},
 		"a task without description and inputs": {
 			[]journal.Record{taskRecord(team.Task{ID: "T-001", Title: "Count", DeliverablePath: "deliverables/T-001-count.md"})},
 			[]string{`user: <task id="T-001" mark="MARK00">|title: Count|deliverable: deliverables/T-001-count.md|</task MARK00>`},

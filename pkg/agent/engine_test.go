@@ -39,7 +39,7 @@ func (c *Conversation) marked(tools engine.Tools, keep int) *Conversation {
 }
 
 func (c *Conversation) summarized(tools engine.Tools, summary, task string, room int) *Conversation {
-	return c.shorter(c.Summarized(tools, &Part{c, task}, summary, room), engine.Cut{})
+	return c.shorter(c.Summarized(tools, &Part{c, task}, summary, "", room), engine.Cut{})
 }
 
 func (c *Conversation) shortened(to engine.Rung, task, note string) *Conversation {

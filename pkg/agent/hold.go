@@ -16,7 +16,7 @@ import (
 
 // loss is that a task was taken from the agent while it was at work, as the cause of an interrupt.
 type loss struct {
-	task  team.TaskID
+	task  team.Task // as it was held
 	why   error
 	noted bool // the model was told; of the agent's goroutine
 }
@@ -26,10 +26,10 @@ func (*loss) Error() string { return "the task was taken away" }
 // revoked is called by the hand when the agent's task was taken away. It ends the running
 // step and skips the remaining tool calls of this turn. Steps begin again once the model has
 // been told.
-func (a *Agent) revoked(id team.TaskID, why error) {
-	a.log.Warn("task lost", "task", id, "err", why)
-	a.o.Jobs.EndTask(id, fmt.Errorf("%s was taken from its owner", id))
-	l := &loss{task: id, why: why}
+func (a *Agent) revoked(t team.Task, why error) {
+	a.log.Warn("task lost", "task", t.ID, "err", why)
+	a.o.Jobs.EndTask(t.ID, fmt.Errorf("%s was taken from its owner", t.ID))
+	l := &loss{task: t, why: why}
 	a.engine.Interrupt(engine.Interrupt{Cause: l, Any: true, Over: func() bool { return l.noted }})
 	a.wake()
 }
@@ -40,11 +40,16 @@ const JobsEndWithin = shutdown.Tools + shutdown.Journal
 // beforeRelease is called by the hand before it gives the agent's task up. What was begun for the task ends
 // before that: its next holder may work in the same folder.
 func (a *Agent) beforeRelease(ctx context.Context, id team.TaskID) {
-	wait := a.o.Jobs.EndTask(id, fmt.Errorf("its owner gives %s up", id))
+	a.endJobs(ctx, id, fmt.Errorf("its owner gives %s up", id))
+}
+
+// endJobs ends what was begun for a task, and waits for that for a while.
+func (a *Agent) endJobs(ctx context.Context, id team.TaskID, why error) {
+	wait := a.o.Jobs.EndTask(id, why)
 	ctx, cancel := context.WithTimeout(ctx, JobsEndWithin)
 	defer cancel()
 	if err := wait(ctx); err != nil {
-		a.log.WarnContext(ctx, "the task is given up before all that was begun for it has ended", "task", id, "err", err)
+		a.log.WarnContext(ctx, "not all that was begun for the task has ended yet", "task", id, "err", err)
 	}
 }
 
@@ -91,9 +96,10 @@ func (a *Agent) noteLost(ctx context.Context) error {
 		if l.noted {
 			continue
 		}
-		l.noted, told = true, true
+		told, a.moved = true, true
+		a.storeLost(l)
 		err := a.engine.Record(ctx, journal.Record{Kind: journal.Note, Text: fmt.Sprintf("%s was taken from you: %s. Stop working on it.",
-			l.task, strings.TrimPrefix(l.why.Error(), string(l.task)+" is no longer yours: "))})
+			l.task.ID, strings.TrimPrefix(l.why.Error(), string(l.task.ID)+" is no longer yours: "))})
 		if err != nil {
 			return err
 		}
@@ -102,6 +108,13 @@ func (a *Agent) noteLost(ctx context.Context) error {
 		return a.begin(ctx, t)
 	}
 	return nil
+}
+
+// storeLost has the files of a task that was taken away stored, as what was begun for it leaves them, also if the loop is to end.
+func (a *Agent) storeLost(l *loss) {
+	l.noted = true
+	a.endJobs(a.writes, l.task.ID, fmt.Errorf("%s was taken from its owner", l.task.ID))
+	a.o.Team.Lost(l.task)
 }
 
 // unreadableRest is how long the agent waits before it looks again at a task of its own
@@ -135,22 +148,21 @@ func (a *Agent) readable(ctx context.Context, f func() error) error {
 // agent's task, if the last confirmation is older than a sixth of the lease. If the task is
 // lost, the next step is cancelled as it begins.
 func (a *Agent) mayGoOn(ctx context.Context, counts bool) error {
-	var id team.TaskID
+	var t team.Task
 	err := a.readable(ctx, func() error {
 		if err := a.o.Heart.Certain(ctx); err != nil {
 			return err
 		}
-		t, holds := a.o.Hand.Task()
-		if !holds || !counts || time.Since(a.o.Hand.Confirmed()) < a.o.Lease/6 {
+		holds := false
+		if t, holds = a.o.Hand.Task(); !holds || !counts || time.Since(a.o.Hand.Confirmed()) < a.o.Lease/6 {
 			return nil
 		}
-		id = t.ID
-		_, err := a.o.Hand.Confirm(ctx, id)
+		_, err := a.o.Hand.Confirm(ctx, t.ID)
 		return err
 	})
 	if team.HoldLost(err) {
 		if len(a.lost()) == 0 { // the agent itself put it back, with a call that seemed to fail
-			a.revoked(id, err)
+			a.revoked(t, err)
 		}
 		return nil
 	}
@@ -165,7 +177,7 @@ func (a *Agent) taskText() string {
 	case !holds:
 		return ""
 	case t.ID != a.conv.Task.ID: // it took the task by a call
-		return taskBlock(t, nil, newRunID()[18:])
+		return taskBlock(t, nil, team.Inherited{}, newRunID()[18:])
 	}
 	return a.conv.Block
 }

@@ -15,13 +15,15 @@ import (
 )
 
 // A task that is taken away while a tool runs: the tool is ended, what else the
-// turn asked for is not begun, and the model is told before it says anything more.
+// turn asked for is not begun, its files are stored, and the model reads it before it says anything more.
 func TestTaskTakenDuringTool(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
-		running := make(chan struct{})
+		running, order := make(chan struct{}), ""
+		r.team.lost = func(lost team.Task) { order += fmt.Sprintf(" stored %s under %d", lost.ID, lost.Epoch) }
 		r.tools["slow"] = func(ctx context.Context, _ tool.Call) tool.Result {
 			close(running)
 			<-ctx.Done()
+			order += "ended"
 			return tool.Result{Content: "ended: " + context.Cause(ctx).Error(), IsError: true}
 		}
 		r.tools["write"] = func(ctx context.Context, _ tool.Call) tool.Result {
@@ -41,7 +43,35 @@ func TestTaskTakenDuringTool(t *testing.T) {
 		if n := r.notes(); !strings.Contains(n, "T-001 was taken from you") || !strings.Contains(n, "held by coder-9") {
 			t.Errorf("the model was told %q", n)
 		}
+		if order != "ended stored T-001 under 1" {
+			t.Errorf("in this order: %s", order)
+		}
 		r.wantStates(team.Idle, team.Running, team.Idle)
+	})
+}
+
+// The files of a task that was taken away as the agent's context ended are stored too.
+func TestTaskTakenAtTheEnd(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		running, order := make(chan struct{}), ""
+		r.team.lost = func(lost team.Task) { order += fmt.Sprintf(" stored %s under %d", lost.ID, lost.Epoch) }
+		r.tools["slow"] = func(ctx context.Context, _ tool.Call) tool.Result {
+			close(running)
+			<-ctx.Done()
+			r.reap()
+			r.revoke()
+			order += "ended"
+			return tool.Result{Content: "ended", IsError: true}
+		}
+		r.says("!slow")
+		r.start()
+		r.offer()
+		<-running
+		r.cancel()
+		synctest.Wait()
+		if order != "ended stored T-001 under 1" {
+			t.Errorf("in this order: %s", order)
+		}
 	})
 }
 
@@ -379,7 +409,7 @@ func TestTurnLimitOfTakersAndReleasers(t *testing.T) {
 		}
 		for i := range 101 {
 			r.tools[fmt.Sprintf("again%d", i)] = func(ctx context.Context, _ tool.Call) tool.Result {
-				if _, err := r.hand.Release(ctx, r.id, "", false); err != nil {
+				if _, err := r.hand.Release(ctx, r.id, team.Freed{}); err != nil {
 					t.Error(err)
 				}
 				r.claim()

@@ -243,7 +243,14 @@ func (a *Agent) begin(ctx context.Context, t team.Task) error {
 	if err != nil {
 		return err
 	}
+	brings, err := a.o.Team.Inherited(ctx, t)
+	if err != nil {
+		return err
+	}
 	r := journal.Record{Kind: journal.Task, Task: &t, Inputs: inputs, LastTry: last, Unmerged: unmerged}
+	if brings.Text() != "" {
+		r.Brings = &brings
+	}
 	if !a.leads() && a.conv.Task.ID != t.ID && a.conv.Turns > 0 && !a.conv.Amid() {
 		r.Context = engine.JSON(a.conv.fresh(t.ID, a.engine.Lasting()))
 	}
@@ -260,12 +267,15 @@ func (a *Agent) begin(ctx context.Context, t team.Task) error {
 // forgot its id and stored it twice.
 func (a *Agent) receive(ctx context.Context, d mailbox.Delivery, follows bool) error {
 	switch {
-	case d.Seq <= a.conv.Inbox || a.conv.knows(d.ID):
-		a.conv.Inbox = max(a.conv.Inbox, d.Seq)
-		a.taken.Store(a.conv.Inbox)
+	case a.conv.mark().Covers(d.Seq, d.At) || a.conv.knows(d.ID):
+		a.conv.took(d.Seq, d.At)
+		a.noteTaken()
 		d.Ack()
 		return nil
-	case a.crowded(d):
+	case d.Seq <= a.conv.Inbox: // the mail was restored from an older copy; what is stored since is for this incarnation
+		a.obeys = min(a.obeys, d.Seq)
+	}
+	if a.crowded(d) {
 		return a.takeBacklog(ctx, d)
 	}
 	a.follows = follows
@@ -285,9 +295,12 @@ func (a *Agent) takeSingly(ctx context.Context, d mailbox.Delivery) error {
 	m := a.worded(d.Message)
 	var ref string
 	free := a.free(d.Drain)
+	if _, first := a.conv.ear().hears(m); first {
+		a.notifyHeld(ctx, m)
+	}
 	m.Content, ref = a.engine.Excerpt(ctx, m.Content)
 	ref = cmp.Or(m.Stored, ref) // its sender has stored the whole
-	if err := a.engine.Record(ctx, journal.Record{Kind: journal.Mail, Message: &m, InboxSeq: d.Seq, Stored: ref}); err != nil {
+	if err := a.engine.Record(ctx, journal.Record{Kind: journal.Mail, Message: &m, InboxSeq: d.Seq, InboxAt: d.At, Stored: ref}); err != nil {
 		return err
 	}
 	d.Ack()
@@ -297,7 +310,7 @@ func (a *Agent) takeSingly(ctx context.Context, d mailbox.Delivery) error {
 	if d.Type != team.MsgShutdownRequest {
 		return nil
 	}
-	a.conv.forgetRequests(a.o.Member.ObeysFrom)
+	a.conv.forgetRequests(a.obeys)
 	if len(a.conv.Requests) > 0 && (free || a.stuck(d.Drain)) {
 		return a.leave(ctx)
 	}

@@ -141,7 +141,7 @@ func TestBackgroundOfATaskGivenUp(t *testing.T) {
 				return tool.Result{Content: string(task.Status), Effects: tool.Effects{Moved: &task}}
 			}
 			r.tools["release"] = func(ctx context.Context, _ tool.Call) tool.Result {
-				return moved(r.hand.GiveBack(ctx, r.id, team.GiveBack{Reason: "too hard"}))
+				return moved(r.hand.GiveBack(ctx, r.id, team.GiveBack{Freed: team.Freed{Reason: "too hard"}}))
 			}
 			r.tools["fail"] = func(ctx context.Context, _ tool.Call) tool.Result { return moved(r.hand.Fail(ctx, r.id, "too hard")) }
 			r.says(tt.answers...)

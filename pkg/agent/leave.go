@@ -192,7 +192,7 @@ func (a *Agent) leave(ctx context.Context) error {
 	}
 	a.o.Hand.Retire()
 	if t, ok := a.o.Hand.Task(); ok {
-		if _, err := a.o.Hand.Release(ctx, t.ID, "its holder "+string(a.o.Member.AgentID)+" was asked to shut down", false); err != nil {
+		if _, err := a.o.Hand.Release(ctx, t.ID, team.Freed{Reason: "its holder " + string(a.o.Member.AgentID) + " was asked to shut down"}); err != nil {
 			a.log.WarnContext(ctx, "task not released at shutdown", "task", t.ID, "err", err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"agentteam/pkg/journal"
 	"agentteam/pkg/mailbox"
@@ -125,6 +126,64 @@ func TestMessageStoredTwice(t *testing.T) {
 		r.post(3, "coder-2", team.MsgMessage, "hello") // the same words, but another message
 		r.wantKinds("start mail turn end mail turn end")
 	})
+}
+
+// The mail was restored from an older copy: what is stored from then on has sequences that were
+// read, and later times. Each is taken in once, also by a successor, and a request to shut down
+// counts although an earlier membership has read its sequence.
+func TestRestoredSequences(t *testing.T) {
+	t.Run("lives", func(t *testing.T) { loop(t, func(t *testing.T, r *rig) { restoredSequences(t, r, false) }) })
+	t.Run("has a successor", func(t *testing.T) { loop(t, func(t *testing.T, r *rig) { restoredSequences(t, r, true) }) })
+}
+
+func restoredSequences(t *testing.T, r *rig, successor bool) {
+	r.opts.Member.ObeysFrom = 8
+	begun := time.Now()
+	post := func(seq uint64, after time.Duration, typ team.MessageType) {
+		id := fmt.Sprintf("%d after %v", seq, after)
+		r.mail <- mailbox.Delivery{Message: team.Message{ID: id, Type: typ, From: team.Leader, To: "coder-1", Content: id, RequestID: "r1"},
+			Seq: seq, At: begun.Add(after), Ack: func() { r.acked = append(r.acked, seq) }}
+		r.settle()
+	}
+	heard := func(want int) {
+		t.Helper()
+		if n := strings.Count(r.kinds(), "mail"); n != want {
+			t.Errorf("%d messages are in the journal, want %d: %s", n, want, r.kinds())
+		}
+	}
+	r.says("one", "two", "three", "four", "five")
+	r.start()
+	post(8, 1, team.MsgMessage)
+	post(9, 2, team.MsgMessage)
+	heard(2)
+	post(8, 1, team.MsgMessage) // again
+	heard(2)
+	post(4, 3, team.MsgMessage) // restored up to 3
+	heard(3)
+	if got := r.agent.Taken(); got.Seq != 4 || r.beat.InboxSeq != 4 {
+		t.Errorf("it is at %v, its heartbeat says %d", got, r.beat.InboxSeq)
+	}
+	post(4, 3, team.MsgMessage) // again
+	heard(3)
+	if successor {
+		r.stop()
+		r.opts.Member.Incarnation, r.opts.Member.ObeysFrom = 2, 5
+		r.start()
+		post(4, 3, team.MsgMessage)
+		heard(3)
+	}
+	post(5, 4, team.MsgShutdownRequest)
+	heard(4)
+	select {
+	case err := <-r.ended:
+		if !errors.Is(err, ErrShutdown) {
+			t.Errorf("Run = %v", err)
+		}
+	default:
+		t.Error("the request is not obeyed")
+		return
+	}
+	r.ended <- nil // for the rig
 }
 
 // A request to shut down is heard also while the model is away.

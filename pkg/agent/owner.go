@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"time"
@@ -45,9 +46,9 @@ func (w owner) Within(ctx context.Context) (context.Context, context.CancelFunc)
 func (w owner) Returned(e tool.Effects, r *journal.ToolResult) {
 	if e.Await != nil {
 		await := *e.Await
-		await.Task, r.Await = w.before.ID, &await
+		await.Task, r.Await = cmp.Or(await.Task, w.before.ID), &await
 	}
-	r.Verdict, r.Jobs = e.Verdict, e.Jobs
+	r.Verdict, r.Jobs, r.Sent = e.Verdict, e.Jobs, e.Sent
 	if e.Touched != "" {
 		w.touched = append(w.touched, e.Touched)
 	}
@@ -114,7 +115,7 @@ func (w owner) stamped(r journal.Record) journal.Record {
 // Add takes in a record.
 func (w owner) Add(r journal.Record) error {
 	err := w.conv.Add(r)
-	w.taken.Store(w.conv.Inbox)
+	w.noteTaken()
 	return err
 }
 

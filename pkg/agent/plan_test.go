@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"agentteam/pkg/mailbox"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
 )
@@ -81,8 +82,15 @@ func TestDecisionWithoutMail(t *testing.T) {
 	}
 }
 
+// inherited is what T-001 brings along for coder-1, whose plan r1 waits for the leader.
+func inherited() team.Inherited {
+	a := team.Approval{ID: "r1", AgentID: "coder-1", Task: "T-001", Plan: "first this", Status: team.PlanPending, Approver: team.ByLeader}
+	note, _ := a.Note(team.ByLeader, true)
+	return team.Inherited{Note: note, Plan: a.Plan, Await: a.Await()}
+}
+
 // A successor that claims the task of its plan again is told that the plan still waits, so that
-// it does not submit another, which would make that one void.
+// it does not submit another, which would make that one void. Another member that has the task now waits as well.
 func TestPlanStillWaits(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
 		r.submits()
@@ -91,12 +99,13 @@ func TestPlanStillWaits(t *testing.T) {
 		r.offer()
 		r.wantStates(team.Idle, team.Running, team.WaitingApproval)
 		r.stop()
-		freed, err := r.task().Reap("lost", false, time.Now())
+		freed, err := r.task().Reap(team.Freed{Reason: "lost"}, time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
 		r.put(freed)
 		r.opts.Member.Incarnation = 2
+		r.team.brings = inherited()
 		r.start()
 		r.offer()
 		r.pass(time.Minute)
@@ -111,6 +120,82 @@ func TestPlanStillWaits(t *testing.T) {
 			t.Error("it waits after the decision")
 		}
 	})
+}
+
+// A member that takes a task whose plan waits, in whatever way, waits for that decision and is not asked on meanwhile.
+func TestPlanOfEarlierHolder(t *testing.T) {
+	for name, take := range map[string]func(r *rig){
+		"offered": func(r *rig) {
+			r.says("I wait", "now I go on", "done")
+			r.start()
+			r.offer()
+		},
+		"claimed by a tool": func(r *rig) {
+			r.tools["claim"] = func(context.Context, tool.Call) tool.Result {
+				r.claim()
+				return tool.Result{Content: "claimed", Effects: tool.Effects{Await: r.team.brings.Await}}
+			}
+			r.says("!claim", "now I go on", "done")
+			r.start()
+			r.post(7, team.Leader, team.MsgMessage, "take T-001")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			loop(t, func(t *testing.T, r *rig) {
+				r.team.brings = inherited()
+				take(r)
+				r.pass(100 * time.Hour)
+				if r.beat.State != team.WaitingApproval || r.beat.Asked != "r1" || r.beat.Awaits != team.Leader || len(r.asked) != 1 || r.task().Status != team.InProgress {
+					t.Errorf("it is %s for %s, after %d turns", r.beat.State, r.beat.Asked, len(r.asked))
+				}
+				r.post(8, team.Leader, team.MsgPlanResponse, "Your plan r1 is approved.")
+				if r.beat.State == team.WaitingApproval || len(r.asked) == 1 {
+					t.Error("it waits after the decision")
+				}
+			})
+		})
+	}
+}
+
+// A question that an earlier holder has asked is waited for under its id, and the answer is read wherever it was sent.
+func TestQuestionOfEarlierHolder(t *testing.T) {
+	q := team.Message{ID: "q1", From: "joe", To: team.UserAgent, Content: "tabs?", TaskID: "T-001"}
+	port := team.Message{ID: "q0", From: "joe", To: "ann", Content: "which port?", TaskID: "T-001"}
+	for name, mail := range map[string]bool{"by mail": true, "to the holder before": false} {
+		t.Run(name, func(t *testing.T) {
+			loop(t, func(t *testing.T, r *rig) {
+				r.team.brings = team.Inherited{Asked: []team.Message{q, port}, Answers: map[string]team.Message{"q0": {ID: "a", From: "ann", Content: "80"}}, Await: q.Await()}
+				answered := make(chan struct{})
+				r.team.answered = func(ctx context.Context, w team.Await) (string, error) {
+					select {
+					case <-answered:
+						return w.MessageID + " is answered: tabs", nil
+					case <-ctx.Done():
+						return "", ctx.Err()
+					}
+				}
+				r.says("I wait", "thank you", "done", "done")
+				r.start()
+				r.offer()
+				r.pass(100 * time.Hour)
+				if got := transcript(r.asked[0].Messages); !strings.Contains(got, "tabs?") || !strings.Contains(got, "│ 80") {
+					t.Errorf("it reads\n%s", got)
+				}
+				if r.beat.State != team.WaitingUser || r.beat.Asked != "q1" || r.beat.Awaits != team.UserAgent || len(r.asked) != 1 {
+					t.Errorf("it is %s for %s, after %d turns", r.beat.State, r.beat.Asked, len(r.asked))
+				}
+				if mail {
+					r.mail <- mailbox.Delivery{Message: team.Message{ID: "answer-q1", Type: team.MsgUser, From: team.UserAgent, To: "coder-1", Content: "tabs", InReplyTo: "q1"}, Seq: 9, Ack: func() {}}
+					r.settle()
+				}
+				close(answered)
+				r.pass(2 * mailWithin)
+				if noted := strings.Contains(r.notes(), "q1 is answered: tabs"); noted == mail || len(r.asked) == 1 || r.beat.State == team.WaitingUser {
+					t.Errorf("noted: %v, with mail: %v; it is %s after %d turns", noted, mail, r.beat.State, len(r.asked))
+				}
+			})
+		})
+	}
 }
 
 // A task that is taken away ends the wait for its plan.
@@ -153,11 +238,11 @@ func TestNextAfterLostTask(t *testing.T) {
 	})
 }
 
-// Once another member has held the task in between, no decision on its plan can come.
-func TestPlanAfterAnothersHold(t *testing.T) {
+// Once another member has held the task in between, no decision on its call can come.
+func TestCallAfterAnothersHold(t *testing.T) {
 	for by, want := range map[team.AgentID]bool{"coder-1": true, "coder-2": false} {
 		ask := awaitRecord("a", team.Leader)
-		ask.Result.Await = &team.Await{Plan: "r1", From: team.Leader, Task: "T-001"}
+		ask.Result.Await = &team.Await{Plan: "r1", Permission: true, From: team.UserAgent, Task: "T-001"}
 		again := taskRecord(team.Task{ID: "T-001", Assignee: "coder-1", Epoch: 3})
 		again.LastTry = &team.Try{By: by, Epoch: 2}
 		c := fold(t, taskRecord(team.Task{ID: "T-001", Assignee: "coder-1", Epoch: 1}), turnRecord("", "a"), ask, turnRecord("I wait"), endRecord(), again)

@@ -144,7 +144,7 @@ func TestAnswersThatBreakOff(t *testing.T) {
 		for range 60 {
 			r.pass(10 * time.Second)
 		}
-		want := []time.Duration{0, 20, 60, 80, 160, 320, 350}
+		want := []time.Duration{0, 2, 10, 30, 62, 190, 220}
 		for i := range want {
 			want[i] *= time.Second
 		}

@@ -323,7 +323,7 @@ func TestAdoptsTaskTakenAgain(t *testing.T) {
 		first := r.claim()
 		r.journal = append(r.journal, taskRecord(first), turnRecord("hm"))
 		time.Sleep(time.Second) // of the bubble
-		if _, err := r.hand.Release(t.Context(), r.id, "later", false); err != nil {
+		if _, err := r.hand.Release(t.Context(), r.id, team.Freed{Reason: "later"}); err != nil {
 			t.Fatal(err)
 		}
 		r.edit(func(t *team.Task) { t.Title = "Count again" })

@@ -335,7 +335,7 @@ func (r rigTools) Traits(name string) tool.Traits {
 	case "write_file":
 		return tool.Traits{Bulky: true, Stored: []string{"content"}}
 	}
-	return tool.Traits{ReadOnly: strings.HasPrefix(name, "look"), Writes: name == "write", Yields: !strings.HasPrefix(name, "write")}
+	return tool.Traits{Talk: name == "thank" || name == "ask", ReadOnly: strings.HasPrefix(name, "look"), Writes: name == "write", Yields: !strings.HasPrefix(name, "write")}
 }
 
 func (r rigTools) TraitsOf(c tool.Call) tool.Traits { return r.Traits(c.Name) }
@@ -363,9 +363,9 @@ func (h rigHand) Confirm(ctx context.Context, id team.TaskID) (team.Task, error)
 	return h.Hand.Confirm(ctx, id)
 }
 
-func (h rigHand) Release(ctx context.Context, id team.TaskID, reason string, attempt bool) (team.Task, error) {
+func (h rigHand) Release(ctx context.Context, id team.TaskID, f team.Freed) (team.Task, error) {
 	h.r.turn.Load()
-	t, err := h.Hand.Release(ctx, id, reason, attempt)
+	t, err := h.Hand.Release(ctx, id, f)
 	if team.HoldLost(err) && h.r.released != nil {
 		h.r.released()
 	}
@@ -459,7 +459,7 @@ func (r *rig) holds() bool {
 // reap gives the task to somebody else.
 func (r *rig) reap() {
 	r.t.Helper()
-	freed, err := r.task().Reap("silent", false, time.Now())
+	freed, err := r.task().Reap(team.Freed{Reason: "silent"}, time.Now())
 	if err == nil {
 		freed, err = freed.Claim(team.Holder{Agent: "coder-9", Incarnation: 1}, time.Now())
 	}

@@ -16,7 +16,7 @@ import (
 
 // run is one run: from waking to going idle.
 func (a *Agent) run(ctx context.Context) error {
-	a.runID, a.state, a.done = newRunID(), a.state.newRun(), nil
+	a.runID, a.state = newRunID(), a.state.newRun()
 	a.unused = time.Time{}
 	a.o.Heart.Progress() // who rested until now has not stalled
 	a.beat(team.Running)
@@ -43,9 +43,13 @@ func (a *Agent) run(ctx context.Context) error {
 	h, holds := a.hold()
 	wait, waits := a.waiting()
 	asked := waits && wait.Awaits == team.Leader && len(a.done) == 0
-	if !a.leads() && !a.conv.Unseen && !a.hasLost() && (!holds || h == a.state.begun) && !asked {
+	if a.leads() || a.conv.Unseen || a.hasLost() || holds && h != a.state.begun {
+		return nil
+	}
+	if a.moved && !asked {
 		a.notify(ctx, team.Message{Type: team.MsgIdle, To: team.Leader, Content: a.idleText()})
 	}
+	a.done, a.moved = nil, false
 	return nil
 }
 
@@ -181,6 +185,9 @@ func (a *Agent) follow(ctx context.Context, reply model.Reply) (over bool, err e
 		if err == nil {
 			err = a.answers(ctx)
 		}
+		if err == nil && reply.Written != "" && !reply.Fenced && a.state.written <= maxWritten {
+			err = a.noteWritten(ctx, reply.Written)
+		}
 		switch {
 		case err != nil:
 			return false, err
@@ -196,6 +203,8 @@ func (a *Agent) follow(ctx context.Context, reply model.Reply) (over bool, err e
 	switch {
 	case a.state.parks > 0: // it answers, and says nothing
 		return false, a.parkUseless(ctx, a.conv.Parked.Cause)
+	case reply.Written != "" && (holds || !reply.Fenced) && (a.state.written <= maxWritten || holds && !a.leads()):
+		return a.written(ctx, reply.Written)
 	case engine.CutOff(reply) && engine.Empty(reply) && a.raise():
 		return false, a.note(ctx, "Your last answer was cut at the output limit before it said anything. The limit is higher now. Think shorter, and answer.")
 	case engine.CutOff(reply):
@@ -210,6 +219,24 @@ func (a *Agent) follow(ctx context.Context, reply model.Reply) (over bool, err e
 		}
 	}
 	return a.act(ctx, next)
+}
+
+// written follows a call that the model wrote as text, which was not run: the model is notified, and an agent whose model does
+// not do otherwise parks.
+func (a *Agent) written(ctx context.Context, name string) (over bool, err error) {
+	if a.state.written <= maxWritten {
+		return false, a.noteWritten(ctx, name)
+	}
+	a.state.written = 0
+	if err := a.o.Journal.Flush(); err != nil {
+		return false, err
+	}
+	cause := fmt.Sprintf("its model writes calls of tools, such as %s, as text, and makes none", name)
+	return false, a.stopUseless(ctx, cause, cause, false)
+}
+
+func (a *Agent) noteWritten(ctx context.Context, name string) error {
+	return a.note(ctx, fmt.Sprintf("You wrote a call of %s as text, and it was not run. Make it as a call of the tool.", name))
 }
 
 // endsWith ends the run after a call that leaves the model nothing to say. The call has
@@ -240,10 +267,10 @@ func (a *Agent) act(ctx context.Context, s step) (over bool, err error) {
 	case nudge:
 		a.state.nudged = holding{t.ID, t.Epoch}
 		if wait, waits := a.waiting(); waits {
-			return false, a.note(ctx, fmt.Sprintf("You stopped, but %s (%s) is still in progress and yours. If it waits for %s, which runs in the background, end your turn again: you are told of its end. Else go on working.", t.ID, t.Title, wait.About))
+			return false, a.note(ctx, fmt.Sprintf("You stopped, but %s (%s) is still in progress and yours. If it waits for %s, which runs in the background, end your turn again: you are told of its end. Else go on working.", t.ID, neutral(t.Title), neutral(wait.About)))
 		}
 		return false, a.note(ctx, fmt.Sprintf(
-			"You stopped, but %s (%s) is still in progress and yours. Go on working; or with update_task complete it (with a result_summary) or give it back (status \"pending\", with a reason); or ask somebody with send_message and await_reply.", t.ID, t.Title))
+			"You stopped, but %s (%s) is still in progress and yours. Go on working; or with update_task complete it (with a result_summary) or give it back (status \"pending\", with a reason); or ask somebody with send_message and await_reply.", t.ID, neutral(t.Title)))
 	case remark:
 		a.state.noted = true
 		return false, a.note(ctx, fmt.Sprintf("You have had %d of %d turns in this run. Bring what you are at to an end; after the last turn your task is given back.", a.state.turns, a.o.MaxTurns))
@@ -291,7 +318,7 @@ func (a *Agent) giveUp(ctx context.Context, reason string, attempt bool) error {
 			a.state.spared = true
 			return nil
 		}
-		switch _, err := a.o.Hand.GiveBack(ctx, t.ID, team.GiveBack{Reason: reason, Attempt: attempt}); {
+		switch _, err := a.o.Hand.GiveBack(ctx, t.ID, team.GiveBack{Freed: team.Freed{Reason: reason, Attempt: attempt}}); {
 		case errors.Is(err, team.ErrUnreadable):
 			// The next run begins once it can be read: it may still be the agent's.
 			return a.note(ctx, fmt.Sprintf("%s was to be put back, which cannot be done now: %v.", t.ID, err))
@@ -316,7 +343,7 @@ func (a *Agent) giveUp(ctx context.Context, reason string, attempt bool) error {
 
 // end records that a run is over.
 func (a *Agent) end(ctx context.Context) error {
-	a.state = a.state.over()
+	a.state, a.moved = a.state.over(), a.moved || a.conv.Moved
 	return a.engine.Record(ctx, journal.Record{Kind: journal.End})
 }
 

@@ -19,12 +19,13 @@ type state struct {
 	rests  bool    // the last call leaves nothing to do until there is input
 	ended  bool    // a tool ended the agent's work
 
-	turns  int  // of this run
-	noted  bool // in this run: that the limit of turns is near
-	warned bool // in this run: that the agent goes in circles
-	cuts   int  // answers in a row that were cut at their limit, or empty
-	raised bool // in this run: the limit of answers is what the window leaves
-	parks  int  // tries since the endpoint began to refuse
+	turns   int  // of this run
+	noted   bool // in this run: that the limit of turns is near
+	warned  bool // in this run: that the agent goes in circles
+	cuts    int  // answers in a row that were cut at their limit, or empty
+	written int  // answers with a call as text, since the last one without
+	raised  bool // in this run: the limit of answers is what the window leaves
+	parks   int  // tries since the endpoint began to refuse
 
 	spells     int  // spells of refusals of the conversation, with no more than a turn between each two
 	recovering bool // the model has not answered since the last of them
@@ -52,6 +53,12 @@ func (s state) answered(r model.Reply) state {
 		s.spells = 0
 	}
 	s.recovering = false
+	switch {
+	case r.Written != "":
+		s.written++
+	case len(r.Message.ToolCalls) > 0:
+		s.written = 0
+	}
 	s.rounds, s.thrown, s.lost = 0, 0, model.Usage{}
 	if s.cuts++; engine.Usable(r) {
 		s.fruitless = s.fruitless && s.parks == 0
@@ -78,6 +85,9 @@ const (
 	declineTask             // what it is at is refused: put the task back, or end it as failed
 	endGoal                 // the goal is refused
 )
+
+// maxWritten is how many answers in a row may hold a call as text before the agent parks.
+const maxWritten = 2
 
 // maxCuts is how many answers in a row may be cut at their limit, or empty.
 const maxCuts = 3
@@ -184,16 +194,20 @@ func (s state) wasted() string {
 	return text
 }
 
-// modelRest is the rest between rounds of tries while the model is away.
-const modelRest = 20 * time.Second
+// The time between rounds of tries: while the model is away, and after the first round whose
+// answers broke off. An endpoint that breaks some answers off may give the next one.
+const (
+	modelRest  = 20 * time.Second
+	brokenRest = 2 * time.Second
+)
 
 // outageRest is how long the agent rests after a round of tries. A round that has cost
-// something makes the next rest longer.
+// something makes the next wait four times as long.
 func (s state) outageRest(r *model.Refusal) time.Duration {
 	if r.Thrown == 0 {
 		return modelRest
 	}
-	return min(modelRest<<min(s.rounds-1, 10), maxPark)
+	return min(brokenRest<<min(2*(s.rounds-1), 10), maxPark)
 }
 
 // maxUseless is how many runs in a row may come to nothing before the agent parks.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
-	"strings"
 
 	"agentteam/pkg/engine"
 	"agentteam/pkg/journal"
@@ -16,8 +14,7 @@ import (
 // Subagent is the system message of a subagent of m, whose role is r; changes reports whether it may
 // write files or run commands.
 func Subagent(t team.Team, m team.Member, name team.AgentID, r team.Role, at place.Place, changes bool) string {
-	parts := []string{fmt.Sprintf("You are %s, role %s, in team %s.", name, r.Name, t.ID),
-		fmt.Sprintf("You are a subagent of %s. Do what it asks, and nothing else. It reads your last text only: report there what you did and found, with file names and line numbers, and what you could not do. You can ask nothing, and no mail reaches you.", m.AgentID)}
+	parts := []string{fmt.Sprintf("You are a subagent of %s. Do what it asks, and nothing else. It reads your last text only: report there what you did and found, with file names and line numbers, and what you could not do. You can ask nothing, and no mail reaches you.", m.AgentID)}
 	if !changes {
 		parts = append(parts, "You only look: you have no tool that changes anything.")
 	}
@@ -25,8 +22,7 @@ func Subagent(t team.Team, m team.Member, name team.AgentID, r team.Role, at pla
 	if t.OnLine() {
 		where = fmt.Sprintf("%s (the shell starts here, paths are relative to it). It is the tree of %s, in which no other member works.", neutral(at.Workspace), m.AgentID)
 	}
-	parts = append(parts, environment(where, at), strings.TrimSpace(r.Instructions), strings.TrimSpace(instructions(at)))
-	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "\n\n") + "\n"
+	return joined(append(parts, skills(t.Dialect(r), at), instructions(at), ofRole(r), environment(t, where, at), introduction(t, name, r.Name)))
 }
 
 // Part is what a subagent remembers: a conversation with no mail and no task. It implements

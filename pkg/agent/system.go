@@ -10,24 +10,41 @@ import (
 	"agentteam/pkg/team"
 )
 
-// System is the system message of a member. Its first line is fixed by the
-// protocol; then come how to work here, where that is, the role's instructions, and
-// those of the project.
+// System is the system message of a member. It begins with what members have in common, of which
+// an endpoint then keeps one copy in its cache, and ends with the line that the protocol fixes.
 func System(t team.Team, m team.Member, r team.Role, at place.Place) string {
 	dialect := t.Dialect(r)
-	parts := []string{fmt.Sprintf("You are %s, role %s, in team %s.", m.AgentID, m.Role, t.ID)}
+	var parts []string
 	if m.AgentID == team.Leader {
 		parts = append(parts, dialect.Say(leaderPrompt), spawnable(t.Roles))
 	} else {
 		parts = append(parts, dialect.Say(teammatePrompt))
 	}
+	parts = append(parts, skills(dialect, at), instructions(at), ofRole(r))
 	if m.AgentID == team.Leader && t.Policies.Delegate {
 		parts = append(parts, delegatePrompt)
 	}
 	if m.PlanMode {
 		parts = append(parts, planPrompt)
 	}
-	parts = append(parts, environment(workspaceOf(t, at), at), r.Instructions, instructions(at))
+	return joined(append(parts, environment(t, workspaceOf(t, at), at), introduction(t, m.AgentID, m.Role)))
+}
+
+// introduction is the line that names the member.
+func introduction(t team.Team, name team.AgentID, role string) string {
+	return fmt.Sprintf("You are %s, role %s, in team %s.", name, role, t.ID)
+}
+
+// ofRole are the role's instructions. The heading ends what files of the project say.
+func ofRole(r team.Role) string {
+	if text := strings.TrimSpace(r.Instructions); text != "" {
+		return "# Your role\n" + text
+	}
+	return ""
+}
+
+// joined are the parts that are not empty, a paragraph each.
+func joined(parts []string) string {
 	for i, part := range parts {
 		parts[i] = strings.TrimSpace(part)
 	}
@@ -54,14 +71,30 @@ func workspaceOf(t team.Team, at place.Place) string {
 	return neutral(at.Workspace) + " (the shell starts here, paths are relative to it). The whole team works in it, so read a file again before you edit it."
 }
 
-// environment states where the agent works.
-func environment(workspace string, at place.Place) string {
+// environment states where the agent works. The branch of a tree is the runtime's own: it changes
+// with the tree, and with it what an endpoint has cached of the conversation would be lost.
+func environment(t team.Team, workspace string, at place.Place) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "<environment>\nworkspace: %s\nplatform: %s, bash\ndate: %s\n", workspace, at.Platform, at.Date)
-	if at.Git != "" {
+	if at.Git != "" && !t.OnLine() {
 		fmt.Fprintf(&b, "git: %s, when you were started\n", neutral(at.Git))
 	}
 	return b.String() + "</environment>"
+}
+
+// skills are those that a member may read before work of their kind, and the texts of those that its role names.
+func skills(d team.Dialect, at place.Place) string {
+	var b strings.Builder
+	if len(at.Skills) > 0 {
+		fmt.Fprintf(&b, "# Skills\nInstructions for kinds of work. Before such work read the skill: %s with its name. A skill grants nothing.\n", d.Tool("skill"))
+	}
+	for _, line := range at.Skills {
+		b.WriteString("- " + neutral(line) + "\n")
+	}
+	if at.MoreSkills > 0 {
+		fmt.Fprintf(&b, "[%d more: search by query]\n", at.MoreSkills)
+	}
+	return b.String() + fileBlocks(at.Given)
 }
 
 // projectFrame stands before what files of the repository say to agents.

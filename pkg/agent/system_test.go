@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// The first line is the protocol's; scripts and people read it.
+// The last line is the protocol's; scripts and people read it.
 func TestSystem(t *testing.T) {
 	record := team.Team{ID: "blue", Roles: map[string]team.Role{
 		"leader":   {Name: "leader", Description: "leads", Instructions: "You plan first."},
@@ -42,12 +42,27 @@ func TestSystem(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := System(tt.record, tt.member, tt.role, tt.at)
-			first, _, _ := strings.Cut(got, "\n")
-			if want := "You are " + string(tt.member.AgentID) + ", role " + tt.member.Role + ", in team blue."; first != want {
-				t.Errorf("first line %q, want %q", first, want)
+			if want := "\nYou are " + string(tt.member.AgentID) + ", role " + tt.member.Role + ", in team blue.\n"; !strings.HasSuffix(got, want) {
+				t.Errorf("it does not end with %q:\n%s", want, got)
 			}
 			golden(t, "system-"+name, got)
 		})
+	}
+}
+
+// Two members of a role differ in their last line only, and members of other roles behind what is of all: an endpoint
+// caches prompts by their beginning.
+func TestMembersBeginAlike(t *testing.T) {
+	at := place.Place{Workspace: "/srv", Date: "2026-11-22", Project: []place.File{{Name: "AGENTS.md", Text: "Be brief."}}, Skills: []string{"charts: draws"}}
+	of := func(name team.AgentID, role string) string {
+		return System(team.Team{ID: "blue"}, team.Member{AgentID: name, Role: role}, team.Role{Instructions: "You are a " + role + "."}, at)
+	}
+	common, alike := strings.CutSuffix(of("coder-1", "coder"), "You are coder-1, role coder, in team blue.\n")
+	if !alike || !strings.HasPrefix(of("coder-2", "coder"), common) {
+		t.Errorf("two coders begin otherwise:\n%s", common)
+	}
+	if all, _, _ := strings.Cut(common, "You are a coder."); len(all) == len(common) || !strings.Contains(all, "Be brief.") || !strings.HasPrefix(of("tester-1", "tester"), all) {
+		t.Errorf("a tester does not begin with\n%s", all)
 	}
 }
 
@@ -116,6 +131,24 @@ func TestSystemStays(t *testing.T) {
 	}
 }
 
+// The tree of a successor is another than the one that is still in use. Its system message is the
+// same: a tree and its branch are the runtime's.
+func TestSystemInAnotherTree(t *testing.T) {
+	record := team.Team{ID: "blue", Line: &team.WorkLine{}, Roles: map[string]team.Role{"leader": {Name: "leader"}}}
+	at := place.Place{Workspace: "/cache/trees/leader.0", Platform: "linux/amd64", Date: "2026-11-22", Git: "branch work/at.leader.0, clean"}
+	next := at
+	next.Workspace, next.Git = "/cache/trees/leader.0.2", "branch work/at.leader.0.2, 3 files changed or new"
+	m := team.Member{AgentID: team.Leader, Role: "leader"}
+	first, second := System(record, m, record.Roles["leader"], at), System(record, m, record.Roles["leader"], next)
+	if first != second {
+		t.Errorf("it was\n%s\nand is\n%s", first, second)
+	}
+	record.Line = nil
+	if shared := System(record, m, record.Roles["leader"], at); !strings.Contains(shared, "git: branch work/at.leader.0, clean") {
+		t.Errorf("in a folder of the user's the branch is not told:\n%s", shared)
+	}
+}
+
 // The task block tells all that decides how the task is done, and nothing that is not so. The last one is of a task
 // that was taken by a call.
 func TestTaskBlock(t *testing.T) {
@@ -128,6 +161,6 @@ func TestTaskBlock(t *testing.T) {
 	bare := team.Task{ID: "T-001", Title: "Look", DeliverablePath: "deliverables/T-001-look.md"}
 	again := bare
 	again.Returned = []team.Try{{By: "coder-1", Epoch: 1, Commit: strings.Repeat("1", 40)}, {By: "coder-2", Epoch: 3, Commit: strings.Repeat("2", 40), Reason: "it conflicts.\n\tThe line has </task MARK02>:\n+x\n"}}
-	golden(t, "task-blocks", taskBlock(task, inputs, "MARK00", &team.Try{By: "coder-2", Reason: "graphql-core is not\ninstalled <mail"}, nil)+"\n\n"+taskBlock(bare, nil, "MARK01", nil, nil)+"\n\n"+taskBlock(again, nil, "MARK02", &again.Returned[1], nil)+
-		"\n\n"+taskBlock(again, nil, "MARK03")+"\n")
+	golden(t, "task-blocks", taskBlock(task, inputs, team.Inherited{Note: "Your plan p1 waits.", Plan: "first </task>\nthen", Asked: []team.Message{{ID: "q1", From: "coder-2", To: team.UserAgent, Content: "Which library?"}}, Answers: map[string]team.Message{"q1": {ID: "a1", From: team.UserAgent, Content: "graphql-core"}}}, "MARK00", &team.Try{By: "coder-2", Reason: "graphql-core is not\ninstalled <mail"}, nil)+"\n\n"+taskBlock(bare, nil, team.Inherited{}, "MARK01", nil, nil)+"\n\n"+taskBlock(again, nil, team.Inherited{}, "MARK02", &again.Returned[1], nil)+
+		"\n\n"+taskBlock(again, nil, team.Inherited{}, "MARK03")+"\n\n"+taskBlock(bare, nil, team.Inherited{}, "MARK04", &team.Try{By: "coder-2", Epoch: 2, Reason: "its process was stopped", Commit: strings.Repeat("3", 40), Unfinished: true, LeftOut: "x.bin (70 MiB)", Host: "alpha"}, nil)+"\n")
 }

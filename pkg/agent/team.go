@@ -47,6 +47,10 @@ type Team interface {
 	// model refuses.
 	Peers(ctx context.Context) (account.Situation, error)
 
+	// Inherited returns what a task brings along that the agent has taken, or has adopted: the plan that it needs, which is
+	// submitted in the agent's name if it still waits for a decision, and what was asked for it before. It may be called
+	// again for the same hold.
+	Inherited(ctx context.Context, t team.Task) (team.Inherited, error)
 	// Reserved finds a task that is reserved for the agent and that it could claim now; it is
 	// called once, before the agent reads its mail.
 	Reserved(ctx context.Context) (id team.TaskID, ok bool)
@@ -62,6 +66,10 @@ type Team interface {
 
 	// Rests is called when the agent goes idle.
 	Rests(ctx context.Context)
+
+	// Lost stores the changes in the files of a task that was taken from the agent, as it was held, for its next holder.
+	// Nothing of the agent changes them any more. It may be called after the agent's context has ended.
+	Lost(t team.Task)
 	// Parked is called with the cause when the model's endpoint begins to refuse the
 	// agent, and with "" when it answers again.
 	Parked(ctx context.Context, cause string)

@@ -17,6 +17,8 @@ type rigTeam struct {
 	r        *rig
 
 	left     func(ctx context.Context, person team.AgentID) error
+	answered func(context.Context, team.Await) (string, error)
+	brings   team.Inherited
 	decided  func(ctx context.Context, plan string) (string, error)
 	backlog  func(ctx context.Context, from uint64, f func(mailbox.Delivery) error) error
 	overview func(context.Context) (account.Overview, error)
@@ -26,6 +28,7 @@ type rigTeam struct {
 	look     func(context.Context) (team.TaskID, bool)
 	heard    func() time.Time
 	rests    func(context.Context)
+	lost     func(team.Task)
 	endGoal  func(ctx context.Context, cause string)
 	changed  func() <-chan struct{}
 }
@@ -47,7 +50,7 @@ func (t *rigTeam) Wait(w team.Await, holds bool) Wait {
 				return ctx.Err()
 			}
 			return t.left(ctx, person)
-		})
+		}, t.answered)
 	}
 	return Answer(w, holds)
 }
@@ -80,6 +83,8 @@ func (t *rigTeam) Peers(ctx context.Context) (account.Situation, error) {
 	return t.peers(ctx)
 }
 
+func (t *rigTeam) Inherited(context.Context, team.Task) (team.Inherited, error) { return t.brings, nil }
+
 func (t *rigTeam) Reserved(ctx context.Context) (team.TaskID, bool) {
 	if t.reserved == nil {
 		return "", false
@@ -105,6 +110,12 @@ func (t *rigTeam) LeaderHeard() time.Time {
 		return t.r.begun
 	}
 	return time.Now()
+}
+
+func (t *rigTeam) Lost(task team.Task) {
+	if t.lost != nil {
+		t.lost(task)
+	}
 }
 
 func (t *rigTeam) Rests(ctx context.Context) {

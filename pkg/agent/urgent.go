@@ -15,7 +15,7 @@ const notRun = `{"error":"not run: urgent mail came; read it first, then make th
 // at any time and does not block.
 func (a *Agent) Urge(seq uint64) {
 	a.engine.Interrupt(engine.Interrupt{Cause: urgentMail(seq), Skip: notRun,
-		Over: func() bool { return seq <= max(a.taken.Load(), a.missed.Load()) }})
+		Over: func() bool { return seq <= max(a.Taken().Seq, a.missed.Load()) }})
 }
 
 // urgent returns the highest sequence of urgent mail that is not taken in, or 0.

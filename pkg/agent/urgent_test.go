@@ -79,8 +79,8 @@ func TestUrgentTwice(t *testing.T) {
 		again.Seq = 2
 		r.mail <- again
 		synctest.Wait()
-		if r.agent.Urge(2); len(r.agent.engine.Interrupts()) != 0 || r.agent.Taken() != 2 {
-			t.Errorf("mail up to %d is taken, and urgent mail %d times is waited for", r.agent.Taken(), len(r.agent.engine.Interrupts()))
+		if r.agent.Urge(2); len(r.agent.engine.Interrupts()) != 0 || r.agent.Taken().Seq != 2 {
+			t.Errorf("mail up to %v is taken, and urgent mail %d times is waited for", r.agent.Taken(), len(r.agent.engine.Interrupts()))
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"agentteam/pkg/shutdown"
@@ -44,26 +45,61 @@ func Answer(w team.Await, holds bool) Wait {
 }
 
 // Person is the wait for a person's answer, which takes as long as it takes. left blocks until
-// the person has left the team, and then returns nil.
-func Person(w team.Await, holds bool, left func(ctx context.Context, person team.AgentID) error) Wait {
+// the person has left the team, and then returns nil. answered blocks until the question is answered, to whichever
+// member, and returns the answer as the agent is given it: one to a question of an earlier holder of the task may be sent
+// to that one at the moment at which the task changes hands.
+func Person(w team.Await, holds bool, left func(ctx context.Context, person team.AgentID) error, answered func(context.Context, team.Await) (string, error)) Wait {
 	wait := Wait{State: team.WaitingUser, Awaits: w.From, Asked: w.MessageID, About: w.About, Notice: waitsForAnswer(w)}
 	if w.Task == "" {
 		wait.With = NoTask
 	}
+	var ends []func(context.Context) (string, error)
 	if w.From != team.UserAgent { // the user never leaves
-		wait.Done = func(ctx context.Context) (string, error) {
+		ends = append(ends, func(ctx context.Context) (string, error) {
 			return fmt.Sprintf("%s has left the team and does not answer.", w.From) + without(holds), left(ctx, w.From)
-		}
+		})
+	}
+	if w.Asker != "" {
+		ends = append(ends, func(ctx context.Context) (string, error) { return afterMail(ctx, w, answered) })
+	}
+	if ends != nil {
+		wait.Done = func(ctx context.Context) (string, error) { return first(ctx, ends) }
 	}
 	return wait
+}
+
+// first returns what the first of several functions returns. It waits for the others, whose context it ends.
+func first(ctx context.Context, of []func(context.Context) (string, error)) (text string, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	var once sync.Once
+	var all sync.WaitGroup
+	for _, f := range of {
+		all.Go(func() {
+			t, e := f(ctx)
+			once.Do(func() { text, err = t, e })
+			cancel()
+		})
+	}
+	all.Wait()
+	cancel()
+	return text, err
+}
+
+// afterMail returns what happened returns, some time later: mail about it comes first, unless its sender was killed in
+// between.
+func afterMail(ctx context.Context, w team.Await, happened func(context.Context, team.Await) (string, error)) (string, error) {
+	text, err := happened(ctx, w)
+	if err == nil && !shutdown.Sleep(ctx, mailWithin) {
+		err = ctx.Err()
+	}
+	return text, err
 }
 
 // mailWithin is how long the mail about a decision may take after the decision.
 const mailWithin = 5 * time.Second
 
 // Decision is the wait for the decision on a plan or a call. decided blocks until it is made and returns what
-// the agent is given of it some time later: mail about it comes first, unless its sender was killed
-// in between.
+// the agent is given of it, unless the mail about it comes first.
 func Decision(w team.Await, decided func(ctx context.Context, plan string) (verdict string, err error)) Wait {
 	notice := fmt.Sprintf("waits for %s to decide on its plan %s", w.From, w.Plan)
 	if w.Permission {
@@ -71,14 +107,7 @@ func Decision(w team.Await, decided func(ctx context.Context, plan string) (verd
 	}
 	return Wait{With: SameTask, State: team.WaitingApproval, Awaits: w.From, Asked: w.Plan, About: w.About, Notice: notice,
 		Done: func(ctx context.Context) (string, error) {
-			text, err := decided(ctx, w.Plan)
-			if err != nil {
-				return "", err
-			}
-			if !shutdown.Sleep(ctx, mailWithin) {
-				return "", ctx.Err()
-			}
-			return text, nil
+			return afterMail(ctx, w, func(ctx context.Context, w team.Await) (string, error) { return decided(ctx, w.Plan) })
 		}}
 }
 

@@ -44,7 +44,7 @@ func TestBodyThatNeverEnds(t *testing.T) {
 	l.bodyWait = 50 * time.Millisecond
 	called := false
 	s := serve(t, options(t), l, func(http.ResponseWriter, *http.Request) { called = true })
-	const head = "POST /echo HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+	const head = "POST /echo HTTP/1.1\r\nHost: api.test\r\nContent-Type: application/json\r\n"
 	const mine = "Authorization: Bearer " + token + "\r\n"
 	for _, body := range []string{"Content-Length: 1000\r\n\r\n{", "Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n"} {
 		res, got := raw(t, s, head+mine+body)
@@ -108,7 +108,7 @@ func TestSlowReader(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	fmt.Fprintf(conn, "GET /flood HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\n\r\n", token)
+	fmt.Fprintf(conn, "GET /flood HTTP/1.1\r\nHost: api.test\r\nAuthorization: Bearer %s\r\n\r\n", token)
 	if err := brokertest.Receive(t, "the slow reader is cut off", ended); !os.IsTimeout(err) {
 		t.Errorf("the handler's write failed by %v", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"agentteam/pkg/api/access"
+	"agentteam/pkg/api/problem"
 	"agentteam/pkg/api/stream"
 	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
@@ -77,7 +78,7 @@ func (s *Server) handler(o access.Options, mux http.Handler) (http.Handler, erro
 	if err != nil {
 		return nil, err
 	}
-	return s.attended(gate.Guard(s.bounded(mux))), nil
+	return s.attended(problem.Named(gate.Guard(s.bounded(mux)))), nil
 }
 
 // URL returns the base URL. A server that listens on all interfaces names the machine.

@@ -48,7 +48,7 @@ func options(t *testing.T) Options {
 // optionsOver is options over the NATS server at url.
 func optionsOver(t *testing.T, url string) Options {
 	t.Helper()
-	o := Options{API: config.API{Addr: "127.0.0.1:0", TokenFile: filepath.Join(t.TempDir(), "token")}, Workspace: t.TempDir()}
+	o := Options{API: config.API{Addr: "127.0.0.1:0", Hosts: []string{"api.test"}, TokenFile: filepath.Join(t.TempDir(), "token")}, Workspace: t.TempDir()}
 	put(t, o.TokenFile, []byte(token+"\n"))
 	c, err := client.Connect(t.Context(), client.Options{URL: url})
 	if err != nil {
@@ -79,7 +79,7 @@ func serve(t *testing.T, o Options, l limits, h http.HandlerFunc) *Server {
 	if h != nil {
 		mux := http.NewServeMux()
 		mux.Handle("/{what}", named(h))
-		if s.http.Handler, err = s.handler(access.Options{Token: token, ReadToken: reader}, mux); err != nil {
+		if s.http.Handler, err = s.handler(access.Options{Token: token, ReadToken: reader, Hosts: []string{"api.test"}}, mux); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -127,7 +127,8 @@ func refused(t *testing.T, res *http.Response, body []byte, status int, words st
 }
 
 const (
-	here  = "Host: 127.0.0.1\r\n"
+	// here is one of the names in the settings: it counts at any port.
+	here  = "Host: api.test\r\n"
 	typed = "Content-Type: application/json\r\n"
 	mine  = "Authorization: Bearer " + token + "\r\n"
 )
@@ -201,11 +202,11 @@ func TestMounts(t *testing.T) {
 		if res, body := ask(t, http.DefaultClient, "GET", s.URL()+path, nil); res.StatusCode != 200 {
 			t.Errorf("%s: %d, %s", path, res.StatusCode, body)
 		}
-		if res, _ := raw(t, s, "GET "+path+" HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"); res.StatusCode != 401 {
+		if res, _ := raw(t, s, "GET "+path+" HTTP/1.1\r\nHost: api.test\r\nConnection: close\r\n\r\n"); res.StatusCode != 401 {
 			t.Errorf("%s without a token: %d", path, res.StatusCode)
 		}
 	}
-	if res, _ := raw(t, s, "GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"); res.StatusCode != 200 {
+	if res, _ := raw(t, s, "GET /health HTTP/1.1\r\nHost: api.test\r\nConnection: close\r\n\r\n"); res.StatusCode != 200 {
 		t.Errorf("/health: %d", res.StatusCode)
 	}
 	res, body := ask(t, http.DefaultClient, "POST", s.URL()+"/v1/teams/red/agui", strings.NewReader(`{"threadId":"t","runId":"r","messages":[{"role":"user","content":"x"}]}`))
@@ -325,7 +326,7 @@ func TestMetrics(t *testing.T) {
 	ask(t, http.DefaultClient, "GET", s.URL()+"/events", nil)
 	ask(t, http.DefaultClient, "PURGE", s.URL()+"/list", nil)
 	ask(t, http.DefaultClient, "GET", s.URL()+"/not/here", nil)
-	raw(t, s, "GET /list HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
+	raw(t, s, "GET /list HTTP/1.1\r\nHost: api.test\r\nConnection: close\r\n\r\n")
 	err := testutil.GatherAndCompare(reg, strings.NewReader(`
 # HELP agentteam_api_requests_total Requests to the HTTP API that have been answered, streams when they ended.
 # TYPE agentteam_api_requests_total counter
@@ -410,7 +411,7 @@ func TestRunEnds(t *testing.T) {
 		close(began)
 		<-r.Context().Done()
 	})
-	if s.http.Handler, err = s.handler(access.Options{Token: token}, named(h)); err != nil {
+	if s.http.Handler, err = s.handler(access.Options{Token: token, Hosts: []string{"api.test"}}, named(h)); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

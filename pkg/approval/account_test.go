@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"agentteam/pkg/approval"
+	"agentteam/pkg/permission"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
 )
@@ -46,11 +47,11 @@ func TestAccounts(t *testing.T) {
 	}
 
 	a := r.asker(1)
-	*a.j = approval.Judgement{Answer: approval.Allow, Rule: "Bash(make *)", Level: team.Confined}
+	*a.j = approval.Judgement{Answer: permission.Allow, Rule: "Bash(make *)", Level: team.Confined}
 	same("allowed", a.Pass, team.Account{Rule: "Bash(make *)", Sandbox: team.Confined})
-	a.j.Answer = approval.Deny
+	a.j.Answer = permission.Deny
 	same("denied", a.Pass, team.Account{Rule: "Bash(make *)", Sandbox: team.Confined, Code: team.PermissionDenied})
-	*a.j = approval.Judgement{Answer: approval.Ask, Level: team.Unconfined}
+	*a.j = approval.Judgement{Answer: permission.Ask, Level: team.Unconfined}
 	asked := a.waits("make")
 	same("asked", a.Pass, team.Account{Sandbox: team.Unconfined, Code: team.PermissionDenied})
 	r.decide(asked.Plan, user(team.ForTask))

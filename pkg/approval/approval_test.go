@@ -329,7 +329,7 @@ func TestForged(t *testing.T) {
 	}
 
 	// The task goes to somebody else while the plan waits.
-	if _, err := r.board.Release(t.Context(), task.ID, team.Actor{Holder: team.Holder{Agent: team.Leader, Incarnation: 1}, Leads: true}, 0, "elsewhere", false); err != nil {
+	if _, err := r.board.Release(t.Context(), task.ID, team.Actor{Holder: team.Holder{Agent: team.Leader, Incarnation: 1}, Leads: true}, 0, team.Freed{Reason: "elsewhere"}); err != nil {
 		t.Fatal(err)
 	}
 	r.wants("approval after the task was given away", failed(r.plans.Decide(t.Context(), p.ID, yes)), team.Conflict)
@@ -348,7 +348,7 @@ func TestReassigned(t *testing.T) {
 	leads := team.Actor{Holder: team.Holder{Agent: team.Leader, Incarnation: 1}, Leads: true}
 	free := func() {
 		t.Helper()
-		if _, err := r.board.Release(t.Context(), task.ID, leads, 0, "lost", false); err != nil {
+		if _, err := r.board.Release(t.Context(), task.ID, leads, 0, team.Freed{Reason: "lost"}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -16,9 +16,9 @@ type Hand interface {
 	Task() (team.Task, bool)
 }
 
-// Gate lets a member in plan mode change something only if its newest plan is approved, and
-// is for what the member holds. It belongs to one incarnation. Safe for
-// concurrent use.
+// Gate lets a member that needs a plan, for itself or for the task that it holds ([team.Member.Gate]), change
+// something only if its newest plan is approved, and is for what the member holds. Any other member passes. It belongs
+// to one incarnation. Safe for concurrent use.
 type Gate struct {
 	plans *Plans
 	self  team.Member
@@ -26,6 +26,7 @@ type Gate struct {
 
 	mu     sync.Mutex
 	newest team.Approval // that the member has submitted; the zero Approval: none
+	looked time.Time     // the claim of the last hold for which the plans of earlier holders were read
 }
 
 // Gate returns the gate of a member, which begins with the plan that an earlier incarnation
@@ -47,14 +48,105 @@ func (g *Gate) holds() team.Task {
 	return t
 }
 
+// Taken returns the note for the holder of t, a task that it has just taken or has adopted, on the plan that t needs, with
+// the plan: the zero Approval is none to show. A plan of an earlier holder that waits for a decision is submitted
+// again first, in the member's name: it waits for that decision then. note is "" of a task that needs no plan. It may be
+// called again. Errors: Unavailable.
+func (g *Gate) Taken(ctx context.Context, t team.Task) (note string, plan team.Approval, err error) {
+	gate := g.self.Gate(t)
+	if gate == "" {
+		return "", plan, nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	here, err := g.inherit(ctx, t)
+	if err != nil {
+		return "", plan, err
+	}
+	if plan = g.newest; !here {
+		if plan, err = g.plans.lastFor(ctx, t.ID); err != nil {
+			return "", plan, err
+		}
+	}
+	note, shown := plan.Note(gate, here)
+	if !shown {
+		plan = team.Approval{}
+	}
+	return note, plan, nil
+}
+
+// inherit submits the plan of an earlier holder of t again that waits for a decision, unless the member has submitted
+// one for its hold. here reports whether the newest plan of the member is for that hold, and its approver strict enough.
+func (g *Gate) inherit(ctx context.Context, t team.Task) (here bool, err error) {
+	gate := g.self.Gate(t)
+	if here, err = g.plans.here(ctx, g.newest, t); err != nil || t.ID == "" {
+		return here, err
+	}
+	if here = here && g.newest.Approver.Stricter(gate) == g.newest.Approver; here || t.ClaimedAt == nil || g.looked.Equal(*t.ClaimedAt) {
+		return here, nil
+	}
+	last, err := g.plans.lastFor(ctx, t.ID)
+	if err != nil {
+		return false, err
+	}
+	if last.Status == team.PlanPending && last.EndedAt == nil && last.Intact() {
+		a, err := last.Again(g.self.Holder(), t, gate)
+		if err == nil {
+			err = g.again(ctx, a, last, t)
+		}
+		if here = err == nil; err != nil && !gone(err) { // one whose record is damaged is none
+			return false, fmt.Errorf("submit the plan %s again for %s: %w", last.ID, t.ID, err)
+		}
+	}
+	g.looked = *t.ClaimedAt
+	return here, nil
+}
+
+// again submits a, which is the plan last in the member's name, and ends last.
+func (g *Gate) again(ctx context.Context, a, last team.Approval, t team.Task) error {
+	stored, err := g.plans.put(ctx, a)
+	switch {
+	case errors.Is(err, team.Conflict): // a predecessor was killed right after that
+		stored, err = g.plans.Get(ctx, a.ID)
+	case err == nil:
+		_, _, err = g.plans.o.Post.Send(ctx, request(stored, t))
+	}
+	if err != nil {
+		return err
+	}
+	g.newest = stored
+	_, err = g.plans.change(ctx, last.ID, func(a *team.Approval) (bool, error) {
+		now := time.Now().UTC()
+		a.EndedAt = &now
+		return a.Status == team.PlanPending, nil
+	})
+	return err
+}
+
+// lastFor returns the newest plan that was submitted for a task, whichever agent held it; the zero Approval if there is
+// none. By clocks that differ one that was submitted again may look older. Errors: Unavailable.
+func (p *Plans) lastFor(ctx context.Context, id team.TaskID) (last team.Approval, err error) {
+	all, err := p.List(ctx)
+	for _, a := range all {
+		if a.Task == id && a.IsPlan() && (a.EndedAt == nil || last.EndedAt != nil || last.ID == "") {
+			last = a
+		}
+	}
+	return last, err
+}
+
 // Submit stores a plan for what the member holds, in place of an earlier one, and asks its
-// approver by mail. Errors: InvalidArgument; Unavailable, and then the plan may or may not
-// have been submitted, and the next one takes its place.
+// approver by mail. Errors: InvalidState for a member that needs no plan; InvalidArgument; Unavailable, and then the
+// plan may or may not have been submitted, and the next one takes its place.
 func (g *Gate) Submit(ctx context.Context, plan string) (team.Approval, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	t := g.holds()
-	a, err := team.NewApproval(g.self.Holder(), t, g.approver(), plan, time.Now().UTC())
+	gate := g.self.Gate(t)
+	if gate == "" {
+		return team.Approval{}, team.Errorf(team.InvalidState, "you need no approved plan: you are not in plan mode%s", notGated(t)).WithHint("carry it out")
+	}
+	a, err := team.NewApproval(g.self.Holder(), t, gate, plan, time.Now().UTC())
 	if err != nil {
 		return a, err
 	}
@@ -67,25 +159,31 @@ func (g *Gate) Submit(ctx context.Context, plan string) (team.Approval, error) {
 		return a, fmt.Errorf("submit the plan %s: %w", a.ID, err)
 	}
 	g.newest = a
-	_, _, err = g.plans.o.Post.Send(ctx, team.Message{Type: team.MsgPlanRequest, From: g.self.AgentID, To: a.Asks(),
-		Content: request(a, t), Summary: team.Summarize("plan" + about(t) + ": " + a.Plan), RequestID: a.ID})
+	_, _, err = g.plans.o.Post.Send(ctx, request(a, t))
 	return a, err
 }
 
-func (g *Gate) approver() team.Approver {
-	if g.self.Approver == team.ByHuman {
-		return team.ByHuman
+// notGated completes why a member that holds t needs no plan.
+func notGated(t team.Task) string {
+	if t.ID == "" {
+		return ""
 	}
-	return team.ByLeader
+	return ", and " + string(t.ID) + " needs none"
 }
 
 // request is what the approver reads.
-func request(a team.Approval, t team.Task) string {
+func request(a team.Approval, t team.Task) team.Message {
 	how := "" // an agent is told by its runtime how it decides
 	if a.Approver == team.ByHuman {
 		how = fmt.Sprintf(" Decide with: teamctl approvals approve %s, or reject %s --feedback TEXT.", a.ID, a.ID)
 	}
-	return fmt.Sprintf("%s asks for approval of its plan %s%s and changes nothing before.%s\n\n%s", a.AgentID, a.ID, about(t), how, a.Plan)
+	whose := fmt.Sprintf("its plan %s%s", a.ID, about(t))
+	if a.Author != "" {
+		whose = fmt.Sprintf("the plan %s%s, which %s had submitted before %s took the task,", a.ID, about(t), a.Author, a.AgentID)
+	}
+	return team.Message{Type: team.MsgPlanRequest, From: a.AgentID, To: a.Asks(), RequestID: a.ID,
+		Summary: team.Summarize("plan" + about(t) + ": " + a.Plan),
+		Content: fmt.Sprintf("%s asks for approval of %s and changes nothing before.%s\n\n%s", a.AgentID, whose, how, a.Plan)}
 }
 
 func about(t team.Task) string {
@@ -104,8 +202,12 @@ func (g *Gate) Pass(ctx context.Context, r tool.Request) error {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	t := g.holds()
+	if g.self.Gate(t) == "" {
+		return nil
+	}
 	h := g.self.Holder()
-	here, err := g.here(ctx)
+	here, err := g.inherit(ctx, t)
 	switch {
 	case err != nil:
 		return err
@@ -129,13 +231,10 @@ func (g *Gate) Pass(ctx context.Context, r tool.Request) error {
 		granted(ctx, a)
 	case gone(err):
 		err = team.Approval{}.Covers(h, here)
+	case here && a.Status == team.PlanPending && team.CodeOf(err) == team.PermissionDenied:
+		return tool.With(refused(r.Called, err), tool.Effects{Await: a.Await()})
 	}
 	return refused(r.Called, err)
-}
-
-// here reports whether the newest plan is for what the member holds. Errors: Unavailable.
-func (g *Gate) here(ctx context.Context) (bool, error) {
-	return g.plans.here(ctx, g.newest, g.holds())
 }
 
 // here reports whether a is for the task t that its member holds, or for none as t is none. Errors:

@@ -7,30 +7,22 @@ import (
 	"sync"
 	"time"
 
+	"agentteam/pkg/permission"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
 )
 
-// Answer is what the rules decide on a call.
-type Answer string
-
-// The answers. The zero value means Allow.
-const (
-	Allow Answer = "allow"
-	Ask   Answer = "ask" // a person has to allow it
-	Deny  Answer = "deny"
-)
-
 // Judgement is what the rules decide on a call, and why.
 type Judgement struct {
-	Answer Answer
-	Rule   string             // that matches, as it is written; "" = none
-	Given  *team.Grant        // the answer of a person that has added that rule; nil: it is of the settings
-	Why    string             // what could not be proven, or what holds without a rule
-	Dir    string             // where the call would run
-	Always string             // the rule that would allow such calls; "" = none would
-	Asking team.PermissionAsk // what becomes of a call that is to be asked
-	Level  team.Sandbox       // of the sandbox of commands, as it is judged by; "" = not known
+	Answer permission.Decision // None: it may run, too
+	Rule   string              // that matches, as it is written; "" = none
+	Given  *team.Grant         // the answer of a person that has added that rule; nil: it is of the settings
+	Why    string              // what could not be proven, or what holds without a rule
+	Doubt  bool                // it is not known whether Rule, one of deny, matches
+	Dir    string              // where a call that is asked would run: a folder, or the tree of its task in words
+	Always string              // the rule that would allow such calls; "" = none would
+	Asking team.PermissionAsk  // what becomes of a call that is to be asked
+	Level  team.Sandbox        // of the sandbox of commands, as it is judged by; "" = not known
 }
 
 // Judge judges a call by the rules as they stand. Errors: Unavailable.
@@ -74,12 +66,12 @@ func (g *Permissions) PassBy(ctx context.Context, r tool.Request, judge Judge) e
 	switch {
 	case err != nil:
 		return refused(r.Called, err)
-	case j.Answer == Deny:
+	case j.Answer == permission.Deny:
 		return refused(r.Called, denied(j))
-	case j.Answer == Ask && j.Asking == team.AskDeny:
-		return refused(r.Called, team.Errorf(team.PermissionDenied, "a person would have to allow it, and there is no one to ask (permission_ask: deny)%s", because(j)).
+	case j.Answer == permission.Ask && j.Asking == team.AskDeny:
+		return refused(r.Called, team.Errorf(team.PermissionDenied, "a person would have to allow it, and there is no one to ask (permission_ask: deny): %s", why(j)).
 			WithHint("do without it, or do it otherwise; a person can add a rule to the team's permissions"))
-	case j.Answer == Ask:
+	case j.Answer == permission.Ask:
 		return refused(r.Called, g.ask(ctx, r, j))
 	}
 	return nil
@@ -88,7 +80,7 @@ func (g *Permissions) PassBy(ctx context.Context, r tool.Request, judge Judge) e
 func denied(j Judgement) error {
 	text := "it is not allowed here" + because(j)
 	if j.Rule != "" {
-		text = fmt.Sprintf("the rule %q denies it", j.Rule)
+		text = fmt.Sprintf("the rule %q denies it%s", j.Rule, because(j))
 	}
 	return team.Errorf(team.PermissionDenied, "%s", text).WithHint("do without it; only a person can change that, in the permissions of the organisation, of the team or of your role")
 }
@@ -111,7 +103,7 @@ func (g *Permissions) ask(ctx context.Context, r tool.Request, j Judgement) erro
 	if err != nil {
 		return err
 	}
-	a, err = g.use(ctx, a)
+	a, err = g.use(ctx, a, t)
 	if err == nil {
 		granted(ctx, a)
 	}
@@ -149,6 +141,9 @@ func (g *Permissions) find(ctx context.Context, t team.Task, call team.AskedCall
 		call.Number = 1
 		for _, a := range all {
 			other, open := a.Asked(call)
+			if other && a.Inherited(t) {
+				return a, nil
+			}
 			if !other || a.AgentID != g.self.AgentID {
 				continue
 			}
@@ -193,12 +188,12 @@ func (g *Permissions) tell(ctx context.Context, a team.Approval, t team.Task) {
 }
 
 // use returns nil if a lets the member make its call, and notes first that it does.
-func (g *Permissions) use(ctx context.Context, a team.Approval) (team.Approval, error) {
+func (g *Permissions) use(ctx context.Context, a team.Approval, t team.Task) (team.Approval, error) {
 	h := g.self.Holder()
 	return g.plans.change(ctx, a.ID, func(a *team.Approval) (bool, error) {
 		seated, err := g.plans.seated(ctx, a.DecidedBy)
 		if err == nil {
-			err = a.Permits(h, seated)
+			err = a.Permits(h, t, seated)
 		}
 		if err != nil {
 			return false, err
@@ -206,7 +201,7 @@ func (g *Permissions) use(ctx context.Context, a team.Approval) (team.Approval, 
 		if _, open := a.Asked(*a.Call); !open { // another incarnation was faster, or the agent has gone on
 			return false, team.Errorf(team.PermissionDenied, "what a person has allowed is used up (request %s)", a.ID).WithHint("call it again, and a person is asked once more")
 		}
-		if a.Status == team.PlanUsed && a.Incarnation == h.Incarnation {
+		if a.Status == team.PlanUsed && a.Incarnation == h.Incarnation || a.AgentID != h.Agent {
 			return false, nil
 		}
 		*a = a.Use(h)

@@ -13,6 +13,7 @@ import (
 	"agentteam/pkg/board"
 	"agentteam/pkg/broker"
 	"agentteam/pkg/broker/brokertest"
+	"agentteam/pkg/permission"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
@@ -34,7 +35,7 @@ func (r *rig) asker(incarnation uint64) asker {
 	if _, _, err := hand.Adopt(r.t.Context(), ""); err != nil {
 		r.t.Fatal(err)
 	}
-	j := &approval.Judgement{Answer: approval.Ask, Why: "no rule allows it", Dir: "/w", Always: "Bash(git push)"}
+	j := &approval.Judgement{Answer: permission.Ask, Why: "no rule allows it", Dir: "/w", Always: "Bash(git push)"}
 	p := r.plans.Permissions(m, hand, func(context.Context, tool.Request) (approval.Judgement, error) { return *j, nil })
 	return asker{p, hand, r.t, j}
 }
@@ -159,7 +160,7 @@ func allowedFor(t *testing.T, scope team.Scope) {
 func TestRuleOfAPerson(t *testing.T) {
 	r := newRig(t)
 	a := r.asker(1)
-	*a.j = approval.Judgement{Answer: approval.Allow, Rule: "Bash(ls)", Given: &team.Grant{Approval: "9f0c", By: "ann"}, Level: team.Unconfined}
+	*a.j = approval.Judgement{Answer: permission.Allow, Rule: "Bash(ls)", Given: &team.Grant{Approval: "9f0c", By: "ann"}, Level: team.Unconfined}
 	set, err := tool.NewSet(nil, tool.New("bash", "", func(context.Context, struct{}) (tool.Output, error) { return tool.Output{}, nil }))
 	if err != nil {
 		t.Fatal(err)
@@ -192,13 +193,13 @@ func TestJudged(t *testing.T) {
 	r := newRig(t)
 	a := r.asker(1)
 	for want, j := range map[string]approval.Judgement{
-		"":                      {Answer: approval.Allow, Rule: "Bash(ls)"},
-		`"Bash(rm *)" denies`:   {Answer: approval.Deny, Rule: "Bash(rm *)"},
-		"here: it is read-only": {Answer: approval.Deny, Why: "it is read-only"},
-		"there is no one to ask (permission_ask: deny): its target is a variable": {Answer: approval.Ask, Asking: team.AskDeny, Why: "its target is a variable"},
+		"":                      {Answer: permission.Allow, Rule: "Bash(ls)"},
+		`"Bash(rm *)" denies`:   {Answer: permission.Deny, Rule: "Bash(rm *)"},
+		"here: it is read-only": {Answer: permission.Deny, Why: "it is read-only"},
+		"there is no one to ask (permission_ask: deny): its target is a variable": {Answer: permission.Ask, Asking: team.AskDeny, Why: "its target is a variable"},
 	} {
 		*a.j = j
-		a.passes(string(j.Answer), "ls", want)
+		a.passes(j.Answer.String(), "ls", want)
 	}
 	broken := r.plans.Permissions(team.Member{AgentID: "coder-1"}, a.hand, func(context.Context, tool.Request) (approval.Judgement, error) {
 		return approval.Judgement{}, team.Errorf(team.Unavailable, "NATS is away")
@@ -206,7 +207,7 @@ func TestJudged(t *testing.T) {
 	if err := broken.Pass(t.Context(), tool.Request{Called: "bash"}); team.CodeOf(err) != team.Unavailable {
 		t.Errorf("without rules: %v", err)
 	}
-	*a.j = approval.Judgement{Answer: approval.Ask}
+	*a.j = approval.Judgement{Answer: permission.Ask}
 	if err := a.call(strings.Repeat("x", team.MaxAskedBytes)); team.CodeOf(err) != team.InvalidArgument {
 		t.Errorf("what no person can read: %v", err)
 	}
@@ -371,7 +372,7 @@ func TestPermissionVoid(t *testing.T) {
 		t.Fatal(err)
 	}
 	leads := team.Actor{Holder: team.Holder{Agent: team.Leader, Incarnation: 1}, Leads: true}
-	if _, err := r.board.Release(t.Context(), task.ID, leads, 0, "lost", false); err != nil {
+	if _, err := r.board.Release(t.Context(), task.ID, leads, 0, team.Freed{Reason: "lost"}); err != nil {
 		t.Fatal(err)
 	}
 	r.wants("while the task is free", failed(r.plans.Decide(t.Context(), w.Plan, user(""))), team.Conflict)
@@ -382,15 +383,14 @@ func TestPermissionVoid(t *testing.T) {
 	if again := next.waits("git push"); again.Plan != w.Plan { // no other has held the task
 		t.Errorf("claimed again, it asks with the id %s", again.Plan)
 	}
-	r.decide(w.Plan, user(team.ForTask))
-	next.passes("claimed again", "git push", "")
-	if _, err := r.board.Release(t.Context(), task.ID, leads, 0, "lost", false); err != nil {
+	r.decide(w.Plan, user(""))
+	if _, err := r.board.Release(t.Context(), task.ID, leads, 0, team.Freed{Reason: "lost"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := board.NewHand(t.Context(), r.board, team.Holder{Agent: "coder-2", Incarnation: 1, Role: "coder"}).Claim(t.Context(), task.ID); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.board.Release(t.Context(), task.ID, leads, 0, "lost", false); err != nil {
+	if _, err := r.board.Release(t.Context(), task.ID, leads, 0, team.Freed{Reason: "lost"}); err != nil {
 		t.Fatal(err)
 	}
 	third := r.asker(3)
@@ -436,5 +436,39 @@ func TestMailAboutCommand(t *testing.T) {
 	}
 	if shown := r.stored(m.RequestID).Call.Shown(); !strings.HasSuffix(shown, "rm -rf ~") {
 		t.Error("the record does not show all of it")
+	}
+}
+
+// A call that a person has allowed until the task has ended is the task's; one that was allowed once, or is not decided
+// on, is its member's.
+func TestAllowedCallGoesAlong(t *testing.T) {
+	for scope, asks := range map[team.Scope]bool{team.ForTask: false, team.Once: true, "": true} {
+		t.Run("scope "+string(scope), func(t *testing.T) {
+			r := newRig(t)
+			a := r.asker(1)
+			task := r.work(a)
+			w := a.waits("make")
+			if scope != "" {
+				r.decide(w.Plan, user(scope))
+			}
+			other := r.bob(1)
+			b := asker{r.plans.Permissions(team.Member{AgentID: "bob", Incarnation: 1}, other.hand,
+				func(context.Context, tool.Request) (approval.Judgement, error) { return *a.j, nil }), other.hand, t, a.j}
+			task = r.moves(task.ID, other)
+			want := ""
+			if asks {
+				want = "is asked"
+			}
+			b.passes("for the next holder", "make", want)
+			b.passes("the second time", "make", want)
+			if _, err := other.hand.Complete(t.Context(), task.ID, team.Done{Summary: "done"}); err != nil {
+				t.Fatal(err)
+			}
+			r.task(other)
+			b.passes("for his next task", "make", "is asked")
+			if got := r.stored(w.Plan); got.AgentID != "coder-1" || got.Incarnation != 1 {
+				t.Errorf("the request stands as %+v", got)
+			}
+		})
 	}
 }

@@ -67,7 +67,7 @@ type costLine struct {
 }
 
 // Export writes what a team has done into a folder for people to read: README.md and report.html (a
-// page without scripts), transcripts/NAME.md of members and their subagents, tasks/ID.json,
+// page without scripts), config.json (the team with its members), transcripts/NAME.md of members and their subagents, tasks/ID.json,
 // inboxes/NAME.jsonl, and changes.diff if it has a line. The folder must be empty, or not there.
 //
 // Errors: Conflict if there is something in the folder; those of reading the team; those of the disk.
@@ -177,7 +177,14 @@ func (e *export) all(ctx context.Context, t *client.Team) (err error) {
 			return err
 		}
 	}
-	if r.Members, err = e.members(ctx, t); err != nil {
+	members, err := t.Members().Records(ctx)
+	if err != nil {
+		return err
+	}
+	if err := e.write("config.json", func(w io.Writer) error { return indented(w, config{r.Record, members}) }); err != nil {
+		return err
+	}
+	if r.Members, err = e.members(ctx, t, members); err != nil {
 		return err
 	}
 	if err := e.inbox(ctx, t, team.UserAgent); err != nil {
@@ -200,6 +207,12 @@ func (e *export) all(ctx context.Context, t *client.Team) (err error) {
 	return e.write("README.md", r.readme)
 }
 
+// config is the content of config.json.
+type config struct {
+	Team    team.Team     `json:"team"`
+	Members []team.Member `json:"members"`
+}
+
 func indented(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
@@ -208,11 +221,7 @@ func indented(w io.Writer, v any) error {
 
 // members writes the conversations of the members and of their subagents, and the members' inboxes. A seat
 // has no conversation.
-func (e *export) members(ctx context.Context, t *client.Team) (all []exported, err error) {
-	members, err := t.Members().Records(ctx)
-	if err != nil {
-		return nil, err
-	}
+func (e *export) members(ctx context.Context, t *client.Team, members []team.Member) (all []exported, err error) {
 	subagents, err := t.Members().Subagents(ctx)
 	if err != nil {
 		return nil, err

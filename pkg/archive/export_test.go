@@ -88,7 +88,7 @@ func TestExport(t *testing.T) {
 	if left, err := filepath.Glob(filepath.Join(dir, ".export-*")); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}
-	for _, want := range []string{"README.md", "report.html", "tasks/T-021.json", "transcripts/coder-1.md", "inboxes/coder-1.jsonl", "inboxes/user.jsonl"} {
+	for _, want := range []string{"README.md", "report.html", "config.json", "tasks/T-021.json", "transcripts/coder-1.md", "inboxes/coder-1.jsonl", "inboxes/user.jsonl"} {
 		if !slices.Contains(names, want) {
 			t.Errorf("there is no %s in %v", want, names)
 		}

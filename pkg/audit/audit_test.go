@@ -22,7 +22,10 @@ import (
 const secret = "sk-canary-0451"
 
 // member is an agent's journal, trimmed as membership has it.
-func member(t *testing.T, bt *broker.Storage, a team.AgentID, incarnation uint64, outlives journal.Outlives) *journal.Journal {
+// keeper is the function that keeps what outlives a journal.
+type keeper = func(ctx context.Context, before uint64) error
+
+func member(t *testing.T, bt *broker.Storage, a team.AgentID, incarnation uint64, outlives keeper) *journal.Journal {
 	t.Helper()
 	j, _, err := journal.Open(t.Context(), bt, a, incarnation, journal.Options{Keep: time.Nanosecond, Outlives: outlives})
 	if err != nil {
@@ -31,7 +34,7 @@ func member(t *testing.T, bt *broker.Storage, a team.AgentID, incarnation uint64
 	return j
 }
 
-func keep(bt *broker.Storage, a team.AgentID) journal.Outlives {
+func keep(bt *broker.Storage, a team.AgentID) keeper {
 	return func(ctx context.Context, before uint64) error { return audit.Keep(ctx, bt, a, before) }
 }
 
@@ -169,9 +172,9 @@ func TestQuery(t *testing.T) {
 // Whatever is trimmed, and wherever the process is killed, each call stands there once, with the same words as before.
 func TestTrimKeepsAll(t *testing.T) {
 	killed := errors.New("killed")
-	for name, outlives := range map[string]func(journal.Outlives) journal.Outlives{
-		"trimmed": func(keep journal.Outlives) journal.Outlives { return keep },
-		"killed before it is kept": func(keep journal.Outlives) journal.Outlives {
+	for name, outlives := range map[string]func(keeper) keeper{
+		"trimmed": func(keep keeper) keeper { return keep },
+		"killed before it is kept": func(keep keeper) keeper {
 			first := true
 			return func(ctx context.Context, before uint64) error {
 				if first {
@@ -181,7 +184,7 @@ func TestTrimKeepsAll(t *testing.T) {
 				return keep(ctx, before)
 			}
 		},
-		"killed before it is removed": func(keep journal.Outlives) journal.Outlives {
+		"killed before it is removed": func(keep keeper) keeper {
 			first := true
 			return func(ctx context.Context, before uint64) error {
 				err := keep(ctx, before)
@@ -191,7 +194,7 @@ func TestTrimKeepsAll(t *testing.T) {
 				return err
 			}
 		},
-		"kept twice": func(keep journal.Outlives) journal.Outlives {
+		"kept twice": func(keep keeper) keeper {
 			return func(ctx context.Context, before uint64) error {
 				if err := keep(ctx, before); err != nil {
 					return err

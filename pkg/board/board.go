@@ -326,12 +326,17 @@ func (b *Board) ClaimAt(ctx context.Context, t team.Task, h team.Holder) (team.T
 }
 
 // Reserve keeps a pending task for a member, or with "" for nobody any more; see
-// [team.Task.Reserve]. What is so already is not written again. Errors: NotFound; those of
-// the transition; Unavailable.
+// [team.Task.Reserve]. For a member in plan mode the task becomes gated. What is so already is not written again.
+// Errors: NotFound; those of the transition; Unavailable.
 func (b *Board) Reserve(ctx context.Context, id team.TaskID, member team.AgentID, a team.Actor) (team.Task, error) {
+	gate, err := gateOf(ctx, b.bucket, member)
+	if err != nil {
+		return team.Task{}, err
+	}
 	t, err := b.change(ctx, id, func(t team.Task) (team.Task, error) {
 		next, err := t.Reserve(member, a, now())
-		if err == nil && next.ReservedFor == t.ReservedFor {
+		next = next.Gated(gate)
+		if err == nil && next.ReservedFor == t.ReservedFor && next.Lapses == t.Lapses && next.Gate == t.Gate {
 			return t, errSame
 		}
 		return next, err
@@ -494,8 +499,8 @@ func (b *Board) past(ctx context.Context, id team.TaskID) ([]team.Task, error) {
 }
 
 // FailCheck records that the task's check has failed; see [team.Task.FailCheck].
-func (b *Board) FailCheck(ctx context.Context, id team.TaskID, h team.Holder, epoch uint64, why string) (team.Task, error) {
-	t, err := b.change(ctx, id, func(t team.Task) (team.Task, error) { return t.FailCheck(h, epoch, why, now()) })
+func (b *Board) FailCheck(ctx context.Context, id team.TaskID, h team.Holder, epoch uint64, f team.Freed) (team.Task, error) {
+	t, err := b.change(ctx, id, func(t team.Task) (team.Task, error) { return t.FailCheck(h, epoch, f, now()) })
 	if err == nil {
 		b.log.InfoContext(ctx, "check failed", "task", id, "agent", h.Agent, "attempts", t.Attempts, "status", t.Status)
 	}
@@ -503,17 +508,17 @@ func (b *Board) FailCheck(ctx context.Context, id team.TaskID, h team.Holder, ep
 }
 
 // Fail ends a task as failed; see [team.Task.Fail].
-func (b *Board) Fail(ctx context.Context, id team.TaskID, a team.Actor, epoch uint64, reason string) (team.Task, error) {
-	t, err := b.change(ctx, id, func(t team.Task) (team.Task, error) { return t.Fail(a, epoch, reason, now()) })
+func (b *Board) Fail(ctx context.Context, id team.TaskID, a team.Actor, epoch uint64, f team.Freed) (team.Task, error) {
+	t, err := b.change(ctx, id, func(t team.Task) (team.Task, error) { return t.Fail(a, epoch, f, now()) })
 	return t, b.late(b.former(ctx, id, a.Holder, epoch, err))
 }
 
 // Release puts a task back to pending; see [team.Task.Release]. An actor with the
 // leader's rights takes it from any holder (epoch 0), or from the holder of that epoch.
-func (b *Board) Release(ctx context.Context, id team.TaskID, a team.Actor, epoch uint64, reason string, attempt bool) (team.Task, error) {
-	t, err := b.change(ctx, id, func(t team.Task) (team.Task, error) { return t.Release(a, epoch, reason, attempt, now()) })
+func (b *Board) Release(ctx context.Context, id team.TaskID, a team.Actor, epoch uint64, f team.Freed) (team.Task, error) {
+	t, err := b.change(ctx, id, func(t team.Task) (team.Task, error) { return t.Release(a, epoch, f, now()) })
 	if err == nil {
-		b.log.InfoContext(ctx, "task released", "task", id, "agent", a.Agent, "reason", reason)
+		b.log.InfoContext(ctx, "task released", "task", id, "agent", a.Agent, "reason", f.Reason, "reserved_for", t.ReservedFor)
 	}
 	return t, b.late(b.former(ctx, id, a.Holder, epoch, err))
 }
@@ -538,20 +543,38 @@ func (b *Board) History(ctx context.Context, id team.TaskID) ([]team.Task, error
 
 // Reap frees the task that the holder of this epoch had, who was judged gone. If the
 // task has moved on meanwhile, nothing changes and the error is nil.
-func (b *Board) Reap(ctx context.Context, id team.TaskID, epoch uint64, reason string, attempt bool) error {
+func (b *Board) Reap(ctx context.Context, id team.TaskID, epoch uint64, f team.Freed) error {
 	t, err := b.change(ctx, id, func(t team.Task) (team.Task, error) {
 		if t.Status != team.InProgress || t.Epoch != epoch {
 			return t, errSame
 		}
-		return t.Reap(reason, attempt, now())
+		return t.Reap(f, now())
 	})
 	if errors.Is(err, errSame) {
 		return nil
 	}
 	if err == nil {
-		b.log.WarnContext(ctx, "task taken from its holder", "task", id, "agent", t.Assignee, "reason", reason, "status", t.Status)
+		b.log.WarnContext(ctx, "task taken from its holder", "task", id, "agent", t.Assignee, "reason", f.Reason, "reserved_for", t.ReservedFor, "status", t.Status)
 	}
 	return err
+}
+
+// Left adds the work of a hold to a task that was taken from its holder, and returns it; a completed task, which needs
+// that no more, stays as it is. Errors: NotFound; Unavailable.
+func (b *Board) Left(ctx context.Context, id team.TaskID, y team.Try) (team.Task, error) {
+	t, err := b.change(ctx, id, func(t team.Task) (team.Task, error) {
+		if t.Status == team.Completed {
+			return t, errSame
+		}
+		// UpdatedBy stays: rules judge a task that has ended, or was freed, by who did that.
+		t = t.Left(y)
+		t.UpdatedAt = now()
+		return t, nil
+	})
+	if errors.Is(err, errSame) {
+		err = nil
+	}
+	return t, err
 }
 
 // Cancel cancels a task; see [team.Task.Cancel].

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"agentteam/pkg/account"
 	"agentteam/pkg/board"
 	"agentteam/pkg/broker"
 	"agentteam/pkg/broker/brokertest"
@@ -155,22 +156,22 @@ func TestLateWrites(t *testing.T) {
 		before := get(t, b, id)
 		_, err := b.Complete(ctx, id, ann, held.Epoch, team.Done{Summary: "late"})
 		wantCode(t, "complete "+when, err, team.Conflict)
-		_, err = b.Release(ctx, id, team.Actor{Holder: ann}, held.Epoch, "late", false)
+		_, err = b.Release(ctx, id, team.Actor{Holder: ann}, held.Epoch, team.Freed{Reason: "late"})
 		wantCode(t, "release "+when, err, team.Conflict)
-		_, err = b.Fail(ctx, id, team.Actor{Holder: ann}, held.Epoch, "late")
+		_, err = b.Fail(ctx, id, team.Actor{Holder: ann}, held.Epoch, team.Freed{Reason: "late"})
 		wantCode(t, "fail "+when, err, team.Conflict)
 		if after := get(t, b, id); after.Revision != before.Revision {
 			t.Errorf("%s: a refused write was stored", when)
 		}
 	}
-	if err := b.Reap(ctx, id, held.Epoch, "silent", true); err != nil {
+	if err := b.Reap(ctx, id, held.Epoch, team.Freed{Reason: "silent", Attempt: true}); err != nil {
 		t.Fatal(err)
 	}
 	if freed := get(t, b, id); freed.Status != team.Pending || freed.Epoch != held.Epoch+1 || freed.Attempts != 1 {
 		t.Errorf("reaped: %+v", freed)
 	}
 	late("after the reap")
-	if err := b.Reap(ctx, id, held.Epoch, "silent", true); err != nil {
+	if err := b.Reap(ctx, id, held.Epoch, team.Freed{Reason: "silent", Attempt: true}); err != nil {
 		t.Errorf("a reap that comes again: %v", err)
 	}
 	next, err := b.Claim(ctx, id, bob)
@@ -178,7 +179,7 @@ func TestLateWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	late("after another's claim")
-	if err := b.Reap(ctx, id, held.Epoch, "silent", true); err != nil {
+	if err := b.Reap(ctx, id, held.Epoch, team.Freed{Reason: "silent", Attempt: true}); err != nil {
 		t.Errorf("a reap of a former epoch: %v", err)
 	}
 	if now := get(t, b, id); !now.HeldBy(bob) || now.Attempts != 1 {
@@ -224,7 +225,7 @@ func TestAttemptsOnTheBoard(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := b.Release(ctx, id, team.Actor{Holder: ann}, held.Epoch, fmt.Sprintf("turn limit %d", i), true)
+		got, err := b.Release(ctx, id, team.Actor{Holder: ann}, held.Epoch, team.Freed{Reason: fmt.Sprintf("turn limit %d", i), Attempt: true})
 		if err != nil || got.Status != want || got.Attempts != i+1 {
 			t.Fatalf("release %d: %s after %d attempts, %v, want %s", i, got.Status, got.Attempts, err, want)
 		}
@@ -254,6 +255,42 @@ func TestCancel(t *testing.T) {
 	third := add(t, b, first).ID
 	_, err = b.Claim(ctx, third, ann)
 	wantCode(t, "claim behind a cancelled task", err, team.Blocked)
+}
+
+// Work that a former holder adds is no new end of the task, nor the act of the agent that took it: rules and notices judge by who did that.
+func TestLeftIsNoEnd(t *testing.T) {
+	b, _ := open(t)
+	ctx := t.Context()
+	for name, end := range map[string]func(held team.Task) error{
+		"cancelled": func(held team.Task) error { _, err := b.Cancel(ctx, held.ID, leader, ""); return err },
+		"released":  func(held team.Task) error { _, err := b.Release(ctx, held.ID, leader, 0, team.Freed{}); return err },
+		"failed":    func(held team.Task) error { _, err := b.Fail(ctx, held.ID, leader, 0, team.Freed{}); return err },
+		"reaped":    func(held team.Task) error { return b.Reap(ctx, held.ID, held.Epoch, team.Freed{Keep: true}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			held, err := b.Claim(ctx, add(t, b).ID, ann)
+			if err == nil {
+				err = end(held)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			ended := get(t, b, held.ID)
+			work := team.Try{By: ann.Agent, Epoch: held.Epoch, Host: "alpha", Unfinished: true}
+			now, err := b.Left(ctx, held.ID, work)
+			if err != nil || now.UpdatedBy != ended.UpdatedBy || now.UpdatedBy == ann.Agent || !now.UpdatedAt.After(ended.UpdatedAt) ||
+				now.Status != ended.Status || len(now.Returned) != 1 || now.Returned[0] != work {
+				t.Errorf("of %+v it makes %+v, %v", ended, now, err)
+			}
+			copies, err := b.History(ctx, held.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if steps, _ := account.History(copies); steps[len(steps)-1].By != ann.Agent {
+				t.Errorf("its history ends with %+v", steps[len(steps)-1])
+			}
+		})
+	}
 }
 
 func TestEditRights(t *testing.T) {

@@ -111,7 +111,7 @@ func (c *claims) run(ctx context.Context, h *board.Hand) error {
 		case c.copies[first].Load().Status == team.Completed:
 			first++
 		case t.Status == team.InProgress && rand.N(100) == 0:
-			err := c.board.Reap(ctx, t.ID, t.Epoch, "silent", false)
+			err := c.board.Reap(ctx, t.ID, t.Epoch, team.Freed{Reason: "silent"})
 			if err = errors.Join(err, c.saw(c.board.Get(ctx, t.ID))); err != nil {
 				return err
 			}
@@ -137,7 +137,7 @@ func (c *claims) claim(ctx context.Context, h *board.Hand, t team.Task) error {
 	if claimed.Epoch > c.perTask { // one more, for those raised by taking a task away
 		err = c.wrote(h.Complete(ctx, t.ID, team.Done{Summary: "完成 ✅"}))
 	} else {
-		err = c.wrote(h.Release(ctx, t.ID, "not yet", false))
+		err = c.wrote(h.Release(ctx, t.ID, team.Freed{Reason: "not yet"}))
 	}
 	if errors.Is(err, team.Conflict) { // it was taken away
 		err = c.saw(c.board.Get(ctx, t.ID))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/text/unicode/norm"
 
 	"agentteam/pkg/broker"
 	"agentteam/pkg/subject"
@@ -150,10 +151,21 @@ func (b *Board) Created(ctx context.Context, key string) ([]team.Task, error) {
 	return b.once(ctx, key)
 }
 
+// composed returns tasks with titles in NFC: a deliverable is named after its title, and one name is to be one file on
+// each system.
+func composed(tasks []team.NewTask) []team.NewTask {
+	tasks = slices.Clone(tasks)
+	for i := range tasks {
+		tasks[i].Title = norm.NFC.String(tasks[i].Title)
+	}
+	return tasks
+}
+
 func (b *Board) create(ctx context.Context, by team.AgentID, key string, tasks []team.NewTask) (_ []team.Task, existed bool, _ error) {
 	if err := team.ValidatePlan(tasks); err != nil {
 		return nil, false, err
 	}
+	tasks = composed(tasks)
 	for lost := 1; ; lost++ {
 		begun := time.Now()
 		seq, err := b.sequence(ctx)
@@ -175,6 +187,9 @@ func (b *Board) create(ctx context.Context, by team.AgentID, key string, tasks [
 			return nil, false, err
 		}
 		created := team.Number(tasks, seq.Next, by, now())
+		if err := gateReserved(ctx, b.bucket, created); err != nil {
+			return nil, false, err
+		}
 		for i := range created {
 			created[i].Op = ulid.Make().String()
 		}

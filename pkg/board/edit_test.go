@@ -95,7 +95,7 @@ func TestFormerHolder(t *testing.T) {
 	b, _ := open(t)
 	id := add(t, b).ID
 	first := claim(t, b, id, ann)
-	if _, err := b.Release(t.Context(), id, team.Actor{Holder: ann}, first.Epoch, "", false); err != nil {
+	if _, err := b.Release(t.Context(), id, team.Actor{Holder: ann}, first.Epoch, team.Freed{}); err != nil {
 		t.Fatal(err)
 	}
 	held := claim(t, b, id, bob)
@@ -107,13 +107,16 @@ func TestFormerHolder(t *testing.T) {
 			return err
 		},
 		"may complete": func(h team.Holder) error { return b.MayComplete(t.Context(), held, h, 0) },
-		"fail check":   func(h team.Holder) error { _, err := b.FailCheck(t.Context(), id, h, 0, "x"); return err },
+		"fail check": func(h team.Holder) error {
+			_, err := b.FailCheck(t.Context(), id, h, 0, team.Freed{Reason: "x"})
+			return err
+		},
 		"fail": func(h team.Holder) error {
-			_, err := b.Fail(t.Context(), id, team.Actor{Holder: h}, 0, "x")
+			_, err := b.Fail(t.Context(), id, team.Actor{Holder: h}, 0, team.Freed{Reason: "x"})
 			return err
 		},
 		"release": func(h team.Holder) error {
-			_, err := b.Release(t.Context(), id, team.Actor{Holder: h}, 0, "x", false)
+			_, err := b.Release(t.Context(), id, team.Actor{Holder: h}, 0, team.Freed{Reason: "x"})
 			return err
 		},
 		"confirm": func(h team.Holder) error {

@@ -16,7 +16,7 @@ func TestEarlierHold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Reap(ctx, id, first.Epoch, "silent", false); err != nil {
+	if err := b.Reap(ctx, id, first.Epoch, team.Freed{Reason: "silent"}); err != nil {
 		t.Fatal(err)
 	}
 	second, err := b.Claim(ctx, id, ann)
@@ -25,7 +25,7 @@ func TestEarlierHold(t *testing.T) {
 	}
 	_, err = b.Complete(ctx, id, ann, first.Epoch, team.Done{Summary: "of the first hold"})
 	wantCode(t, "complete under the first hold's epoch", err, team.Conflict)
-	_, err = b.Release(ctx, id, team.Actor{Holder: ann}, first.Epoch, "", false)
+	_, err = b.Release(ctx, id, team.Actor{Holder: ann}, first.Epoch, team.Freed{})
 	wantCode(t, "release under the first hold's epoch", err, team.Conflict)
 	if now := get(t, b, id); now.Revision != second.Revision {
 		t.Errorf("it was changed to %+v", now)

@@ -110,7 +110,7 @@ func TestFrozenHolder(t *testing.T) {
 		hear("claimed")
 		freeze(t, cmd.Process)
 		tell("complete")
-		if err := b.Reap(t.Context(), id, 1, "not heard for the lease", true); err != nil {
+		if err := b.Reap(t.Context(), id, 1, team.Freed{Reason: "not heard for the lease", Attempt: true}); err != nil {
 			t.Fatal(err)
 		}
 		taken, err := b.Claim(t.Context(), id, bob)

@@ -1,6 +1,7 @@
 package board
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -30,29 +31,31 @@ type Hand struct {
 	confirmed     time.Time // when the hold was last known to be true; zero if it is in doubt
 	seq           uint64    // bucket revision up to which the hold is known
 	epochs        map[team.TaskID]uint64
-	onLoss        func(team.TaskID, error)
+	onLoss        func(team.Task, error)
 	beforeRelease func(context.Context, team.TaskID)
 	othersEnd     func(context.Context, team.Task) (bool, error)
+	unfinished    func(context.Context, team.Task) *team.Try
 }
 
 // NewHand returns the hand of h. life is the membership's context: a claim continues until
 // its outcome is known or life ends, even if its caller's context ends earlier.
 func NewHand(life context.Context, b *Board, h team.Holder) *Hand {
 	return &Hand{board: b, holder: h, life: life, claiming: make(chan struct{}, 1), settled: h.Incarnation <= 1, epochs: map[team.TaskID]uint64{},
-		onLoss: func(team.TaskID, error) {}, beforeRelease: func(context.Context, team.TaskID) {},
-		othersEnd: func(context.Context, team.Task) (bool, error) { return false, nil }}
+		onLoss: func(team.Task, error) {}, beforeRelease: func(context.Context, team.TaskID) {},
+		othersEnd:  func(context.Context, team.Task) (bool, error) { return false, nil },
+		unfinished: func(context.Context, team.Task) *team.Try { return nil }}
 }
 
 // OnLoss sets the function that is called, once for each hold, when the hand finds that
-// its task was taken away; why is the error that showed it. Any call of the hand may find
+// its task, as it was held, was taken away; why is the error that showed it. Any call of the hand may find
 // that, also a claim of the next task. f must not block.
-func (h *Hand) OnLoss(f func(id team.TaskID, why error)) {
+func (h *Hand) OnLoss(f func(t team.Task, why error)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.onLoss = f
 }
 
-// BeforeRelease sets the function that is called before the hand puts back or fails the task that it
+// BeforeRelease sets the function that is called before the hand puts back, fails or cancels the task that it
 // holds: another agent may have the task right after that. f may take until ctx ends.
 func (h *Hand) BeforeRelease(f func(ctx context.Context, id team.TaskID)) {
 	h.mu.Lock()
@@ -64,6 +67,10 @@ func (h *Hand) BeforeRelease(f func(ctx context.Context, id team.TaskID)) {
 // ended by others: [Hand.Adopt] and [Hand.PutBack] leave it to them, and until that is over the hand
 // takes no other task. It is set before either is called.
 func (h *Hand) OthersEnd(f func(context.Context, team.Task) (bool, error)) { h.othersEnd = f }
+
+// Unfinished sets the function that stores the work on a task before the hand puts that back, fails or cancels it, and before [Hand.PutBack] does,
+// and returns it; nil if there is none. It is called after that of [Hand.BeforeRelease], and set before any other call.
+func (h *Hand) Unfinished(f func(context.Context, team.Task) *team.Try) { h.unfinished = f }
 
 // Holder is whose hand it is.
 func (h *Hand) Holder() team.Holder { return h.holder }
@@ -253,7 +260,7 @@ func (h *Hand) PutBack(ctx context.Context, reason string) error {
 	for _, t := range left {
 		ended, err := h.othersEnd(ctx, t)
 		if err == nil && !ended {
-			err = h.board.Reap(ctx, t.ID, t.Epoch, reason, false)
+			err = h.board.Reap(ctx, t.ID, t.Epoch, team.Freed{Reason: reason, Work: h.unfinished(ctx, t)})
 		}
 		if err != nil {
 			return err
@@ -269,15 +276,6 @@ func (h *Hand) Remember(id team.TaskID, epoch uint64) {
 	defer h.mu.Unlock()
 	id = team.TaskID(strings.Clone(string(id))) // it is a piece of the journal's record
 	h.epochs[id] = max(h.epochs[id], epoch)
-}
-
-// Drop lets go of a task that is no longer the agent's.
-func (h *Hand) Drop(id team.TaskID) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.task.ID == id {
-		h.task, h.confirmed = team.Task{}, time.Time{}
-	}
 }
 
 // call is one read or write of a task that the agent holds or has held.
@@ -298,7 +296,7 @@ func (h *Hand) begin(id team.TaskID) call {
 	return call{t, h.epochs[id], time.Now()}
 }
 
-// beginRelease is begin for a call that puts the task back or fails it.
+// beginRelease is begin for a call that puts the task back, fails or cancels it.
 func (h *Hand) beginRelease(ctx context.Context, id team.TaskID) call {
 	h.mu.Lock()
 	held, f := h.task.ID, h.beforeRelease
@@ -307,6 +305,33 @@ func (h *Hand) beginRelease(ctx context.Context, id team.TaskID) call {
 		f(ctx, id)
 	}
 	return h.begin(id)
+}
+
+// end begins a call that puts the task back, fails or cancels it, whose work is stored first, and makes it. The queue may have returned
+// work of the agent meanwhile, which raises the epoch: then the call is made again.
+func (h *Hand) end(ctx context.Context, id team.TaskID, f team.Freed, write func(call, team.Freed) (team.Task, error)) (team.Task, error) {
+	for {
+		c := h.beginRelease(ctx, id)
+		if c.task.Epoch > 0 {
+			f.Work = cmp.Or(h.unfinished(ctx, c.task), f.Work)
+		}
+		t, err := write(c, f)
+		if err == nil || !h.follow(&c, t) {
+			return t, h.after(c, t, err)
+		}
+	}
+}
+
+// follow reports whether t shows that the agent still holds the task, under a later epoch than the call's. The hand has
+// that one then, and so has the call: work which the queue returns to its holder raises the epoch.
+func (h *Hand) follow(c *call, t team.Task) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.task.ID != c.task.ID || h.epochs[c.task.ID] != c.epoch || !t.HeldBy(h.holder) || t.Epoch <= c.epoch {
+		return false
+	}
+	h.task, h.epochs[c.task.ID], c.epoch = t, t.Epoch, t.Epoch
+	return true
 }
 
 // endedBy reports whether t, read after the call began, shows that h ended the hold
@@ -330,6 +355,7 @@ func (h *Hand) Confirm(ctx context.Context, id team.TaskID) (team.Task, error) {
 	c := h.begin(id)
 	t, err := h.board.Get(ctx, id)
 	if err == nil {
+		h.follow(&c, t)
 		err = h.board.MayComplete(ctx, t, h.holder, c.epoch)
 	}
 	return t, h.after(c, t, err)
@@ -340,31 +366,50 @@ func (h *Hand) Confirm(ctx context.Context, id team.TaskID) (team.Task, error) {
 func (h *Hand) FailCheck(ctx context.Context, id team.TaskID, why string) (team.Task, error) {
 	c := h.begin(id)
 	if c.task.Attempts+1 >= team.MaxAttempts {
-		c = h.beginRelease(ctx, id)
+		return h.end(ctx, id, team.Freed{Reason: why}, func(c call, f team.Freed) (team.Task, error) {
+			return h.board.FailCheck(ctx, id, h.holder, c.epoch, f)
+		})
 	}
-	t, err := h.board.FailCheck(ctx, id, h.holder, c.epoch, why)
+	t, err := h.board.FailCheck(ctx, id, h.holder, c.epoch, team.Freed{Reason: why})
 	return t, h.after(c, t, err)
 }
 
 // Fail ends the task as failed.
 func (h *Hand) Fail(ctx context.Context, id team.TaskID, reason string) (team.Task, error) {
-	c := h.beginRelease(ctx, id)
-	t, err := h.board.Fail(ctx, id, team.Actor{Holder: h.holder}, c.epoch, reason)
-	return t, h.after(c, t, err)
+	return h.end(ctx, id, team.Freed{Reason: reason}, func(c call, f team.Freed) (team.Task, error) {
+		return h.board.Fail(ctx, id, team.Actor{Holder: h.holder}, c.epoch, f)
+	})
+}
+
+// Cancel cancels a task, also one that the agent does not hold; see [team.Task.Cancel].
+func (h *Hand) Cancel(ctx context.Context, id team.TaskID, a team.Actor, reason string) (team.Task, error) {
+	if !a.Leads { // it is refused, and what was begun for the task continues
+		return h.board.Cancel(ctx, id, a, reason)
+	}
+	return h.end(ctx, id, team.Freed{}, func(_ call, f team.Freed) (team.Task, error) {
+		return h.board.change(ctx, id, func(t team.Task) (team.Task, error) {
+			t, err := t.Cancel(a, reason, now())
+			if f.Work != nil {
+				t = t.Left(*f.Work)
+			}
+			return t, err
+		})
+	})
 }
 
 // Release puts the task back, which the agent could do and is not to now.
-func (h *Hand) Release(ctx context.Context, id team.TaskID, reason string, attempt bool) (team.Task, error) {
-	c := h.beginRelease(ctx, id)
-	t, err := h.board.Release(ctx, id, team.Actor{Holder: h.holder}, c.epoch, reason, attempt)
-	return t, h.after(c, t, err)
+func (h *Hand) Release(ctx context.Context, id team.TaskID, f team.Freed) (team.Task, error) {
+	return h.end(ctx, id, f, func(c call, f team.Freed) (team.Task, error) {
+		return h.board.Release(ctx, id, team.Actor{Holder: h.holder}, c.epoch, f)
+	})
 }
 
 // GiveBack puts back a task that the agent cannot do: it is offered others first.
 func (h *Hand) GiveBack(ctx context.Context, id team.TaskID, g team.GiveBack) (team.Task, error) {
-	c := h.beginRelease(ctx, id)
-	t, err := h.board.GiveBack(ctx, id, h.holder, c.epoch, g)
-	return t, h.after(c, t, err)
+	return h.end(ctx, id, g.Freed, func(c call, f team.Freed) (team.Task, error) {
+		g.Freed = f
+		return h.board.GiveBack(ctx, id, h.holder, c.epoch, g)
+	})
 }
 
 // MayComplete is Confirm for an agent that is about to complete the task: a refusal
@@ -379,13 +424,13 @@ func (h *Hand) MayComplete(ctx context.Context, id team.TaskID) (team.Task, erro
 // unconfirmed. Outcomes of an earlier hold are ignored.
 func (h *Hand) after(c call, t team.Task, err error) error {
 	if onLoss := h.learn(c, t, err); onLoss != nil {
-		onLoss(c.task.ID, err)
+		onLoss(c.task, err)
 	}
 	return err
 }
 
 // learn does the work of after under the lock; it returns onLoss if the task was lost.
-func (h *Hand) learn(c call, t team.Task, err error) (onLoss func(team.TaskID, error)) {
+func (h *Hand) learn(c call, t team.Task, err error) (onLoss func(team.Task, error)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.seq = max(h.seq, t.Revision)

@@ -76,7 +76,7 @@ func TestHandLife(t *testing.T) {
 	if _, err := hand.Claim(ctx, two); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := hand.Release(ctx, two, "not for me", false); err != nil {
+	if _, err := hand.Release(ctx, two, team.Freed{Reason: "not for me"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := hand.Claim(ctx, three); err != nil {
@@ -164,7 +164,7 @@ func TestHandKeepsWhatCannotBeRead(t *testing.T) {
 		for what, call := range map[string]func() error{
 			"confirm":  func() error { _, err := hand.Confirm(ctx, one); return err },
 			"complete": func() error { _, err := hand.Complete(ctx, one, team.Done{Summary: "done"}); return err },
-			"release":  func() error { _, err := hand.Release(ctx, one, "", false); return err },
+			"release":  func() error { _, err := hand.Release(ctx, one, team.Freed{}); return err },
 		} {
 			if err := call(); !errors.Is(err, team.ErrUnreadable) {
 				t.Errorf("%s of %s: %v", what, bad, err)
@@ -262,12 +262,12 @@ func TestHandTellsOfLosses(t *testing.T) {
 			}, 0},
 		"released by itself, with the answer lost": {
 			func(b *board.Board, _ *broker.Storage, _ *board.Hand, held team.Task) error {
-				_, err := b.Release(ctx, held.ID, team.Actor{Holder: ann}, held.Epoch, "", false)
+				_, err := b.Release(ctx, held.ID, team.Actor{Holder: ann}, held.Epoch, team.Freed{})
 				return err
 			},
 			func(h *board.Hand, _, next team.TaskID) error { _, err := h.Claim(ctx, next); return err }, 0},
 		"cancelled, found by a release": {cancelled, func(h *board.Hand, held, _ team.TaskID) error {
-			_, _ = h.Release(ctx, held, "", false)
+			_, _ = h.Release(ctx, held, team.Freed{})
 			return nil
 		}, 1},
 		"damaged": {
@@ -282,7 +282,7 @@ func TestHandTellsOfLosses(t *testing.T) {
 			held, next := add(t, b), add(t, b)
 			hand := board.NewHand(ctx, b, ann)
 			var losses []string
-			hand.OnLoss(func(id team.TaskID, why error) { losses = append(losses, string(id)+": "+why.Error()) })
+			hand.OnLoss(func(t team.Task, why error) { losses = append(losses, string(t.ID)+": "+why.Error()) })
 			held, err := hand.Claim(ctx, held.ID)
 			if err == nil {
 				err = tt.before(b, bt, hand, held)
@@ -321,7 +321,7 @@ func TestHandMayComplete(t *testing.T) {
 	if _, err := hand.MayComplete(ctx, task.ID); err != nil {
 		t.Error(err)
 	}
-	if err := b.Reap(ctx, task.ID, held.Epoch, "silent", false); err != nil {
+	if err := b.Reap(ctx, task.ID, held.Epoch, team.Freed{Reason: "silent"}); err != nil {
 		t.Fatal(err)
 	}
 	_, err = hand.MayComplete(ctx, task.ID)
@@ -358,13 +358,13 @@ func TestHandLosesTask(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := b.Reap(ctx, one, held.Epoch, "silent", false); err != nil {
+		if err := b.Reap(ctx, one, held.Epoch, team.Freed{Reason: "silent"}); err != nil {
 			t.Fatal(err)
 		}
 		if err := late(); err != nil {
 			t.Errorf("it cannot claim another: %v", err)
 		}
-		if _, err := hand.Release(ctx, two, "", false); err != nil {
+		if _, err := hand.Release(ctx, two, team.Freed{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -501,7 +501,7 @@ func TestHandAssignedLate(t *testing.T) {
 			t.Errorf("after it the task is %s of %s", now.Status, now.Assignee)
 		}
 		if status == team.InProgress {
-			if _, err := b.Release(ctx, task.ID, team.Actor{Holder: bob}, 1, "", false); err != nil {
+			if _, err := b.Release(ctx, task.ID, team.Actor{Holder: bob}, 1, team.Freed{}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -567,7 +567,7 @@ func TestHistory(t *testing.T) {
 	hand := board.NewHand(ctx, b, ann)
 	held, err := hand.Claim(ctx, task.ID)
 	if err == nil {
-		err = b.Reap(ctx, task.ID, held.Epoch, "silent for 30s", true)
+		err = b.Reap(ctx, task.ID, held.Epoch, team.Freed{Reason: "silent for 30s", Attempt: true})
 	}
 	if err != nil {
 		t.Fatal(err)

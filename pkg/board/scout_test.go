@@ -46,7 +46,7 @@ func TestScout(t *testing.T) {
 				_, _ = b.Complete(ctx, task.ID, coder, task.Epoch, team.Done{Summary: "done"})
 			}
 		},
-		func() { _, _ = b.Release(ctx, some().ID, leads, 0, "again", false) },
+		func() { _, _ = b.Release(ctx, some().ID, leads, 0, team.Freed{Reason: "again"}) },
 		func() {
 			_, _ = b.Reserve(ctx, some().ID, []team.AgentID{"", "coder-1", "coder-2"}[rnd.IntN(3)], leads)
 		},
@@ -175,7 +175,7 @@ func TestScoutRests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.GiveBack(t.Context(), held.ID, ann, held.Epoch, team.GiveBack{Reason: "cannot"}); err != nil {
+	if _, err := b.GiveBack(t.Context(), held.ID, ann, held.Epoch, team.GiveBack{Freed: team.Freed{Reason: "cannot"}}); err != nil {
 		t.Fatal(err)
 	}
 	looks := team.Role{Name: "explorer", Tools: []string{"read_file"}}

@@ -175,7 +175,7 @@ func (w *worker) adopt(ctx context.Context) error {
 
 func (w *worker) reap(ctx context.Context, t team.Task) error {
 	_, err := w.do(step{Kind: "reap", Task: t.ID, Epoch: t.Epoch}, func() (team.Task, error) {
-		return team.Task{}, w.board.Reap(ctx, t.ID, t.Epoch, "silent", false)
+		return team.Task{}, w.board.Reap(ctx, t.ID, t.Epoch, team.Freed{Reason: "silent"})
 	})
 	return err
 }
@@ -196,7 +196,7 @@ func (w *worker) end(ctx context.Context, held team.Task) error {
 		f = func() (team.Task, error) { return w.hand.Fail(ctx, held.ID, "cannot") }
 	case 1, 2, 3:
 		s.Kind = "release"
-		f = func() (team.Task, error) { return w.hand.Release(ctx, held.ID, "not now", false) }
+		f = func() (team.Task, error) { return w.hand.Release(ctx, held.ID, team.Freed{Reason: "not now"}) }
 	}
 	_, err := w.do(s, f)
 	return err

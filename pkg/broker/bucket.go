@@ -162,7 +162,7 @@ func (b *Bucket) Watch(ctx context.Context, f func(Entry) error, caughtUp func()
 // values: a reader that knows what it has read continues without a gap, as far as
 // the bucket's history reaches.
 func (b *Bucket) Changes(ctx context.Context, from uint64, f func(Entry) error, caughtUp func(), filters ...string) error {
-	return b.Follow(ctx, from, func(m Msg) error { return f(b.Entry(m)) }, caughtUp, b.subjects(filters)...)
+	return b.Follow(ctx, Mark{Seq: max(from, 1) - 1}, func(m Msg) error { return f(b.Entry(m)) }, caughtUp, b.subjects(filters)...)
 }
 
 // Past calls f for every write of the matching keys since revision from that the

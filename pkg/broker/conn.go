@@ -22,7 +22,7 @@ import (
 
 // Options describes where NATS is and who calls.
 type Options struct {
-	URL      string                // one or more nats:// addresses, comma-separated; required
+	URL      string                // one or more nats:// addresses, comma-separated; required without InProcess
 	Name     string                // of the connection, as the server's monitoring shows it
 	Wait     time.Duration         // how long to try the first connect; default 3 s
 	Once     bool                  // a first connect that is refused is not tried again
@@ -30,6 +30,9 @@ type Options struct {
 	Replicas int                   // of the streams that this connection makes; default 1. Those that are there keep theirs
 	Logger   *slog.Logger          // default: discard
 	Metrics  prometheus.Registerer // default: none
+
+	// InProcess is a server inside this process, which is used in place of URL; nil: none.
+	InProcess InProcess
 
 	// WaitForRoom makes writes wait while the server's storage is full, as they do while
 	// NATS is away; else they fail ([ErrNoRoom]).
@@ -44,6 +47,12 @@ const (
 	pings   = 3 // without an answer
 	Silence = (pings + 1) * Ping
 )
+
+// InProcess is a NATS server inside this process, which returns connections to it.
+type InProcess interface{ InProcessConn() (net.Conn, error) }
+
+// inProcess stands for the address of a server that has none.
+const inProcess = "nats://in-process"
 
 // Conn is a connection to NATS. It reconnects for ever. While NATS is away a
 // publish fails at once instead of being kept: a heartbeat that arrives a minute
@@ -75,6 +84,9 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 	if o.Ping == 0 {
 		o.Ping = Ping
 	}
+	if o.InProcess != nil {
+		o.URL = inProcess
+	}
 	if err := checkURL(o.URL); err != nil {
 		return nil, err
 	}
@@ -96,6 +108,9 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 		nats.Timeout(handshake),
 		nats.SetCustomDialer(&dialer{Dialer: net.Dialer{Timeout: handshake}}),
 	)
+	if o.InProcess != nil {
+		opts = append(opts, nats.InProcessServer(o.InProcess))
+	}
 	var err error
 	if c.nc, err = dial(ctx, o, opts); err != nil {
 		return nil, err
@@ -239,7 +254,7 @@ func (c *Conn) checkJetStream(ctx context.Context) error {
 				WithHint("start nats-server with -js, or enable jetstream in its configuration")
 		}
 		if !shutdown.Sleep(ctx, 100*time.Millisecond) {
-			return team.Errorf(team.Unavailable, "JetStream at %s does not answer: %w", redact(c.url), err).
+			return team.Errorf(team.Unavailable, "JetStream at %s does not answer: %w", redact(c.url), Unheard(err)).
 				WithHint("a replicated server may be electing a leader: try again")
 		}
 	}

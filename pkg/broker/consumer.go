@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -16,11 +17,29 @@ import (
 // ErrConsumerGone: the durable consumer was removed while it was read.
 var ErrConsumerGone = errors.New("the consumer was removed")
 
+// ErrFellBack: the stream no longer holds what its reader has read. It was restored from an
+// older copy, and its server gives the same sequences again.
+var ErrFellBack = errors.New("the stream has fallen behind its reader")
+
 // Consumer is a durable reader of a stream, which the server remembers.
 type Consumer struct {
 	stream *Stream
 	c      jetstream.Consumer
 	name   string
+	after  Mark
+	proven bool // the stream was seen to hold the message at after
+}
+
+// Mark is a place in a stream: a message, and when the server stored it. A sequence alone
+// is no place: a stream that was restored from an older copy uses it a second time.
+type Mark struct {
+	Seq uint64
+	At  time.Time // zero: of a place without a message, such as the stream's end
+}
+
+// Covers reports whether a message is the one at the mark, or one before it.
+func (p Mark) Covers(seq uint64, at time.Time) bool {
+	return seq <= p.Seq && (p.At.IsZero() || !at.After(p.At))
 }
 
 // Delivery is a message handed to a Consumer; it comes again until Ack.
@@ -35,11 +54,22 @@ type Delivery struct {
 // server so.
 const ackWait = 2 * time.Second
 
-// Consumer makes or opens the durable consumer of this name. A new one starts at
-// sequence from. The server hands out one message at a time and the next one only
+// Consumer makes or opens the durable consumer of this name. A new one starts behind
+// after. The server hands out one message at a time and the next one only
 // once that is acknowledged: with several under way, one that was lost with its
 // connection would come again behind those that followed it.
-func (s *Stream) Consumer(ctx context.Context, name string, from uint64, filters ...string) (*Consumer, error) {
+//
+// The message at after, which must match the filters, is asked for again and not given to
+// the reader: its coming proves that the stream is the one that was read. Errors:
+// [ErrFellBack], and then there is no consumer; Unavailable.
+func (s *Stream) Consumer(ctx context.Context, name string, after Mark, filters ...string) (*Consumer, error) {
+	from, proven := after.Seq, after.At.IsZero()
+	if proven {
+		from++
+		if err := s.reaches(ctx, after.Seq); err != nil {
+			return nil, err
+		}
+	}
 	cfg := jetstream.ConsumerConfig{
 		Durable: name, FilterSubjects: filters, AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackWait,
 		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(from, 1), MaxAckPending: 1,
@@ -54,11 +84,50 @@ func (s *Stream) Consumer(ctx context.Context, name string, from uint64, filters
 	if err != nil {
 		return nil, err
 	}
-	return &Consumer{s, c, name}, nil
+	info := c.CachedInfo()
+	proven = proven || info.Delivered.Consumer > 0 || info.Config.OptStartSeq != from // an earlier reading by this name has seen to it
+	if !proven && info.NumPending == 0 {
+		if err := s.fellBack(ctx, name, after); err != nil {
+			return nil, err
+		}
+		proven = true
+	}
+	return &Consumer{s, c, name, after, proven}, nil
 }
 
-// Run hands each message to f until ctx ends (then it returns nil), f fails, or the
-// consumer is removed ([ErrConsumerGone]). A message comes only after the one before
+// reaches returns ErrFellBack if the stream ends before a sequence. It asks the server only if
+// the stream did when it was opened.
+func (s *Stream) reaches(ctx context.Context, seq uint64) error {
+	if s.s.CachedInfo().State.LastSeq >= seq {
+		return nil
+	}
+	last, err := s.LastSeq(ctx)
+	if err == nil && last < seq {
+		err = fmt.Errorf("stream %s ends at %d, and %d was read: %w", s.name, last, seq, ErrFellBack)
+	}
+	return err
+}
+
+// fellBack returns ErrFellBack, and removes the consumer, if the stream does not hold the
+// message with which the consumer was to begin. It asks the stream's leader: the server of a
+// consumer may be behind.
+func (s *Stream) fellBack(ctx context.Context, name string, after Mark) error {
+	m, err := s.Next(ctx, after.Seq)
+	switch {
+	case err == nil && m.Seq == after.Seq && after.Covers(m.Seq, m.Time):
+		return nil
+	case err == nil, errors.Is(err, team.NotFound):
+		err = s.RemoveConsumer(ctx, name)
+	}
+	if err != nil && !errors.Is(err, team.NotFound) {
+		return err
+	}
+	return fmt.Errorf("stream %s does not hold message %d as it was read: %w", s.name, after.Seq, ErrFellBack)
+}
+
+// Run hands each message to f until ctx ends (then it returns nil), f fails, the
+// consumer is removed ([ErrConsumerGone]), or the stream turns out not to be the one that was
+// read ([ErrFellBack], and the consumer is removed). A message comes only after the one before
 // it was acknowledged, so never out of order; until its own Ack it comes again and
 // again, but not while f has it. Run survives restarts of the server.
 func (c *Consumer) Run(ctx context.Context, f func(Delivery) error) error {
@@ -88,6 +157,16 @@ func (c *Consumer) Run(ctx context.Context, f func(Delivery) error) error {
 		meta, err := m.Metadata()
 		if err != nil {
 			return fmt.Errorf("read %s: %w", c.name, err)
+		}
+		if !c.proven {
+			c.proven = true
+			if c.after.Seq == meta.Sequence.Stream && c.after.Covers(meta.Sequence.Stream, meta.Timestamp) {
+				_ = m.Ack() // one that gets lost lets m come again, and its reader skips it
+				continue
+			}
+			if err := c.stream.fellBack(ctx, c.name, c.after); err != nil {
+				return err
+			}
 		}
 		d := Delivery{Msg: Msg{Subject: m.Subject(), Data: m.Data(), Seq: meta.Sequence.Stream, Time: meta.Timestamp, Pending: meta.NumPending}, Ack: m.Ack}
 		release := hold(ctx, m)
@@ -162,7 +241,7 @@ func (s *Stream) consumer(ctx context.Context, name string) (*jetstream.Consumer
 	case errors.Is(err, jetstream.ErrConsumerNotFound):
 		return nil, team.Errorf(team.NotFound, "there is no consumer %s", name)
 	case err != nil:
-		return nil, team.Errorf(team.Unavailable, "look at consumer %s: %w", name, err)
+		return nil, team.Errorf(team.Unavailable, "look at consumer %s: %w", name, Unheard(err))
 	}
 	return c.CachedInfo(), nil
 }
@@ -177,9 +256,30 @@ func (s *Stream) Consumers(ctx context.Context) ([]string, error) {
 		names = append(names, name)
 	}
 	if err := list.Err(); err != nil {
-		return names, team.Errorf(team.Unavailable, "list the consumers of %s: %w", s.name, err)
+		return names, team.Errorf(team.Unavailable, "list the consumers of %s: %w", s.name, Unheard(err))
 	}
 	return names, nil
+}
+
+// Ahead returns the durable consumers that have delivered or acknowledged more than the stream
+// holds, by name with the sequence, and the stream's last sequence. They hear nothing before the
+// stream has passed them. Errors: Unavailable.
+func (s *Stream) Ahead(ctx context.Context) (ahead map[string]uint64, last uint64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	ahead = map[string]uint64{}
+	list := s.s.ListConsumers(ctx)
+	for c := range list.Info() {
+		ahead[c.Name] = max(c.AckFloor.Stream, c.Delivered.Stream)
+	}
+	if err := list.Err(); err != nil {
+		return nil, 0, team.Errorf(team.Unavailable, "list the consumers of %s: %w", s.name, Unheard(err))
+	}
+	if last, err = s.LastSeq(ctx); err != nil { // after the list: it only grows
+		return nil, 0, err
+	}
+	maps.DeleteFunc(ahead, func(_ string, floor uint64) bool { return floor <= last })
+	return ahead, last, nil
 }
 
 // RemoveConsumer removes a durable consumer. Errors: NotFound; Unavailable.
@@ -191,7 +291,7 @@ func (s *Stream) RemoveConsumer(ctx context.Context, name string) error {
 	case errors.Is(err, jetstream.ErrConsumerNotFound):
 		return team.Errorf(team.NotFound, "there is no consumer %s", name)
 	case err != nil:
-		return team.Errorf(team.Unavailable, "remove consumer %s: %w", name, err)
+		return team.Errorf(team.Unavailable, "remove consumer %s: %w", name, Unheard(err))
 	}
 	return nil
 }

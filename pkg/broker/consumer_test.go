@@ -22,7 +22,7 @@ func TestConsumerHolds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c, err := bt.Messages.Consumer(ctx, "coder-1-1", 1)
+	c, err := bt.Messages.Consumer(ctx, "coder-1-1", broker.Mark{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func TestTeamIsDeleted(t *testing.T) {
 	following := make(chan error, 1)
 	caughtUp := make(chan struct{})
 	go func() {
-		following <- bt.Messages.Follow(t.Context(), 1, func(broker.Msg) error { return nil }, func() { close(caughtUp) }, ">")
+		following <- bt.Messages.Follow(t.Context(), broker.Mark{}, func(broker.Msg) error { return nil }, func() { close(caughtUp) }, ">")
 	}()
 	brokertest.Receive(t, "the follower has caught up", caughtUp)
 	if err := bt.Conn.Remove(t.Context(), "t"); err != nil {

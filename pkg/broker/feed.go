@@ -28,8 +28,9 @@ type feed struct {
 	caughtUp func() error // nil if nobody wants to know, or was told
 	ahead    int          // messages that are fetched before they are asked for
 
-	seen uint64 // sequence of the last message; what is before the start counts as seen
-	end  uint64 // sequence at which it has caught up
+	seen uint64    // sequence of the last message; what is before the start counts as seen
+	at   time.Time // when the server stored that; zero if none has come
+	end  uint64    // sequence at which it has caught up
 
 	lull lull
 }
@@ -72,10 +73,40 @@ func (r *feed) run(ctx context.Context) error {
 		if err := backoff(ctx, err, "follow "+r.s.name); err != nil {
 			return err
 		}
-		if r.seen > 0 {
+		if r.seen > 0 || r.cfg.DeliverPolicy == jetstream.DeliverByStartSequencePolicy { // else nothing has come of the newest
 			r.cfg.DeliverPolicy, r.cfg.OptStartSeq = jetstream.DeliverByStartSequencePolicy, r.seen+1
 		}
 	}
+}
+
+// fallBack moves the place of the feed in a stream that was restored from an older copy and uses sequences a second time: to behind
+// all that was stored when the last message that was seen was. A message that was removed proves nothing, unless the stream ends before it.
+// It then returns errInterrupted. It is asked while a consumer is open, since that does not outlive a restart: one that was made before
+// the stream fell back is found gone, one that was made behind its new end is found here.
+func (r *feed) fallBack(ctx context.Context) error {
+	if r.seen == 0 || r.at.IsZero() {
+		return nil
+	}
+	last, err := r.s.LastSeq(ctx) // first, since the stream may reach the sequence between the two questions
+	if err != nil {
+		return err
+	}
+	if last >= r.seen {
+		m, err := r.s.Next(ctx, r.seen)
+		if errors.Is(err, team.NotFound) {
+			return nil
+		}
+		if err != nil || m.Seq > r.seen || m.Time.UnixMilli() == r.at.UnixMilli() {
+			return err
+		}
+	}
+	next, err := r.s.FirstSince(ctx, r.at.Add(time.Millisecond)) // as exact as a cursor
+	if err != nil {
+		return err
+	}
+	r.s.conn.log.Warn("a stream has fallen back behind its reader", "stream", r.s.name, "seq", r.seen, "next", next)
+	r.seen, r.at = next-1, time.Time{}
+	return fmt.Errorf("%w: the stream has fallen back", errInterrupted)
 }
 
 // stretch reads from one consumer.
@@ -85,12 +116,15 @@ func (r *feed) stretch(ctx context.Context) error {
 		return err
 	}
 	defer r.discard(cons)
+	if err := r.fallBack(ctx); err != nil {
+		return err
+	}
 	if err := r.look(ctx); err != nil {
 		return err
 	}
 	it, err := cons.Messages(jetstream.PullMaxMessages(r.ahead), jetstream.PullHeartbeat(feedHeartbeat), jetstream.WithMessagesErrOnMissingHeartbeat(true))
 	if err != nil {
-		return team.Errorf(team.Unavailable, "follow %s: %w", r.s.name, err)
+		return team.Errorf(team.Unavailable, "follow %s: %w", r.s.name, Unheard(err))
 	}
 	defer it.Stop()
 	ctx, stop := r.s.conn.untilReconnect(ctx)
@@ -112,7 +146,7 @@ func (r *feed) stretch(ctx context.Context) error {
 		if err := r.f(msg); err != nil {
 			return err
 		}
-		r.seen = msg.Seq
+		r.seen, r.at = msg.Seq, msg.Time
 		if err := r.check(); err != nil {
 			return err
 		}
@@ -134,7 +168,7 @@ func (r *feed) next(ctx context.Context, it jetstream.MessagesContext) (jetstrea
 			r.lull.came = true
 			return m, nil
 		case errors.Is(err, jetstream.ErrMsgIteratorClosed) && r.s.conn.nc.IsClosed():
-			return nil, team.Errorf(team.Unavailable, "follow %s: %w", r.s.name, err)
+			return nil, team.Errorf(team.Unavailable, "follow %s: %w", r.s.name, Unheard(err))
 		case r.caughtUp == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded):
 			return nil, fmt.Errorf("%w: %w", errInterrupted, err)
 		}

@@ -2,7 +2,10 @@ package broker_test
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -42,5 +45,37 @@ func TestEndRemoved(t *testing.T) {
 	})
 	if err != nil || read != all-1 {
 		t.Errorf("read %d of %d messages: %v", read, all-1, err)
+	}
+}
+
+// A follower gives what a stream that fell back holds since its reader's place, also if the stream did so before the following began.
+func TestFollowBehindRestored(t *testing.T) {
+	t.Parallel()
+	bt := brokertest.Team(t, "t")
+	store := func(after uint64) {
+		t.Helper()
+		if _, err := bt.Logs.Append(t.Context(), subject.Log("t", "ann"), []byte("x"), after); err != nil {
+			t.Fatal(err)
+		}
+	}
+	store(0)
+	first, err := bt.Logs.Next(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := first.Time.Add(-time.Hour)
+	store(1)
+	store(2)
+	for _, after := range []broker.Mark{{Seq: 3, At: before}, {Seq: 9, At: before}} {
+		var got []uint64
+		err = bt.Logs.Follow(brokertest.Context(t), after, func(m broker.Msg) error {
+			if got = append(got, m.Seq); len(got) == 3 {
+				return broker.ErrEnough
+			}
+			return nil
+		}, nil)
+		if !errors.Is(err, broker.ErrEnough) || !slices.Equal(got, []uint64{1, 2, 3}) {
+			t.Errorf("behind %v: %v, %v", after, got, err)
+		}
 	}
 }

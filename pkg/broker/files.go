@@ -105,7 +105,7 @@ func (f *Files) Open(ctx context.Context, name string) (io.ReadCloser, error) {
 	go func() {
 		err := f.copy(ctx, info, w)
 		if err != nil {
-			err = team.Errorf(team.Unavailable, "read file %s: %w", name, err)
+			err = team.Errorf(team.Unavailable, "read file %s: %w", name, Unheard(err))
 		}
 		w.CloseWithError(err) // nil is the end of the file
 	}()
@@ -243,7 +243,7 @@ func (s *Stream) lastFromLeader(ctx context.Context, subject string) ([]byte, er
 		case hasCode(err, jetstream.JSErrCodeMessageNotFound):
 			return nil, team.Errorf(team.NotFound, "there is nothing at %s", subject)
 		case refused(err):
-			return nil, team.Errorf(team.Unavailable, "read %s: %w", subject, err)
+			return nil, team.Errorf(team.Unavailable, "read %s: %w", subject, Unheard(err))
 		}
 		if err := backoff(ctx, err, "read "+subject); err != nil {
 			return nil, err

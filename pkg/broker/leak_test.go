@@ -36,7 +36,7 @@ func TestNothingPilesUp(t *testing.T) {
 	// What a member has: something that it follows, and an inbox.
 	ctx, cancel := context.WithCancel(t.Context())
 	seen := make(chan string, 1)
-	mail, err := bt.Messages.Consumer(ctx, "coder-1-1", 1, "at.t.inbox.coder-1.>")
+	mail, err := bt.Messages.Consumer(ctx, "coder-1-1", broker.Mark{}, "at.t.inbox.coder-1.>")
 	if err != nil {
 		t.Fatal(err)
 	}

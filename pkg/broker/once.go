@@ -104,16 +104,14 @@ func (b *Bucket) ChangeCall(ctx context.Context, c Call, change func(have *Call)
 // and existed is set. do sets in the call what came of it. For a call that is done, do is not
 // called.
 //
-// existed reports that an earlier call had the key. prepare completes a call that is to begin,
-// and reports whether it has begun elsewhere. After an error of do that is not Unavailable,
-// another request may take the key. Errors: those of prepare and do; Conflict if the earlier
-// call was another request; Unavailable.
-func (b *Bucket) Once(ctx context.Context, c Call, prepare func(*Call) (bool, error), do func(c *Call, existed bool) error) (_ Call, existed bool, err error) {
+// existed reports that an earlier call had the key. After an error of do that is not Unavailable,
+// another request may take the key. Errors: those of do; Conflict if the earlier call was another
+// request; Unavailable.
+func (b *Bucket) Once(ctx context.Context, c Call, do func(c *Call, existed bool) error) (_ Call, existed bool, err error) {
 	asked := c.Request
 	c, err = b.ChangeCall(ctx, c, func(have *Call) (begins bool, err error) {
 		if existed = have.ID != "" && have.State != callRefused; !existed {
 			begins, c.revision, c.State, c.ID = true, have.revision, callBegun, ulid.Make().String()
-			existed, err = prepare(&c)
 			*have = c
 		}
 		if err == nil && have.Request != asked {

@@ -53,6 +53,13 @@ func (c *Conn) mute(stream, what string) error {
 	return err
 }
 
+// unreachable makes known that a stream answers neither writes nor reads, though the server is
+// connected.
+func (c *Conn) unreachable(stream string) {
+	c.troubles.note(stream, team.Errorf(team.Unavailable, "%w in the stream %s: it answers neither writes nor reads", ErrNoRoom, stream).
+		WithHint("the server that keeps it may be down, or too few of its servers are up: start them, or look into the server's log; what waits continues then"))
+}
+
 const restart = "make room on its disk, then restart it: until then those streams store nothing, though others may; the server of teamctl up does so by itself"
 
 // stored makes known that a write to a stream was.
@@ -110,6 +117,8 @@ type attempts struct {
 	full   int  // tries for which there was no room
 	silent int  // tries without an answer
 	reads  bool // after the last of them a read was answered
+
+	since time.Time // of the first of the tries without any answer
 }
 
 // again waits before the next try, or says that there is no sense in it: on a
@@ -138,7 +147,29 @@ func (a *attempts) again(ctx context.Context, cause error) error {
 		}
 		a.reads = a.silent >= patience && a.s.readable(ctx)
 	}
+	if errors.Is(cause, nats.ErrTimeout) || unsent(cause) {
+		a.unanswered(ctx)
+	}
 	return a.s.again(ctx, cause, a.what)
+}
+
+// unansweredFor is how long a write may be without an answer before its stream is unreachable: longer
+// than a restart of the server takes, and than a replicated stream is without a leader.
+const unansweredFor = 10 * time.Second
+
+// unanswered takes in a try without an answer.
+func (a *attempts) unanswered(ctx context.Context) {
+	c := a.s.conn
+	within := unansweredFor
+	if a.s.replicas > 1 {
+		within *= 2
+	}
+	switch {
+	case a.since.IsZero() || c.Ready(ctx) != nil: // all streams are away
+		a.since = time.Now()
+	case time.Since(a.since) >= within && !a.reads && !a.s.readable(ctx):
+		c.unreachable(a.s.name)
+	}
 }
 
 // rest waits until there may be room.

@@ -272,3 +272,36 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("a start on a full disk: %v", err)
 	}
 }
+
+// A stream whose server is down, while others of its cluster answer, is named by the process whose
+// write waits for it; once it is back the write is stored, and nothing is named.
+func TestUnreachableStream(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("a cluster")
+	}
+	c := brokertest.NewCluster(t, 3)
+	conn, err := broker.Connect(t.Context(), broker.Options{URL: c.URL(), Wait: brokertest.Longest, Replicas: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	brokertest.Bound(t, conn.Close, conn.Follow)
+	bt, err := conn.Make(t.Context(), "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	down := c.Leader("AT_t_MSG")
+	c.Kill(down)
+	stored := make(chan error, 1)
+	go func() {
+		_, err := bt.Messages.Publish(context.Background(), "at.t.all.a", "id", []byte("x"))
+		stored <- err
+	}()
+	brokertest.Until(t, "the stream is named", func() bool {
+		return strings.Contains(conn.Refused(), "in the stream AT_t_MSG: it answers neither writes nor reads")
+	})
+	c.Restart(down)
+	if err := brokertest.Receive(t, "the write is stored", stored); err != nil || conn.Refused() != "" {
+		t.Errorf("the write: %v; still said: %q", err, conn.Refused())
+	}
+}

@@ -46,7 +46,7 @@ func (c *Conn) Snapshot(ctx context.Context, stream string, w io.Writer) error {
 		err = sub.SetPendingLimits(-1, -1)
 	}
 	if err != nil {
-		return team.Errorf(team.Unavailable, "%s: %w", what, err)
+		return team.Errorf(team.Unavailable, "%s: %w", what, Unheard(err))
 	}
 	var begun apiError
 	request := map[string]any{"deliver_subject": inbox, "no_consumers": true, "chunk_size": snapshotChunk}
@@ -69,7 +69,7 @@ func (c *Conn) Snapshot(ctx context.Context, stream string, w io.Writer) error {
 			}
 		}
 		if err != nil {
-			return team.Errorf(team.Unavailable, "%s: %w", what, err).WithHint("try again")
+			return team.Errorf(team.Unavailable, "%s: %w", what, Unheard(err)).WithHint("try again")
 		}
 		if _, err := w.Write(m.Data); err != nil {
 			return err
@@ -125,7 +125,7 @@ func (c *Conn) turnedDown(what string, err error) error {
 	if noRoom(err) {
 		return c.full(what, err)
 	}
-	return team.Errorf(team.Unavailable, "%s: %w", what, err)
+	return team.Errorf(team.Unavailable, "%s: %w", what, Unheard(err))
 }
 
 // madeAt is the key of a stream's metadata under which it is noted when the stream was made
@@ -195,7 +195,7 @@ func (c *Conn) hand(ctx context.Context, to string, chunk []byte, wait time.Dura
 		m, err = c.nc.RequestWithContext(ctx, to, chunk)
 	}
 	if err != nil {
-		return team.Errorf(team.Unavailable, "%s: %w", what, cmp.Or(context.Cause(ctx), err)).WithHint("try again")
+		return team.Errorf(team.Unavailable, "%s: %w", what, Unheard(cmp.Or(context.Cause(ctx), err))).WithHint("try again")
 	}
 	var answer apiError
 	if len(m.Data) == 0 {

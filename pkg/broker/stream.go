@@ -189,7 +189,7 @@ func (s *Stream) Trim(ctx context.Context, subject string, before uint64) error 
 		err = stream.Purge(ctx, jetstream.WithPurgeSubject(subject), jetstream.WithPurgeSequence(before))
 	}
 	if err != nil {
-		return team.Errorf(team.Unavailable, "trim %s: %w", subject, err)
+		return team.Errorf(team.Unavailable, "trim %s: %w", subject, Unheard(err))
 	}
 	return nil
 }
@@ -206,7 +206,7 @@ func (s *Stream) Remove(ctx context.Context, seq uint64) error {
 		}
 	}
 	if err != nil {
-		return team.Errorf(team.Unavailable, "remove message %d of %s: %w", seq, s.name, err)
+		return team.Errorf(team.Unavailable, "remove message %d of %s: %w", seq, s.name, Unheard(err))
 	}
 	return nil
 }
@@ -358,14 +358,14 @@ func unsent(err error) bool {
 // backoff waits a little before the next try, or says that time is up.
 func backoff(ctx context.Context, cause error, what string) error {
 	if errors.Is(cause, nats.ErrConnectionClosed) {
-		return team.Errorf(team.Unavailable, "%s: %w", what, cause)
+		return team.Errorf(team.Unavailable, "%s: %w", what, Unheard(cause))
 	}
 	wait := 50 * time.Millisecond
 	if underWay(cause) {
 		wait = 2 * time.Millisecond // about as long as a write takes
 	}
 	if !shutdown.Sleep(ctx, wait+rand.N(2*wait)) {
-		return team.Errorf(team.Unavailable, "%s: NATS did not answer in time: %w", what, errors.Join(ctx.Err(), cause)).
+		return team.Errorf(team.Unavailable, "%s: %w", what, Unheard(errors.Join(ctx.Err(), cause))).
 			WithHint("the server may be away or electing a leader: try again")
 	}
 	return nil
@@ -397,18 +397,21 @@ func (r *feed) toEnd(ctx context.Context) error {
 	case errors.Is(err, ErrEnough):
 		return nil
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
-		return team.Errorf(team.Unavailable, "read stream %s: %w", r.s.name, err)
+		return team.Errorf(team.Unavailable, "read stream %s: %w", r.s.name, Unheard(err))
 	default:
 		return err
 	}
 }
 
-// Follow calls f for each message from sequence from on that matches one of the
+// Follow calls f for each message behind after that matches one of the
 // filters, and continues with new ones until ctx ends; then it returns nil. It
-// survives restarts of the server without a gap. caughtUp, if not nil, is called
+// survives restarts of the server without a gap, also one at which the stream is restored from
+// an older copy. caughtUp, if not nil, is called
 // once, when all that was stored at the start has been given to f.
-func (s *Stream) Follow(ctx context.Context, from uint64, f func(Msg) error, caughtUp func(), filters ...string) error {
-	return s.newFeed(from, f, told(caughtUp), filters).follow(ctx)
+func (s *Stream) Follow(ctx context.Context, after Mark, f func(Msg) error, caughtUp func(), filters ...string) error {
+	r := s.newFeed(after.Seq+1, f, told(caughtUp), filters)
+	r.at = after.At
+	return r.follow(ctx)
 }
 
 // snapshot calls f for the newest message of every subject that matches, then
@@ -425,6 +428,11 @@ func told(caughtUp func()) func() error {
 }
 
 func (r *feed) follow(ctx context.Context) error {
+	if r.seen > 0 && r.at.IsZero() { // by its time the feed knows the stream again
+		if m, err := r.s.Next(ctx, r.seen); err == nil && m.Seq == r.seen {
+			r.at = m.Time
+		}
+	}
 	err := r.run(ctx)
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return nil

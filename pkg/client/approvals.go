@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 
 	"agentteam/pkg/team"
 )
@@ -48,6 +49,37 @@ func (t Plans) Get(ctx context.Context, id string) (Plan, error) {
 		return Plan{}, err
 	}
 	return t.plan(ctx, a)
+}
+
+// Find returns the one of them that which names: by its id, by a beginning of the id that no other has which waits, or by
+// the member of which only one waits. Errors: NotFound; InvalidArgument, with those that are meant, if several wait.
+func (t Plans) Find(ctx context.Context, which string) (Plan, error) {
+	p, err := t.Get(ctx, which)
+	if which == "" || !errors.Is(err, team.NotFound) {
+		return p, err
+	}
+	all, lerr := t.List(ctx)
+	if lerr != nil {
+		return Plan{}, lerr
+	}
+	for _, named := range []func(Plan) bool{
+		func(p Plan) bool { return p.Waits() && string(p.AgentID) == which },
+		func(p Plan) bool { return p.Waits() && strings.HasPrefix(p.ID, which) },
+		func(p Plan) bool { return strings.HasPrefix(p.ID, which) }, // the decision on it has a better error
+	} {
+		switch found := slices.DeleteFunc(slices.Clone(all), func(p Plan) bool { return !named(p) }); len(found) {
+		case 0:
+		case 1:
+			return found[0], nil
+		default:
+			lines := make([]string, len(found))
+			for i, p := range found {
+				lines[i] = p.ID + " of " + string(p.AgentID) + ": " + team.Clip(team.OneLine(p.Brief()), 60)
+			}
+			return Plan{}, team.Errorf(team.InvalidArgument, "%q can mean %d requests: %s", which, len(found), team.Some(lines, 5)).WithHint("give more of the id")
+		}
+	}
+	return Plan{}, err
 }
 
 func (t *core) plan(ctx context.Context, a team.Approval) (p Plan, err error) {

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"agentteam/pkg/broker"
 	"agentteam/pkg/team"
 	"agentteam/pkg/usage"
 )
@@ -20,9 +21,10 @@ type bills struct {
 }
 
 type bill struct {
-	made  time.Time // the journals
-	next  uint64    // the sequence in them that was not read
-	tally *usage.Tally
+	storage *broker.Storage
+	made    time.Time // the journals
+	next    uint64    // the sequence in them that was not read
+	tally   *usage.Tally
 }
 
 // billsWait is how long [Client.WithUsage] waits for its turn and reads. What it has read by then stays.
@@ -39,9 +41,11 @@ func (c *Client) WithUsage(ctx context.Context, teams []TeamStatus) error {
 		return ctx.Err()
 	}
 	defer c.bills.turn.Release(1)
-	maps.DeleteFunc(c.bills.of, func(id team.TeamID, _ *bill) bool { // of teams that are gone
-		return !slices.ContainsFunc(teams, func(t TeamStatus) bool { return t.ID == id })
-	})
+	if there, err := c.registry.List(within); err == nil {
+		maps.DeleteFunc(c.bills.of, func(id team.TeamID, _ *bill) bool {
+			return !slices.ContainsFunc(there, func(sm team.Small) bool { return sm.ID == id })
+		})
+	}
 	for i := range teams {
 		used, err := c.used(within, teams[i].ID)
 		if err == nil {
@@ -56,6 +60,12 @@ func (c *Client) WithUsage(ctx context.Context, teams []TeamStatus) error {
 
 // used is what a team has used. Of one that is being made or deleted that is not known.
 func (c *Client) used(ctx context.Context, id team.TeamID) (Usage, error) {
+	b := c.bills.of[id]
+	if b != nil { // else it is the first time, or the team may have been made again
+		if state, err := b.storage.Logs.State(ctx); err == nil && b.made.Equal(state.Created) {
+			return b.read(ctx, state)
+		}
+	}
 	t, err := c.Open(ctx, id)
 	if err != nil {
 		return Usage{}, err
@@ -64,13 +74,17 @@ func (c *Client) used(ctx context.Context, id team.TeamID) (Usage, error) {
 	if err != nil {
 		return Usage{}, err
 	}
-	b := c.bills.of[id]
 	if b == nil || !b.made.Equal(state.Created) {
-		b = &bill{made: state.Created, next: 1, tally: usage.NewTally(nil)}
+		b = &bill{storage: t.team, made: state.Created, next: 1, tally: usage.NewTally(nil)}
 		c.bills.of[id] = b
 	}
+	return b.read(ctx, state)
+}
+
+// read reads on up to a state of the journals.
+func (b *bill) read(ctx context.Context, state broker.State) (_ Usage, err error) {
 	if b.next <= state.Last {
-		if b.next, err = b.tally.Read(ctx, t.team, b.next, 0); err != nil {
+		if b.next, err = b.tally.Read(ctx, b.storage, b.next, 0); err != nil {
 			return Usage{}, err
 		}
 		b.next = max(b.next, state.Last+1)

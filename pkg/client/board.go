@@ -207,8 +207,8 @@ func (t Board) Claim(ctx context.Context, id team.TaskID, as team.AgentID) (team
 // Assign gives a task to a member with a person's rights, also from somebody else who
 // holds it: a running one is asked, a seat takes it as [Board.Claim] does. A pending task that
 // the member cannot take now is reserved for it, and returned so; see [board.Board.Give].
-// seated tells that there was no member of that name, and a seat was made as asked for
-// ([Board.Seating]), which takes the task now or not at all. Errors: as of Claim.
+// seated reports that there was no member of that name, and a seat was made as asked for
+// ([Board.Seating]). Errors: as of Claim.
 func (t Board) Assign(ctx context.Context, id team.TaskID, to team.AgentID) (task team.Task, seated bool, err error) {
 	if err := t.here(ctx); err != nil {
 		return team.Task{}, false, err
@@ -232,6 +232,11 @@ func (t Board) Assign(ctx context.Context, id team.TaskID, to team.AgentID) (tas
 		}
 		if err == nil {
 			task, err = hand(ctx, order)
+		}
+		if errors.Is(err, team.Blocked) { // the person takes it once it can be begun
+			if seated, err = t.seats.Sit(ctx, to); err == nil {
+				task, err = t.board.Reserve(ctx, id, to, person)
+			}
 		}
 		return task, seated, err
 	case err != nil:
@@ -330,7 +335,7 @@ func (t Board) Release(ctx context.Context, id team.TaskID, as team.AgentID, rea
 	if err != nil {
 		return team.Task{}, err
 	}
-	return t.board.Release(ctx, id, a, 0, reason, false)
+	return t.board.Release(ctx, id, a, 0, team.Freed{Reason: reason})
 }
 
 // Complete completes a task that a person's seat holds. In a team on the line it brings no files;
@@ -401,7 +406,7 @@ func (t *core) verify(ctx context.Context, task team.Task, h team.Holder, commit
 // what becomes of the task.
 func (t *core) failCheck(ctx context.Context, task team.Task, h team.Holder, err error) (team.Task, error) {
 	if failed, ok := errors.AsType[*completion.CheckError](err); ok {
-		after, ferr := t.board.FailCheck(ctx, task.ID, h, task.Epoch, failed.Output)
+		after, ferr := t.board.FailCheck(ctx, task.ID, h, task.Epoch, team.Freed{Reason: failed.Output})
 		if ferr != nil {
 			return team.Task{}, ferr
 		}
@@ -416,7 +421,7 @@ func (t Board) Fail(ctx context.Context, id team.TaskID, as team.AgentID, reason
 	if err != nil {
 		return team.Task{}, err
 	}
-	return t.board.Fail(ctx, id, a, 0, reason)
+	return t.board.Fail(ctx, id, a, 0, team.Freed{Reason: reason})
 }
 
 // Cancel cancels a task, with a person's rights unless as is set.

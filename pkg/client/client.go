@@ -41,6 +41,7 @@ import (
 	"agentteam/pkg/board"
 	"agentteam/pkg/broker"
 	"agentteam/pkg/control"
+	"agentteam/pkg/election"
 	"agentteam/pkg/hands"
 	"agentteam/pkg/mailbox"
 	"agentteam/pkg/merge"
@@ -57,17 +58,23 @@ type Client struct {
 	conn       *broker.Conn
 	registry   *registry.Registry
 	workspaces workspace.Source
+	stored     bool   // as of Options.Stored
 	unshare    func() // see [Client.Storage]
 	charts     charts
 	bills      bills
+	stills     stills
 }
 
 // Options name what to connect to.
 type Options struct {
-	URL      string // of the NATS server; required
+	URL      string // of the NATS server; required without Stored
 	Replicas int    // servers that keep what this client makes; default 1
 	Once     bool   // an address that refuses is not tried again
 	Name     string // of the connection, for those who look at the server; default teamctl
+
+	// Stored is a server inside this process for what a cluster has stored that is down, in place of URL: no
+	// process of a team runs, and none is missed. nil: there is none.
+	Stored broker.InProcess
 
 	Workspaces workspace.Source // where checks run and files are read; default: the team's folder, else the current one; in a sandbox
 }
@@ -79,7 +86,7 @@ const silence = 450 * time.Millisecond
 // Connect connects to a NATS server. It gives up after 3 s. Errors: Unavailable, in
 // one line; InvalidArgument for what is no address.
 func Connect(ctx context.Context, o Options) (*Client, error) {
-	conn, err := broker.Connect(ctx, broker.Options{URL: o.URL, Name: cmp.Or(o.Name, "teamctl"), Replicas: o.Replicas, Once: o.Once, Ping: silence})
+	conn, err := broker.Connect(ctx, broker.Options{URL: o.URL, Name: cmp.Or(o.Name, "teamctl"), Replicas: o.Replicas, Once: o.Once, Ping: silence, InProcess: o.Stored})
 	if err != nil {
 		return nil, err
 	}
@@ -96,8 +103,16 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 		conn.Close()
 		return nil, err
 	}
-	return &Client{conn: conn, registry: reg, workspaces: o.Workspaces, unshare: unshare,
+	return &Client{conn: conn, registry: reg, workspaces: o.Workspaces, stored: o.Stored != nil, unshare: unshare,
 		bills: bills{turn: semaphore.NewWeighted(1), of: map[team.TeamID]*bill{}}}, nil
+}
+
+// leads returns the lease on a team; ok is false if no process holds it.
+func (c *Client) leads(ctx context.Context, id team.TeamID) (l team.Lease, ok bool, err error) {
+	if c.stored { // the lease is that of a process that has ended
+		return l, false, nil
+	}
+	return election.Holder(ctx, c.registry.Bucket(), id)
 }
 
 // Close ends the connection.
@@ -148,7 +163,7 @@ type NewTeam struct {
 	Roles     map[string]team.Role
 	Lease     time.Duration // in whole seconds; default [team.DefaultLease]
 	Stall     time.Duration // in whole seconds, without progress until a member is stalled; default [team.DefaultStall]
-	Hands     team.Hands    // what its members may do
+	Hands     team.Policy   // what its members may do
 	Choices   team.Choices  // what else is to be another than by default
 	Workspace string        // where its members work, unless their process is set otherwise; may be ""
 	Needs     string        // a role that Roles, or the team if it is there, must have; may be ""

@@ -88,10 +88,7 @@ func (t *core) follow(ctx context.Context, who team.AgentID, trails []trail) err
 	if err := t.read(ctx, who, trails); err != nil {
 		return err
 	}
-	if err := t.answered(ctx, who, trails); err != nil {
-		return err
-	}
-	return t.buried(ctx, who, trails)
+	return t.judged(ctx, who, trails)
 }
 
 // isPerson reports whether mail to who is read by a person: the one before the team, or one at
@@ -183,48 +180,46 @@ func (r *reading) deliver(at time.Time, upTo uint64) {
 	})
 }
 
-// answered takes in the answers to what letters ask for: a request is refused, or it is
-// processed, also if its receiver has left without another turn.
-func (t *core) answered(ctx context.Context, who team.AgentID, trails []trail) error {
+// judged takes in the mail behind letters: what the receiver has set aside, behind which its journal
+// continues, and the answers to what the letters ask for. By an answer a request is refused, or it
+// is processed, also if its receiver has left without another turn.
+func (t *core) judged(ctx context.Context, who team.AgentID, trails []trail) error {
+	dead := subject.Dead(t.id(), who)
+	subjects := []string{dead}
+	waiting := map[string]trail{} // the letters that ask for something, by where the answer goes
 	for _, l := range trails {
-		if l.RequestID == "" || l.Approve != nil {
-			continue
-		}
-		err := t.letters(ctx, l.Seq+1, func(answer Letter) error {
-			if answer.RequestID != l.RequestID || answer.Approve == nil {
-				return nil
-			}
-			at := &answer.StoredAt
-			l.fate.DeliveredAt = cmp.Or(l.fate.DeliveredAt, at)
-			if *answer.Approve {
-				l.fate.ProcessedAt = cmp.Or(l.fate.ProcessedAt, at)
-			} else {
-				l.fate.RefusedAt, l.fate.Reason = at, answer.Content
-			}
-			return broker.ErrEnough
-		}, subject.Inbox(t.id(), l.From, who))
-		if err != nil {
-			return err
+		if l.RequestID != "" && l.Approve == nil {
+			to := subject.Inbox(t.id(), l.From, who)
+			subjects = append(subjects, to)
+			waiting[to+" "+l.RequestID] = l
 		}
 	}
-	return nil
-}
-
-// buried takes in what an agent has set aside. Its journal continues behind it.
-func (t *core) buried(ctx context.Context, who team.AgentID, trails []trail) error {
+	slices.Sort(subjects)
 	return t.team.Messages.Read(ctx, trails[0].Seq, func(m broker.Msg) error {
-		var dead team.Message
-		if json.Unmarshal(m.Data, &dead) != nil {
+		mail, ok := letterOf(m)
+		at := m.Time.UTC()
+		if m.Subject == dead {
+			for _, l := range trails {
+				if l.ID == mail.ID {
+					l.fate.DeadAt, l.fate.DeliveredAt, l.fate.ProcessedAt = &at, nil, nil
+				}
+			}
 			return nil
 		}
-		for _, l := range trails {
-			if l.ID == dead.ID {
-				at := m.Time.UTC()
-				l.fate.DeadAt, l.fate.DeliveredAt, l.fate.ProcessedAt = &at, nil, nil
-			}
+		key := m.Subject + " " + mail.RequestID
+		l, asked := waiting[key]
+		if !ok || !asked || mail.Approve == nil || mail.Seq <= l.Seq {
+			return nil
+		}
+		delete(waiting, key)
+		l.fate.DeliveredAt = cmp.Or(l.fate.DeliveredAt, &at)
+		if *mail.Approve {
+			l.fate.ProcessedAt = cmp.Or(l.fate.ProcessedAt, &at)
+		} else {
+			l.fate.RefusedAt, l.fate.Reason = &at, mail.Content
 		}
 		return nil
-	}, subject.Dead(t.id(), who))
+	}, slices.Compact(subjects)...)
 }
 
 // writtenBack takes in what a person has answered. Mail lies before a person as soon as it is
@@ -237,9 +232,17 @@ func (t *core) writtenBack(ctx context.Context, who team.AgentID, trails []trail
 	for _, l := range trails {
 		l.fate.DeliveredAt = &l.StoredAt
 	}
+	copies := map[team.TaskID][]team.Task{} // of tasks for which a question is asked
 	err := t.letters(ctx, trails[0].Seq+1, func(answer Letter) error {
 		for _, l := range trails {
-			if l.fate.ProcessedAt == nil && answer.Seq > l.Seq && settles(answer.Message, l.Message) {
+			if l.fate.ProcessedAt != nil || answer.Seq <= l.Seq {
+				continue
+			}
+			settled, err := t.settles(ctx, answer.Message, l.Message, copies)
+			if err != nil {
+				return err
+			}
+			if settled {
 				l.fate.ProcessedAt = &answer.StoredAt
 			}
 		}
@@ -260,7 +263,7 @@ func (t *core) open(ctx context.Context, trails []trail) error {
 	var ids []team.TaskID
 	for _, l := range trails {
 		left := slices.ContainsFunc(members, func(m team.Member) bool { return m.AgentID == l.From && m.State == team.Stopped })
-		l.Open = l.Asks() && l.fate.ProcessedAt == nil && !left
+		l.Open = l.Asks() && l.fate.ProcessedAt == nil && (l.TaskID != "" || !left)
 		if l.Open && l.TaskID != "" && !slices.Contains(ids, l.TaskID) {
 			ids = append(ids, l.TaskID)
 		}
@@ -270,18 +273,37 @@ func (t *core) open(ctx context.Context, trails []trail) error {
 	}
 	tasks, err := Board{t}.ByID(ctx, ids...)
 	for _, l := range trails {
-		if v, known := tasks[l.TaskID]; known && l.Void(v.Task) { // of one that cannot be read nobody knows
-			l.Open = false
+		v, known := tasks[l.TaskID]
+		if !known || !l.Open { // of a task that cannot be read nobody knows
+			continue
+		}
+		l.Open = !l.Void(v.Task)
+		if waits := l.Waits(v.Task); l.Open && waits != l.From {
+			l.AnswerTo = waits
 		}
 	}
 	return err
 }
 
 // settles reports whether what a person wrote shows that the person has read m: to a question
-// it is the answer, else any word to its sender.
-func settles(answer, m team.Message) bool {
-	if m.Asks() {
-		return answer.Answers(m)
+// it is the answer, else any word to its sender. copies keeps those of tasks that were read.
+func (t *core) settles(ctx context.Context, answer, m team.Message, copies map[team.TaskID][]team.Task) (bool, error) {
+	waits := m.From
+	switch {
+	case !m.Asks():
+		return answer.To == m.From || answer.To == team.Everyone, nil
+	case m.TaskID == "" || answer.InReplyTo != "":
+	case copies[m.TaskID] == nil:
+		past, err := t.board.History(ctx, m.TaskID)
+		if err != nil && !errors.Is(err, team.NotFound) && !errors.Is(err, team.ErrUnreadable) {
+			return false, err
+		}
+		copies[m.TaskID] = append([]team.Task{}, past...)
+		fallthrough
+	default:
+		if past := copies[m.TaskID]; len(past) > 0 {
+			waits = m.WaitedAt(past, answer.CreatedAt)
+		}
 	}
-	return answer.To == m.From || answer.To == team.Everyone
+	return answer.Answers(m, waits), nil
 }

@@ -264,6 +264,17 @@ func TestUsageOfGoal(t *testing.T) {
 	if _, err := r.Cost(t.Context(), 3, usage.ByAgent); team.CodeOf(err) != team.NotFound {
 		t.Errorf("the cost of a goal that there was not: %v", err)
 	}
+
+	took, err := r.Goals().Took(t.Context()) // the second has not ended
+	first := record(t, r.Team).PastGoals[0]
+	if err != nil || len(took) != 1 || took[0].Number != 1 || took[0].Summary != "migrated" || took[0].Usage.ModelCalls != 3 || *took[0].Usage.Cost != 1 ||
+		*took[0].Elapsed != first.EndedAt.Sub(*first.SetAt).Seconds() {
+		t.Errorf("past goals: %+v, %v", took, err)
+	}
+	r.end(t, "documented")
+	if took, err = r.Goals().Took(t.Context()); err != nil || len(took) != 2 || took[1].Usage.ModelCalls != 2 || took[0].Usage.ModelCalls != 3 {
+		t.Errorf("past goals, once all have ended: %+v, %v", took, err)
+	}
 }
 
 // Whoever comes back finds the goal where it began, with the tasks that are for it.

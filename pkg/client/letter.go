@@ -21,10 +21,11 @@ import (
 // Letter is a message as it is stored, and what has become of it.
 type Letter struct {
 	team.Message
-	Seq      uint64    `json:"seq"` // in the stream of messages
-	StoredAt time.Time `json:"stored_at"`
-	Open     bool      `json:"open,omitempty"` // a question to a person that nobody has answered yet, and whose sender still waits: it has neither left nor lost the task
-	Fates    []Fate    `json:"fates"`          // of each receiver that is asked for
+	Seq      uint64       `json:"seq"` // in the stream of messages
+	StoredAt time.Time    `json:"stored_at"`
+	Open     bool         `json:"open,omitempty"`      // a question to a person that nobody has answered yet: the task for which it is asked has not ended, or its sender has not left
+	AnswerTo team.AgentID `json:"answer_to,omitempty"` // of an open question for a task that its sender has lost: the agent that holds the task, and gets the answer; "" = the sender
+	Fates    []Fate       `json:"fates"`               // of each receiver that is asked for
 }
 
 // Entry is the letter as the team's feed tells it, without a cursor.
@@ -99,7 +100,7 @@ func (t Mail) FollowInbox(ctx context.Context, who team.AgentID, after uint64, f
 	if err != nil {
 		return err
 	}
-	return t.team.Messages.Follow(ctx, max(after+1, m.InboxFrom), func(m broker.Msg) error {
+	return t.team.Messages.Follow(ctx, broker.Mark{Seq: max(after, max(m.InboxFrom, 1)-1)}, func(m broker.Msg) error {
 		l, ok := letterOf(m)
 		if !ok || l.From == who {
 			return nil

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -111,11 +112,12 @@ type Diff struct {
 	Text    string       `json:"diff" doc:"With the content of files, and whatever characters that has."`
 	Cut     bool         `json:"truncated"`
 
-	Returned bool `json:"returned,omitempty" doc:"It is work of the task that was not merged, the last; the task's next holder can take it up."`
+	Live     bool `json:"live,omitempty" doc:"It is what the task's holder has changed in its tree at this moment."`
+	Returned bool `json:"returned,omitempty" doc:"It is work of the task that was not merged, or not finished, the last; the task's next holder begins with it."`
 }
 
 // Diff returns what the line has changed since the present goal began, or what a task or an agent
-// has; of a task that is open or failed, its last work that was returned. Errors: InvalidArgument; NotFound for no
+// has; of a task in progress, what its holder has changed so far, if that is on this machine; else of a task that is not completed, its last work that was returned. Errors: InvalidArgument; NotFound for no
 // such task; InvalidState for a team without a line, and a task that has merged nothing.
 func (t Line) Diff(ctx context.Context, o DiffOptions) (Diff, error) {
 	if o.Task != "" && (o.Agent != "" || o.All) {
@@ -160,12 +162,26 @@ func (p position) diff(t team.TeamID, from line.Hash) Diff {
 // diffOfTask makes d what a task has changed.
 func (t Line) diffOfTask(ctx context.Context, d *Diff, w *text, id team.TaskID) error {
 	task, err := t.board.Get(ctx, id)
-	switch n := len(task.Returned); {
-	case err != nil:
+	if err != nil {
 		return err
-	case n > 0 && task.Status != team.Completed:
+	}
+	if task.Status == team.InProgress {
+		if d.From, d.Head, err = w.p.Live(ctx, task); !errors.Is(err, team.NotFound) {
+			if d.Live = true; err != nil {
+				return fmt.Errorf("what %s has changed so far: %w", task.Assignee, err)
+			}
+			return w.add(ctx, d.From, d.Head)
+		}
+	}
+	work, stored := task.Work()
+	switch {
+	case !stored && task.Status != team.Completed:
+		return t.unmerged(ctx, task)
+	case stored && task.Status != team.Completed:
 		d.Returned = true
-		d.Head, err = w.p.Returned(ctx, id, task.Returned[n-1])
+		var u line.Unfinished
+		u, err = w.p.Returned(ctx, id, work)
+		d.Head = u.Files
 	default:
 		d.Head, err = line.Hash(task.Commit), task.Undoable()
 	}
@@ -179,6 +195,23 @@ func (t Line) diffOfTask(ctx context.Context, d *Diff, w *text, id team.TaskID) 
 		return err
 	}
 	return w.add(ctx, d.From, d.Head)
+}
+
+// unmerged is the error of a task that has brought nothing into the line yet, with where to see what there is.
+func (t Line) unmerged(ctx context.Context, task team.Task) error {
+	if m, err := t.roster.Get(ctx, task.Assignee); task.Status == team.InProgress && err == nil {
+		switch here, _ := os.Hostname(); {
+		case m.Backend == team.Person:
+			return team.Errorf(team.InvalidState, "%s holds %s: the files of a person are in no tree of the team", m.AgentID, task.ID)
+		case m.Host == here:
+			return team.Errorf(team.InvalidState, "%s has changed nothing for %s yet", m.AgentID, task.ID).
+				WithHint("`teamctl agents transcript %s` shows what it does", m.AgentID)
+		}
+		return team.Errorf(team.InvalidState, "what %s has changed for %s so far is in its tree on host %s, if it has changed anything", m.AgentID, task.ID, cmp.Or(m.Host, "unknown")).
+			WithHint("run `teamctl diff %s` there; `teamctl agents transcript %s` shows what it does", task.ID, m.AgentID)
+	}
+	return team.Errorf(team.InvalidState, "%s is %s: what a task has changed is shown once it is merged, and while work that was not merged is kept", task.ID, task.Status).
+		WithHint("`teamctl tasks history %s` shows what became of it", task.ID)
 }
 
 // ofAgent makes d what the tasks of an agent have changed, one after the other.

@@ -3,9 +3,11 @@ package client_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -297,6 +299,8 @@ func TestUndoIsRefused(t *testing.T) {
 	}
 	_, _, err = r.Line().Undo(t.Context(), open[0].ID, "")
 	says(t, "an open task", err, team.InvalidState, "T-003", "pending")
+	_, err = r.Line().Diff(t.Context(), client.DiffOptions{Task: open[0].ID})
+	says(t, "the difference of an open task", err, team.InvalidState, "T-003 is pending: what a task has changed is shown once it is merged", "tasks history T-003")
 	h := team.Holder{Agent: "coder-1", Incarnation: 1}
 	if task, err := r.board.Claim(t.Context(), open[0].ID, h); err != nil {
 		t.Fatal(err)
@@ -314,6 +318,66 @@ func TestUndoIsRefused(t *testing.T) {
 	}
 	_, err = makeTeam(t, r.client, client.NewTeam{ID: "shared"}).Line().Log(t.Context(), false)
 	says(t, "a shared team", err, team.InvalidState, "share the workspace")
+}
+
+// The difference of a task in progress is what its holder has written so far, new and removed files too, and leaves its tree as
+// it is. Without the tree one line states on which host it is.
+func TestDiffOfATaskInProgress(t *testing.T) {
+	r := newLineRig(t)
+	m := r.join(t)
+	tasks, err := r.board.Create(t.Context(), team.Leader, team.NewTask{Title: "Open"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	task, err := r.board.Claim(t.Context(), tasks[0].ID, m.Holder())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = r.Line().Diff(t.Context(), client.DiffOptions{Task: task.ID})
+	says(t, "without a tree", err, team.InvalidState, "what "+string(m.AgentID)+" has changed for T-001 so far is in its tree on host ", "run `teamctl diff T-001` there")
+	if m.Host, err = os.Hostname(); err == nil {
+		m, err = r.roster.Put(t.Context(), m)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = r.Line().Diff(t.Context(), client.DiffOptions{Task: task.ID})
+	says(t, "before its first change here", err, team.InvalidState, "has changed nothing for T-001 yet", "teamctl agents transcript")
+	head, err := r.site.Bring(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr, err := r.site.Repo.Tree(t.Context(), line.Plan{Name: fmt.Sprintf("t-001.%s.%s", m.AgentID, strconv.FormatInt(task.ClaimedAt.UnixMilli(), 36)), At: head, Member: m.AgentID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	if d := r.diff(t, client.DiffOptions{Task: task.ID}); !d.Live || len(d.Files) > 0 || d.From != head {
+		t.Errorf("of an unchanged tree: %+v", d)
+	}
+	sh := func(script string) string {
+		run := exec.Command("bash", "-ec", script)
+		run.Dir = tr.Dir
+		out, err := run.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return string(out)
+	}
+	sh("sed -i s/^3$/three/ numbers.txt; echo new >new.txt; echo staged >staged; git add staged")
+	before := sh("git status --porcelain")
+	sh("git config core.fsmonitor 'touch run; false'; mkdir -p .git/info; echo '* filter=f' >.git/info/attributes; git config filter.f.clean 'touch run; cat'")
+	d := r.diff(t, client.DiffOptions{Task: task.ID})
+	var names []string
+	for _, f := range d.Files {
+		names = append(names, f.Path)
+	}
+	if got := strings.Join(names, " "); got != "new.txt numbers.txt staged" || !d.Live || d.Returned || !strings.Contains(d.Text, "-3\n+three\n") {
+		t.Errorf("it shows %s: %+v", got, d)
+	}
+	if after := sh("git config --unset core.fsmonitor; rm .git/info/attributes; git status --porcelain"); after != before {
+		t.Errorf("its tree had\n%s, and has\n%s", before, after)
+	}
 }
 
 // Landing brings the checkout forward, and refuses one with changes or other commits; publishing

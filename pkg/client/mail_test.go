@@ -3,6 +3,7 @@ package client_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -317,8 +318,8 @@ func TestAnswer(t *testing.T) {
 	wantCode(t, "an answer to a stopped team", err, team.InvalidState)
 }
 
-// A question is void once its sender has lost the task that it asked it for: the one who holds
-// that next asks for itself, and no two are open. It is answered by the name of who asked.
+// A question for a task stays open when its sender loses that, under its id, and its answer goes to the agent that holds
+// the task then; it is answered by the name of either, or of none. It is void once the task has ended.
 func TestQuestionOfALostTask(t *testing.T) {
 	r := newRig(t)
 	r.active(t)
@@ -333,7 +334,7 @@ func TestQuestionOfALostTask(t *testing.T) {
 		var got []string
 		for _, l := range r.inbox(t, team.UserAgent) {
 			if l.Open {
-				got = append(got, string(l.From)+l.For()+": "+l.Content)
+				got = append(got, strings.TrimSuffix(fmt.Sprintf("%s%s: %s > %s", l.From, l.For(), l.Content, l.AnswerTo), " > "))
 			}
 		}
 		if !slices.Equal(got, want) {
@@ -347,26 +348,67 @@ func TestQuestionOfALostTask(t *testing.T) {
 	}
 	frees := func() {
 		t.Helper()
-		_, err := r.board.Release(t.Context(), id, team.Actor{Holder: team.Holder{Agent: team.UserAgent}, Leads: true}, 0, "its process ends", false)
+		_, err := r.board.Release(t.Context(), id, team.Actor{Holder: team.Holder{Agent: team.UserAgent}, Leads: true}, 0, team.Freed{Reason: "its process ends"})
 		ok(t, err)
+	}
+	answers := func(which, text string, q team.Message, to team.AgentID) {
+		t.Helper()
+		got, answer, err := r.Mail().Answer(t.Context(), "", which, text)
+		ok(t, err)
+		if got.ID != q.ID || answer.To != to || answer.InReplyTo != q.ID {
+			t.Errorf("%s was answered by %+v", got.ID, answer)
+		}
 	}
 	holds(a)
 	q := asks(a, "red?")
 	open(string(a) + " for T-001: red?")
 	frees()
+	open(string(a) + " for T-001: red?")
+	_, _, err := r.Mail().Send(t.Context(), client.NewMail{To: a, Text: "take T-002"}) // which no member has asked for
+	ok(t, err)
+	open(string(a) + " for T-001: red?")
+	answers(string(a), "yes", q, a) // while no member has the task
 	open()
-	_, _, err := r.Mail().Answer(t.Context(), "", q.ID, "yes")
-	wantCode(t, "an answer that nobody waits for", err, team.Conflict)
-	holds(a) // again: its model has been told that it lost it
-	open()
-	asks(a, "blue?")
-	open(string(a) + " for T-001: blue?")
-	asks(b, "green?") // which does not hold it
-	open(string(a) + " for T-001: blue?")
+	holds(a)
+	blue := asks(a, "blue?")
 	frees()
 	holds(b)
+	open(string(a) + " for T-001: blue? > " + string(b))
+	green := asks(b, "green?")
+	_, _, err = r.Mail().Answer(t.Context(), "", string(b), "yes")
+	wantCode(t, "one of two for which it waits", err, team.InvalidArgument)
+	if !strings.Contains(err.Error(), green.ID) || !strings.Contains(team.HintOf(err), "teamctl answer ID TEXT") {
+		t.Errorf("%v (%s)", err, team.HintOf(err))
+	}
+	answers(green.ID, "no", green, b)
+	answers(string(b), "yes", blue, b)
+	_, _, err = r.Mail().Answer(t.Context(), "", blue.ID, "no")
+	wantCode(t, "a second answer", err, team.Conflict)
 	open()
-	other := asks(b, "green now?")
+	last := asks(b, "grey?")
+	_, _, err = r.Mail().Send(t.Context(), client.NewMail{To: b, Text: "as you like"})
+	ok(t, err)
+	open()
+	last = asks(b, "and now?")
+	_, err = r.board.Complete(t.Context(), id, team.Holder{Agent: b, Incarnation: 1}, 0, team.Done{Summary: "done"})
+	ok(t, err)
+	open()
+	_, _, err = r.Mail().Answer(t.Context(), "", last.ID, "yes")
+	wantCode(t, "an answer that is of no use any more", err, team.Conflict)
+	if !strings.Contains(err.Error(), "T-001 has ended") {
+		t.Error(err)
+	}
+}
+
+// The names of their senders distinguish questions, and their ids those of one sender.
+func TestQuestionsByName(t *testing.T) {
+	r := newRig(t)
+	r.active(t)
+	b := r.join(t).AgentID
+	id := r.add(t, 1)[0].ID
+	_, err := r.board.Claim(t.Context(), id, team.Holder{Agent: b, Incarnation: 1, Role: "coder"})
+	ok(t, err)
+	other := r.post(t, team.Message{Type: team.MsgMessage, From: b, To: team.UserAgent, Content: "green now?", AwaitReply: true, TaskID: id})
 	lead := r.asks(t, team.Leader, team.UserAgent, "and me?")
 	_, _, err = r.Mail().Answer(t.Context(), "", "", "yes")
 	wantCode(t, "one of two", err, team.InvalidArgument)

@@ -49,7 +49,7 @@ func (a Agent) Busy() bool {
 }
 
 // pingWait is how long a member's process may take to answer when it is asked how
-// it is; one that does not is shown as lost.
+// it is; of one that does not, nothing is known: a machine may be busy.
 const pingWait = time.Second
 
 // List returns all members in order of joining; stopped ones only if all is set. In a team
@@ -74,9 +74,9 @@ func (t *core) standing(ctx context.Context, record team.Team, members []team.Me
 		wg.Go(func() { agents[i], gone[i] = t.agent(ctx, record, m, merging) })
 	}
 	wg.Wait()
-	if record.Status != team.Active { // nobody is missed in it
+	if record.Status != team.Active || t.client.stored { // no process is missed in it
 		for i, a := range agents {
-			if a.State == team.Lost {
+			if a.State == team.Lost || a.State == team.Unknown {
 				agents[i].State = team.Stopped
 			}
 		}
@@ -166,7 +166,11 @@ func (t *core) agent(ctx context.Context, record team.Team, m team.Member, mergi
 		return a, m.Backend != team.Person && m.State != team.Created
 	}
 	b, err := control.Ping(ctx, t.team, m.AgentID, pingWait)
-	if err != nil || b.Incarnation != m.Incarnation {
+	switch {
+	case err != nil && !control.Nobody(err):
+		a.State = team.Unknown
+		return a, true
+	case err != nil || b.Incarnation != m.Incarnation:
 		a.State = team.Lost
 		return a, true
 	}

@@ -1,15 +1,11 @@
 package client
 
 import (
-	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
 	"errors"
 
 	"agentteam/pkg/broker"
 	"agentteam/pkg/registry"
-	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 )
 
@@ -19,23 +15,7 @@ func (t *core) once(ctx context.Context, kind, key string, m NewMail, do func(c 
 	if err != nil {
 		return c, false, err
 	}
-	return t.team.Bucket.Once(ctx, c, func(c *broker.Call) (bool, error) { return t.sentBefore(ctx, c, m.Text) }, do)
-}
-
-// sentBefore reports whether a program of before December 2026, to which the key was part of the
-// message's id, has sent the message of the call. It reads all mail of the sender, and can go with
-// the first release after 0.1.
-func (t *core) sentBefore(ctx context.Context, c *broker.Call, text string) (bool, error) {
-	sum := sha256.Sum256([]byte(c.Kind + "\x00" + string(c.As) + "\x00" + c.Key))
-	id, sender := c.Kind+"-key-"+base64.RawURLEncoding.EncodeToString(sum[:]), cmp.Or(c.As, team.UserAgent)
-	l, err := t.findOn(ctx, id, 1, subject.Inbox(t.id(), "*", sender), subject.Broadcast(t.id(), sender))
-	if errors.Is(err, team.NotFound) {
-		return false, nil
-	}
-	if c.ID = id; l.Stored == "" && l.Content != text {
-		c.Request = "another"
-	}
-	return true, err
+	return t.team.Bucket.Once(ctx, c, do)
 }
 
 // sent finds the message of a call that was begun before, which may not have sent it. Errors:

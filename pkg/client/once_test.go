@@ -105,45 +105,6 @@ func TestSetGoal(t *testing.T) {
 	r.end(t, "done")
 }
 
-// A key that a program used which kept no calls still answers: its message is not sent again, its
-// goal is set if it was not, and its members are not spawned again. Used for something else it is
-// refused.
-func TestKeysOfBefore(t *testing.T) {
-	r := newRig(t)
-	r.active(t)
-	// The ids and names are those that such a program made of the key "d".
-	for _, id := range []string{"mail-key-fed__fMXMpIhpzoBcXl0uln3xrtNAGW7-BP6ZnoxDRw", "goal-key-KBuXUMoQcg75Q1bk6Iz2qBmsi_RihVbXHkAnJnGPNYQ"} {
-		r.post(t, team.Message{ID: id, Type: team.MsgUser, From: team.UserAgent, To: team.Leader, Content: "of before"})
-	}
-	for _, name := range []team.AgentID{"coder-k18ac3e73-1of2", "coder-k18ac3e73-2of2"} {
-		if _, err := r.roster.Put(t.Context(), team.Member{AgentID: name, Role: "coder", State: team.Joined, Incarnation: 1}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	r.end(t, "done")
-	for range 2 {
-		msg, to, existed, err := r.Mail().SendOnce(t.Context(), "d", client.NewMail{To: team.Leader, Text: "of before"})
-		if err != nil || !existed || msg.ID != "mail-key-fed__fMXMpIhpzoBcXl0uln3xrtNAGW7-BP6ZnoxDRw" || len(to) != 1 {
-			t.Errorf("mail: %+v to %v, existed %v, %v", msg, to, existed, err)
-		}
-		g, existed, err := r.Goals().Set(t.Context(), client.NewGoal{Text: "of before", Key: "d"})
-		if err != nil || !existed || !g.Started() || g.Record().GoalNumber != 2 {
-			t.Errorf("goal: %+v, existed %v, %v", g, existed, err)
-		}
-		members, existed, err := r.Members().SpawnOnce(t.Context(), "d", team.Member{Role: "coder"}, 2)
-		if err != nil || !existed || len(members) != 2 || members[0].AgentID != "coder-k18ac3e73-1of2" {
-			t.Errorf("members: %v, existed %v, %v", names(members), existed, err)
-		}
-	}
-	if got := r.inbox(t, team.Leader); len(got) != 3 {
-		t.Errorf("the leader has %d messages, want 3", len(got))
-	}
-	_, _, _, err := r.Mail().SendOnce(t.Context(), "d", client.NewMail{To: team.Leader, Text: "other"})
-	wantCode(t, "another text under the key", err, team.Conflict)
-	_, _, err = r.Members().SpawnOnce(t.Context(), "d", team.Member{Role: "coder", Prompt: "other"}, 2)
-	wantCode(t, "another prompt under the key", err, team.Conflict)
-}
-
 // Calls that race with one key come to one message: the one that stored it says that it was new,
 // the others that it existed. If they say different things, all but one are refused.
 func TestKeysThatRace(t *testing.T) {

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -17,8 +18,9 @@ func (t Mail) Questions(ctx context.Context, who team.AgentID) ([]Letter, error)
 	return t.inbox(ctx, who, func(l Letter) (bool, error) { return l.Asks(), nil })
 }
 
-// Answer answers a question: which is its id, the name of the member that has only one open,
-// or "" for the only one of all that is open; as is a person's seat, "" the person before the
+// Answer answers a question: which is its id or the beginning of it, the name of the member that has only one open,
+// or "" for the only one of all that is open. The answer goes to its sender, or to the agent that holds the task now for
+// which it is asked. as is a person's seat, "" the person before the
 // team. It returns the question and the answer. However many answer at once, one is stored.
 //
 // Errors: NotFound for an id that nobody has, and if nothing is asked; InvalidArgument if
@@ -35,7 +37,10 @@ func (t Mail) Answer(ctx context.Context, as team.AgentID, which, text string) (
 	}
 	letters, err := t.Inbox(ctx, who)
 	has := func(name string) bool {
-		return slices.ContainsFunc(letters, func(l Letter) bool { return l.ID == name || l.Open && string(l.From) == name })
+		return slices.ContainsFunc(letters, func(l Letter) bool { return l.ID == name || l.Open && l.waits(name) })
+	}
+	if begun := openBegunWith(letters, which); begun != "" && !has(which) {
+		which = begun
 	}
 	switch {
 	case err != nil:
@@ -55,11 +60,25 @@ func (t Mail) Answer(ctx context.Context, as team.AgentID, which, text string) (
 	}
 	// The server takes one message of an id within two minutes, and it has just been seen
 	// that there is none yet: so of answers that race one is stored.
-	answer, _, err = t.send(ctx, NewMail{As: as, To: q.From, Text: text, ReplyTo: q.ID}, answerTo+q.ID)
+	answer, _, err = t.send(ctx, NewMail{As: as, To: cmp.Or(q.AnswerTo, q.From), Text: text, ReplyTo: q.ID}, answerTo+q.ID)
 	if err != nil {
 		return q, answer, err
 	}
 	return q, answer, t.confirm(ctx, q, answer)
+}
+
+// openBegunWith is the id of the only open question whose id begins like this; "" if there is none.
+func openBegunWith(letters []Letter, beginning string) (id string) {
+	for _, l := range letters {
+		switch {
+		case beginning == "" || !l.Open || !strings.HasPrefix(l.ID, beginning):
+		case id != "":
+			return ""
+		default:
+			id = l.ID
+		}
+	}
+	return id
 }
 
 // answerTo stands before the id of a question in that of its answer.
@@ -70,7 +89,7 @@ const answerTo = "answer-"
 func pick(letters []Letter, which string) (Letter, error) {
 	var open []Letter
 	for _, l := range letters {
-		if l.Open && (which == "" || which == string(l.From)) {
+		if l.Open && (which == "" || l.waits(which)) {
 			open = append(open, l)
 		}
 		if l.ID != which {
@@ -83,7 +102,7 @@ func pick(letters []Letter, which string) (Letter, error) {
 			return l, team.Errorf(team.Conflict, "the question %s of %s was answered at %s", l.ID, l.From, f.ProcessedAt.Local().Format("15:04:05")).
 				WithHint("to say more: teamctl send %s TEXT", l.From)
 		case !l.Open:
-			return l, team.Errorf(team.Conflict, "%s does not wait for an answer to %s any more: %s", l.From, l.ID, noMore(l)).
+			return l, team.Errorf(team.Conflict, "no member waits for an answer to %s of %s any more: %s", l.ID, l.From, noMore(l)).
 				WithHint("to say it all the same: teamctl send %s TEXT", l.From)
 		}
 		return l, nil
@@ -111,15 +130,18 @@ func pick(letters []Letter, which string) (Letter, error) {
 // noMore is why nobody waits for the answer to a question that is not answered.
 func noMore(q Letter) string {
 	if q.TaskID != "" {
-		return "it has " + string(q.TaskID) + " no more, or has left"
+		return string(q.TaskID) + " has ended"
 	}
-	return "it has left"
+	return string(q.From) + " has left"
 }
 
+// waits reports whether a member of that name has asked the question, or waits for the answer now.
+func (l Letter) waits(name string) bool { return string(l.From) == name || string(l.AnswerTo) == name }
+
 // Which tells an open question from all that are open to the same person, for [Mail.Answer]: the
-// name of its sender or, if that one has asked several, its id.
+// name of its sender or, if that one has asked several or waits for the answer to another, its id.
 func (l Letter) Which(all []Letter) string {
-	if slices.ContainsFunc(all, func(o Letter) bool { return o.Open && o.From == l.From && o.ID != l.ID }) {
+	if slices.ContainsFunc(all, func(o Letter) bool { return o.Open && o.waits(string(l.From)) && o.ID != l.ID }) {
 		return l.ID
 	}
 	return string(l.From)
@@ -141,6 +163,10 @@ func (t *core) notAsked(ctx context.Context, who team.AgentID, id string) error 
 
 // confirm makes sure that an answer is the one that was stored. Errors: Conflict.
 func (t *core) confirm(ctx context.Context, q Letter, answer team.Message) error {
+	asked := []string{subject.Inbox(t.id(), "*", q.To)} // of two answers each may be sent to another holder of the task
+	if q.To != team.UserAgent {
+		asked = append(asked, subject.Inbox(t.id(), "*", team.UserAgent))
+	}
 	return t.letters(ctx, q.Seq+1, func(l Letter) error {
 		switch {
 		case l.ID != answer.ID:
@@ -149,5 +175,5 @@ func (t *core) confirm(ctx context.Context, q Letter, answer team.Message) error
 			return team.Errorf(team.Conflict, "the question %s of %s was answered by %s at the same moment", q.ID, q.From, l.From).WithHint("to say more: teamctl send %s TEXT", q.From)
 		}
 		return broker.ErrEnough
-	}, subject.Inbox(t.id(), q.From, ">"))
+	}, asked...)
 }

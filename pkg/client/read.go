@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"agentteam/pkg/account"
-	"agentteam/pkg/election"
 	"agentteam/pkg/merge"
 	"agentteam/pkg/registry"
 	"agentteam/pkg/team"
@@ -130,10 +129,10 @@ func (t Board) Explain(ctx context.Context, tasks []team.TaskView, status func(t
 			return err
 		}
 		members = slices.DeleteFunc(members, func(m team.Member) bool { return m.State == team.Stopped })
-		if _, s.Led, err = election.Holder(ctx, t.client.registry.Bucket(), record.ID); err != nil {
+		if _, s.Led, err = t.client.leads(ctx, record.ID); err != nil {
 			return err
 		}
-		s.Status, s.Roles = record.Status, record.Roles
+		s.Status, s.Roles, s.Down = record.Status, record.Roles, t.client.stored
 		agents, _ := t.standing(ctx, record, members)
 		for _, a := range agents {
 			s.Members = append(s.Members, account.Standing{Member: a.Member, State: a.State, Task: a.Task})

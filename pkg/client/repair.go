@@ -19,6 +19,12 @@ func (t *Team) Repair(ctx context.Context, key string, takes journal.Takes) ([]r
 	return t.repairer(takes).Mend(ctx, key)
 }
 
+// Inboxes returns the members that have read further in the team's mail than it reaches. Errors:
+// Unavailable.
+func (t *Team) Inboxes(ctx context.Context) ([]repair.Damage, error) {
+	return t.repairer(nil).Inboxes(ctx)
+}
+
 func (t *core) repairer(takes journal.Takes) *repair.Repairer {
 	return repair.New(repair.Options{Team: t.team, Publish: t.client.registry.Publish, Takes: takes})
 }

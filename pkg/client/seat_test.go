@@ -97,6 +97,36 @@ func (r *rig) made(t *testing.T, name team.AgentID) bool {
 // A free task waits for a member that is busy; one that is held does not, nor does a claim.
 // Of a member that is busy it is not said so if there is no such task, and what is said is meant
 // for the person who asked.
+// A blocked task is reserved for a person whose seat is not there yet, as for any member; no other gets it, and
+// the person takes it once it can be begun.
+func TestAssignBlockedToPerson(t *testing.T) {
+	r := newRig(t)
+	ctx := t.Context()
+	first := r.add(t, 1)[0].ID
+	created, _, err := r.Board().Add(ctx, "", team.NewTask{Title: "Sign off", Dependencies: []team.TaskID{first}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := created[0].ID
+	for i, seated := range []bool{true, false} { // the second time the seat is there
+		task, made, err := r.Board().Seating("alice").Assign(ctx, id, "alice")
+		if err != nil || task.ReservedFor != "alice" || task.Status != team.Pending || made != seated {
+			t.Fatalf("assignment %d: %+v, seated %v, %v", i, task, made, err)
+		}
+	}
+	_, _, err = r.Board().Assign(ctx, id, "bob")
+	wantCode(t, "without a seat", err, team.NotFound)
+	r.claim(t, first, "carol")
+	if _, err := r.Board().Complete(ctx, first, "carol", "done"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = r.Board().Seating("bob").Claim(ctx, id, "bob")
+	wantCode(t, "by another", err, team.Conflict)
+	if task := r.claim(t, id, "alice"); task.Assignee != "alice" {
+		t.Errorf("claimed: %+v", task)
+	}
+}
+
 func TestAssignToBusyAgent(t *testing.T) {
 	r := newRig(t)
 	id := r.add(t, 1)[0].ID

@@ -3,10 +3,7 @@ package client
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
-	"strings"
 	"time"
 
 	"agentteam/pkg/broker"
@@ -45,7 +42,8 @@ func (t Members) SpawnOnce(ctx context.Context, key string, m team.Member, count
 		err = finish(&c, true)
 		return members, own == 0, err
 	}
-	c, _, err = t.team.Bucket.Once(ctx, c, func(c *broker.Call) (bool, error) { return t.spawnedBefore(ctx, c, m, count) }, finish)
+	c.Members = make([]team.AgentID, count)
+	c, _, err = t.team.Bucket.Once(ctx, c, finish)
 	for i := len(members); i < len(c.Members) && err == nil; i++ {
 		var o team.Member
 		o, err = t.roster.Get(ctx, c.Members[i])
@@ -113,27 +111,6 @@ func (t *core) rename(ctx context.Context, c *broker.Call, i int, role string) e
 		*c = next
 	}
 	return err
-}
-
-// spawnedBefore reports whether a program of before December 2026, which made the names of the key,
-// has spawned members of the call, and then ends the call with those. It can go with the first
-// release after 0.1.
-func (t *core) spawnedBefore(ctx context.Context, c *broker.Call, m team.Member, count int) (bool, error) {
-	all, err := t.roster.List(ctx)
-	sum := sha256.Sum256([]byte(c.Key))
-	var before []team.AgentID
-	for _, o := range all {
-		if !strings.Contains(string(o.AgentID), "-k"+hex.EncodeToString(sum[:4])) || o.State == team.Stopped && o.TakenBack {
-			continue
-		}
-		if before, c.State = append(before, o.AgentID), ""; !sameSpawn(o, m) {
-			c.Request = "another"
-		}
-	}
-	if c.Members = before; before == nil {
-		c.Members = make([]team.AgentID, count)
-	}
-	return before != nil, err
 }
 
 // sameSpawn reports whether o is as w asks.

@@ -4,24 +4,29 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
-	"agentteam/pkg/broker"
 	"agentteam/pkg/control"
-	"agentteam/pkg/election"
 	"agentteam/pkg/registry"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 )
+
+// maxAbout is how many characters there are of what a session is called.
+const maxAbout = 200
 
 func (t *core) status(ctx context.Context) (s TeamStatus, err error) {
 	record, damaged, err := registry.Shown(ctx, t.team)
 	if err != nil {
 		return s, err
 	}
-	s = TeamStatus{ID: record.ID, Status: record.Status, Goal: record.Goal, Members: map[team.MemberState]int{}}
-	if l, ok, err := election.Holder(ctx, t.client.registry.Bucket(), record.ID); err != nil {
+	s = TeamStatus{ID: record.ID, Status: record.Status, End: record.End, Goal: record.Goal, About: record.Description, Members: map[team.MemberState]int{}}
+	if s.About == "" && record.SessionID != "" { // its name is a hash
+		s.About = team.Clean(fmt.Sprintf("session %s of %s", record.SessionID, record.UserID), maxAbout)
+	}
+	if l, ok, err := t.client.leads(ctx, record.ID); err != nil {
 		return s, err
 	} else if ok {
 		s.Leader = l.Process
@@ -65,12 +70,21 @@ func (t *core) status(ctx context.Context) (s TeamStatus, err error) {
 	return s, err
 }
 
+// Leader returns the record of the team's leader; the zero Member if none can be read.
+func (t *Team) Leader(ctx context.Context) (team.Member, error) {
+	m, err := t.roster.Get(ctx, team.Leader)
+	if errors.Is(err, team.NotFound) || errors.Is(err, team.ErrUnreadable) {
+		return team.Member{}, nil
+	}
+	return m, err
+}
+
 // Unled returns why no process leads the team, as the last one that tried has noted; "" if that
 // is not known.
 func (t *Team) Unled(ctx context.Context) (why string, err error) {
-	m, err := t.roster.Get(ctx, team.Leader)
-	if errors.Is(err, team.NotFound) || errors.Is(err, team.ErrUnreadable) || err == nil && m.State != team.Lost {
-		return "", nil
+	m, err := t.Leader(ctx)
+	if m.State != team.Lost {
+		return "", err
 	}
 	return m.LastError, err
 }
@@ -151,8 +165,10 @@ type Trouble struct {
 type TeamStatus struct {
 	ID      team.TeamID              `json:"id"`
 	Status  team.Status              `json:"status"`
+	End     string                   `json:"end,omitempty"` // how the goal has ended, in words; "" = it has not
 	Goal    string                   `json:"goal"`
-	Leader  string                   `json:"leader"` // process that leads it; "" = nobody
+	About   string                   `json:"description,omitempty"` // what it is for, or whose session it is
+	Leader  string                   `json:"leader"`                // process that leads it; "" = nobody
 	Members map[team.MemberState]int `json:"members"`
 	Tasks   team.Counts              `json:"tasks"`             // by status; those that are blocked are not pending
 	Storage string                   `json:"storage,omitempty"` // why NATS stores nothing of what a member writes, as that says; "" if it does
@@ -211,11 +227,17 @@ type Status struct {
 	Teams    []TeamStatus      `json:"teams"`
 }
 
-// Status finds who runs and how the teams stand. Errors: Unavailable if no leader
-// process answers; the Status is then filled as far as possible.
+// Status finds the processes that run and how the teams stand. Errors: Unavailable if no leader
+// process answers; the Status is then filled as far as possible. With [Options.Stored] no process is looked for.
 func (c *Client) Status(ctx context.Context) (Status, error) {
+	if c.stored {
+		s := noProcesses("")
+		teams, err := c.Teams(ctx)
+		s.Teams = append(s.Teams, teams...)
+		return s, err
+	}
 	s, perr := c.Processes(ctx)
-	if err := c.Storage(ctx); errors.Is(err, broker.ErrNoRoom) {
+	if err := c.Storage(ctx); err != nil && ctx.Err() == nil {
 		s.Storage = team.Line(err)
 	}
 	teams, err := c.Teams(ctx)
@@ -234,10 +256,15 @@ const (
 	leaderWait = 3 * time.Second        // the longest, each twice the last, while no leader process is among them: it may be busy
 )
 
+// noProcesses is the Status of a server on which no process is known.
+func noProcesses(server string) Status {
+	return Status{Server: server, Model: control.NoModel, Leaders: []control.Process{}, Standbys: []control.Process{}, Members: []control.Process{}, Teams: []TeamStatus{}}
+}
+
 // Processes finds who runs, and the model that the leaders have. Teams are left out.
 // Errors: Unavailable if no leader process answers.
 func (c *Client) Processes(ctx context.Context) (Status, error) {
-	s := Status{Server: c.conn.Server(), Model: control.NoModel, Leaders: []control.Process{}, Standbys: []control.Process{}, Members: []control.Process{}, Teams: []TeamStatus{}}
+	s := noProcesses(c.conn.Server())
 	leads := func(p control.Process) bool { return p.Kind == "leader" }
 	all, err := control.Processes(ctx, c.conn, "", answerWait)
 	for wait := 2 * answerWait; err == nil && !slices.ContainsFunc(all, leads) && wait <= leaderWait; wait *= 2 {

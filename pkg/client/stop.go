@@ -71,7 +71,13 @@ func (t *core) drain(ctx context.Context, r spawn.Request) error {
 // goal is set meanwhile, whose leader frees what those who were stopped have held.
 func (t *Team) StopTeam(ctx context.Context, wait time.Duration) error {
 	// Every member watches the record and leaves by itself.
-	if _, err := t.client.registry.End(ctx, t.team, team.Ending{Status: team.TeamStopped, Summary: "stopped by a person"}); err != nil {
+	record, err := t.record(ctx)
+	if err != nil {
+		return err
+	}
+	tasks, _ := t.board.All(ctx) // a board that cannot be read keeps no team from being stopped
+	e := team.Ending{Status: team.TeamStopped, Summary: "stopped by a person", Failed: record.Failed(tasks)}
+	if _, err := t.client.registry.End(ctx, t.team, e); err != nil {
 		return err
 	}
 	for limit := time.Now().Add(wait); ; {
@@ -123,7 +129,7 @@ func (t *core) freeAll(ctx context.Context) error {
 		if task.Status != team.InProgress {
 			continue
 		}
-		_, err := t.board.Release(ctx, task.ID, person, 0, "the team was stopped", false)
+		_, err := t.board.Release(ctx, task.ID, person, 0, team.Freed{Reason: "the team was stopped"})
 		if err != nil && !errors.Is(err, team.InvalidState) {
 			return err
 		}

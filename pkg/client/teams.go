@@ -5,10 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"agentteam/pkg/broker"
 	"agentteam/pkg/line"
@@ -20,35 +23,75 @@ import (
 // storage has the status "broken", with the reason as its goal; one that is being deleted or
 // loaded has nothing but that status.
 func (c *Client) Teams(ctx context.Context) ([]TeamStatus, error) {
+	teams, _, err := c.TeamsFrom(ctx, "", math.MaxInt)
+	return teams, err
+}
+
+// atOnce is how many teams are looked at at the same time.
+const atOnce = 16
+
+// TeamsFrom is [Client.Teams] for those from a name on, at most limit of them, and the name of the next one; ""
+// if that is the end.
+func (c *Client) TeamsFrom(ctx context.Context, from team.TeamID, limit int) (teams []TeamStatus, next team.TeamID, err error) {
 	small, err := c.registry.List(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	c.stills.forget(small)
+	small = slices.DeleteFunc(small, func(sm team.Small) bool { return sm.ID < from })
+	if len(small) > limit {
+		small, next = small[:limit], small[limit].ID
+	}
+	found := make([]*TeamStatus, len(small)) // nil: it was deleted since
+	looks, within := errgroup.WithContext(ctx)
+	looks.SetLimit(atOnce)
+	for i, sm := range small {
+		looks.Go(func() (err error) {
+			found[i], err = c.stands(within, sm)
+			return err
+		})
+	}
+	if err := looks.Wait(); err != nil {
+		return nil, "", err
+	}
+	teams = make([]TeamStatus, 0, len(found))
+	for _, s := range found {
+		if s != nil {
+			teams = append(teams, *s)
+		}
+	}
+	return teams, next, nil
+}
+
+// stands returns how a team stands; nil if it was deleted.
+func (c *Client) stands(ctx context.Context, sm team.Small) (*TeamStatus, error) {
+	if sm.Status == team.TeamLoading || sm.Status == team.TeamDeleting {
+		return &TeamStatus{ID: sm.ID, Status: sm.Status}, nil
+	}
+	if s, ok := c.stills.look(ctx, sm); ok {
+		return &s, nil
+	}
+	t, err := c.Open(ctx, sm.ID)
+	switch {
+	case errors.Is(err, team.NotFound):
+		return nil, nil
+	case errors.Is(err, team.Conflict):
+		return &TeamStatus{ID: sm.ID, Status: team.TeamDeleting}, nil
+	case errors.Is(err, team.InvalidState): // the others are shown all the same
+		return &TeamStatus{ID: sm.ID, Status: "broken", Goal: err.Error()}, nil
+	case err != nil:
+		return nil, err
+	}
+	at, err := markOf(ctx, t.team)
 	if err != nil {
 		return nil, err
 	}
-	teams := make([]TeamStatus, 0, len(small))
-	for _, sm := range small {
-		t, err := c.Open(ctx, sm.ID)
-		switch {
-		case errors.Is(err, team.NotFound): // it was deleted since
-			continue
-		case sm.Status == team.TeamLoading:
-			teams = append(teams, TeamStatus{ID: sm.ID, Status: sm.Status})
-			continue
-		case sm.Status == team.TeamDeleting, errors.Is(err, team.Conflict):
-			teams = append(teams, TeamStatus{ID: sm.ID, Status: team.TeamDeleting})
-			continue
-		case errors.Is(err, team.InvalidState): // the others are shown all the same
-			teams = append(teams, TeamStatus{ID: sm.ID, Status: "broken", Goal: err.Error()})
-			continue
-		case err != nil:
-			return teams, err
-		}
-		s, err := t.status(ctx)
-		if err != nil {
-			return teams, err
-		}
-		teams = append(teams, s)
+	s, err := t.status(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return teams, nil
+	c.stills.keep(sm, t.team, at, s)
+	return &s, nil
 }
 
 // AddTeam makes a team that must not be there yet. Errors: Conflict; InvalidArgument.

@@ -10,6 +10,7 @@ import (
 	"agentteam/pkg/broker"
 	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
+	"agentteam/pkg/mailbox"
 	"agentteam/pkg/spawn"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
@@ -143,4 +144,45 @@ func TestChoices(t *testing.T) {
 	r.standby(t, func() {})
 	_, err = r.Members().Spawn(t.Context(), team.Member{Role: "coder"}, 1)
 	wantCode(t, "a spawn over the limit", err, team.InvalidState)
+}
+
+// A team that does nothing is not asked again, and whatever happens to it is seen by the next look.
+func TestTeamsThatChange(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	look := func() client.TeamStatus {
+		t.Helper()
+		all, err := r.client.Teams(t.Context())
+		if err != nil || len(all) != 1 {
+			t.Fatalf("%d teams, %v", len(all), err)
+		}
+		return all[0]
+	}
+	again := func(what string, ok func(client.TeamStatus) bool) {
+		t.Helper()
+		for range 2 { // also from what was kept
+			if s := look(); !ok(s) {
+				t.Errorf("%s: %+v", what, s)
+			}
+		}
+	}
+	again("new", func(s client.TeamStatus) bool { return len(s.Tasks) == 0 && s.Unread == 0 })
+	r.add(t, 2)
+	again("with tasks", func(s client.TeamStatus) bool { return s.Tasks[team.Pending] == 2 })
+	if _, _, err := mailbox.New(r.bt, mailbox.Options{Members: r.roster}).Send(t.Context(), team.Message{Type: team.MsgMessage, From: team.Leader, To: team.UserAgent, Content: "hello"}); err != nil {
+		t.Fatal(err)
+	}
+	again("with mail", func(s client.TeamStatus) bool { return s.Unread == 1 })
+	if _, err := r.board.Claim(t.Context(), "T-001", team.Holder{Agent: "ann", Incarnation: 1}); err != nil {
+		t.Fatal(err)
+	}
+	again("with a task in progress", func(s client.TeamStatus) bool { return s.Tasks[team.InProgress] == 1 })
+	if _, err := r.client.DeleteTeam(t.Context(), "t", true, 0); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := r.client.Teams(t.Context()); err != nil || len(all) != 0 {
+		t.Errorf("after its end: %+v, %v", all, err)
+	}
+	makeTeam(t, r.client, client.NewTeam{ID: "t", Roles: roles("coder")})
+	again("made again", func(s client.TeamStatus) bool { return len(s.Tasks) == 0 && s.Unread == 0 })
 }

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"agentteam/pkg/feed/state/timeline"
@@ -17,6 +18,39 @@ func (t Goals) Ended(ctx context.Context) ([]team.PastGoal, error) {
 	}
 	tasks, err := t.board.All(ctx)
 	return team.WithTasks(record.Ended(), tasks), err
+}
+
+// EndedGoal is a goal that has ended, and what it took.
+type EndedGoal struct {
+	team.PastGoal
+	Elapsed *float64 `json:"elapsed_seconds"` // null: it is not stored when the goal was set, or when it ended
+	Usage   *Usage   `json:"usage"`           // of the calls until the next goal was set; null: it is not stored when this one was
+}
+
+// Took is [Goals.Ended] with what each goal took. It reads the journals since the first of them was set.
+func (t Goals) Took(ctx context.Context) ([]EndedGoal, error) {
+	ended, err := t.Ended(ctx)
+	if err != nil {
+		return nil, err
+	}
+	goals := make([]EndedGoal, len(ended))
+	for i, g := range ended {
+		goals[i].PastGoal = g
+		if g.SetAt == nil {
+			continue
+		}
+		if g.EndedAt != nil {
+			goals[i].Elapsed = new(g.EndedAt.Sub(*g.SetAt).Seconds())
+		}
+		sum, err := (&Team{t.core}).Cost(ctx, g.Number)
+		if err != nil && !errors.Is(err, team.NotFound) { // when the next one was set is not stored
+			return nil, err
+		}
+		if err == nil {
+			goals[i].Usage = new(UsageOf(sum.Total))
+		}
+	}
+	return goals, nil
 }
 
 // Timeline folds the team's feed into what each member was at, and which task was held when, from

@@ -51,7 +51,7 @@ func TestTimeline(t *testing.T) {
 	if b := got.Tasks[0]; b.Task != "T-001" || b.AgentID != m.AgentID || b.Status != team.Completed || b.To.Before(b.From) {
 		t.Errorf("the bar is %+v", b)
 	}
-	if c := got.Counts[len(got.Counts)-1]; c.Done != 1 || c.Failed != 1 {
+	if c := got.Counts[len(got.Counts)-1]; c.Done != 1 || c.Failed != 0 || c.Cancelled != 1 {
 		t.Errorf("the last count is %+v", c)
 	}
 

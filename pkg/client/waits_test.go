@@ -2,10 +2,14 @@ package client_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"agentteam/pkg/broker/brokertest"
+	"agentteam/pkg/client"
 	"agentteam/pkg/control"
 	"agentteam/pkg/line"
 	"agentteam/pkg/merge"
@@ -21,6 +25,46 @@ func (r *rig) beats(t *testing.T, b team.Beat) {
 		t.Fatal(err)
 	}
 	t.Cleanup(stop)
+}
+
+// answering lists the members once the processes of all have answered: a slow machine takes longer than a list waits for one.
+func (r *rig) answering(t *testing.T) (agents []client.Agent) {
+	t.Helper()
+	brokertest.Until(t, "the processes of all members answer", func() bool {
+		var err error
+		if agents, err = r.Members().List(t.Context(), false); err != nil {
+			t.Fatal(err)
+		}
+		return !slices.ContainsFunc(agents, func(a client.Agent) bool { return a.State == team.Lost || a.State == team.Unknown })
+	})
+	return agents
+}
+
+// Of a member whose process does not answer in time nothing is known: it is not lost. A process that is gone is.
+func TestSlowProcessIsNotLost(t *testing.T) {
+	r := newRig(t)
+	slow, gone := r.join(t), r.join(t)
+	answers := make(chan struct{})
+	stop, err := control.Serve(t.Context(), r.bt.Conn, control.Membership{Team: "t", AgentID: slow.AgentID}, control.Handlers{Ping: func() team.Beat {
+		<-answers
+		return team.Beat{AgentID: slow.AgentID, Incarnation: 1, State: team.Idle}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	var once sync.Once
+	answer := func() { once.Do(func() { close(answers) }) }
+	t.Cleanup(answer)
+	agents, err := r.Members().List(t.Context(), false)
+	if err != nil || len(agents) != 2 || agents[0].State != team.Unknown || agents[1].AgentID != gone.AgentID || agents[1].State != team.Lost {
+		t.Errorf("the members are %+v, %v", agents, err)
+	}
+	answer()
+	brokertest.Until(t, "the slow one is known again", func() bool {
+		m, err := r.Members().Get(t.Context(), slow.AgentID)
+		return err == nil && m.State == team.Idle
+	})
 }
 
 // What a member waits for is shown with its first words and since when; whether it is a plan or a
@@ -51,9 +95,9 @@ func TestWhatMembersWaitFor(t *testing.T) {
 		b.AgentID, b.Incarnation, b.ProgressAt = r.join(t).AgentID, 1, since
 		r.beats(t, b)
 	}
-	agents, err := r.Members().List(t.Context(), false)
-	if err != nil || len(agents) != 4 {
-		t.Fatalf("%d members, %v", len(agents), err)
+	agents := r.answering(t)
+	if len(agents) != 4 {
+		t.Fatalf("%d members", len(agents))
 	}
 	for i, want := range []team.WaitFor{team.ForPermission, team.ForPlan, team.ForPerson, ""} {
 		a := agents[i]
@@ -66,11 +110,13 @@ func TestWhatMembersWaitFor(t *testing.T) {
 	}
 	r.active(t)
 	r.post(t, team.Message{Type: team.MsgMessage, From: "coder-3", To: team.UserAgent, Content: "Which port?", AwaitReply: true})
-	teams, err := r.client.Teams(t.Context())
-	if err != nil || len(teams) != 1 {
-		t.Fatalf("%d teams, %v", len(teams), err)
-	}
-	if s := teams[0]; s.Waiting != 3 || len(s.Questions) != 1 || len(s.Requests) != 1 || len(s.Plans) != 1 || s.Plans[0].ID != plan.ID {
+	var teams []client.TeamStatus
+	brokertest.Until(t, "three wait for a person", func() bool {
+		var err error
+		teams, err = r.client.Teams(t.Context())
+		return err == nil && len(teams) == 1 && teams[0].Waiting == 3
+	})
+	if s := teams[0]; len(s.Questions) != 1 || len(s.Requests) != 1 || len(s.Plans) != 1 || s.Plans[0].ID != plan.ID {
 		t.Errorf("for a person wait %d: %d questions, %d calls, plans %v", s.Waiting, len(s.Questions), len(s.Requests), s.Plans)
 	}
 }
@@ -85,13 +131,7 @@ func TestMembersWaitForTheLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.beats(t, team.Beat{AgentID: m.AgentID, Incarnation: 1, State: team.Running, Task: task.ID, Epoch: task.Epoch, Tool: "update_task"})
-	of := func() team.WaitFor {
-		a, err := r.Members().Get(t.Context(), m.AgentID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return a.WaitsFor
-	}
+	of := func() team.WaitFor { return r.answering(t)[0].WaitsFor }
 	explained := func() team.TaskView {
 		t.Helper()
 		all, err := r.Board().Tasks(t.Context())
@@ -137,7 +177,7 @@ func TestMembersWaitForTheLine(t *testing.T) {
 	if got := listed(); len(got) != 1 || got[0] != task.ID {
 		t.Errorf("merging are %s", got)
 	}
-	if err := r.board.Reap(t.Context(), task.ID, task.Epoch, "its holder is lost", true); err != nil {
+	if err := r.board.Reap(t.Context(), task.ID, task.Epoch, team.Freed{Reason: "its holder is lost", Attempt: true}); err != nil {
 		t.Fatal(err)
 	}
 	if v := explained(); v.Shown() != string(team.Pending) || v.Merging != nil {
@@ -240,9 +280,9 @@ func TestRestartedMembersWaitForTheLine(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.beats(t, team.Beat{AgentID: m.AgentID, Incarnation: incarnation, State: team.Idle})
-		a, err := r.Members().Get(t.Context(), m.AgentID)
-		if err != nil || (a.WaitsFor == team.ForMerge && a.Task == task.ID && a.Since != nil) != (incarnation == 2) {
-			t.Errorf("incarnation %d waits for %q, with task %q since %v, %v", incarnation, a.WaitsFor, a.Task, a.Since, err)
+		a := r.answering(t)[0]
+		if (a.WaitsFor == team.ForMerge && a.Task == task.ID && a.Since != nil) != (incarnation == 2) {
+			t.Errorf("incarnation %d waits for %q, with task %q since %v", incarnation, a.WaitsFor, a.Task, a.Since)
 		}
 	}
 }

@@ -32,7 +32,6 @@ type Alias struct {
 	Extra     map[string]any    `yaml:"extra"`                  // fields added to each request's body
 	Fallbacks []string          `yaml:"fallbacks" minItems:"1"` // aliases that are asked, in this order, when this one refuses
 	Limits    Limits            `yaml:"limits"`
-	Untrusted string            // the secrets that it would send where an untrusted file says; such an alias cannot be used
 	Missing   []string          // environment variables that it needs and that are empty; such an alias cannot be used
 
 	origin  string   // as in Origin
@@ -77,7 +76,7 @@ func (a Alias) Options() model.Options {
 
 // usable reports whether agents can work with the alias: the environment has all that it
 // needs, and its window is large enough.
-func (a Alias) usable() bool { return len(a.Missing) == 0 && a.Untrusted == "" && a.narrow() == nil }
+func (a Alias) usable() bool { return len(a.Missing) == 0 && a.narrow() == nil }
 
 // narrow is the error of an alias whose window is too small to work with, or nil.
 func (a Alias) narrow() error {
@@ -107,10 +106,6 @@ func (c Config) CheckWindows() error {
 func (a Alias) lacks() error {
 	if a.usable() {
 		return nil
-	}
-	if len(a.Missing) == 0 && a.Untrusted != "" {
-		return team.Errorf(team.InvalidArgument, "the model alias %s is not used: team.yaml, which is not trusted as it stands, would send %s", a.Name, a.Untrusted).
-			WithHint("if that is meant: teamctl trust team.yaml")
 	}
 	if len(a.Missing) == 0 {
 		return a.narrow()
@@ -145,9 +140,6 @@ func (a Alias) String() string {
 // usable. The slice is the caller's.
 func (c Config) Aliases() []Alias {
 	all := slices.Clone(c.Models)
-	for i, a := range all {
-		all[i].Untrusted = strings.Join(c.exposing[a.Name], ", ")
-	}
 	if c.Model != "" && !slices.ContainsFunc(all, named(defaultAlias)) {
 		all = append(all, c.plain())
 	}
@@ -179,9 +171,6 @@ func (c Config) plain() Alias {
 		Name: defaultAlias, BaseURL: c.BaseURL, KeyEnv: "OPENAI_API_KEY", Key: c.APIKey, Model: c.Model, Profile: Profile(c.Profile),
 		Window: c.Window, MaxOutput: c.MaxTokens, Headers: c.ModelHeaders, Extra: extra, Limits: c.ModelLimits, origin: fromDefault,
 		plain: true, secrets: slices.Sorted(maps.Keys(c.ModelHeaders)),
-	}
-	if a.Key != "" || len(a.Headers) > 0 {
-		a.Untrusted = strings.Join(c.exposing[plain], ", ")
 	}
 	if a.Key == "" && a.BaseURL == "" {
 		a.Missing = []string{"OPENAI_API_KEY or OPENAI_BASE_URL"}
@@ -215,11 +204,6 @@ func (c Config) CheckModel() error {
 			return nil
 		case len(c.Models) > 0 && len(a.Missing) > 0:
 			missing = append(missing, strings.Join(a.Missing, " and ")+" (for the alias "+a.Name+")")
-		}
-	}
-	for _, a := range c.Aliases() {
-		if a.Untrusted != "" && len(a.Missing) == 0 {
-			return a.lacks()
 		}
 	}
 	if err := c.CheckWindows(); err != nil && len(missing) == 0 {

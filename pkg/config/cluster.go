@@ -1,26 +1,31 @@
 package config
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
 
 	"github.com/prometheus/procfs"
 
+	"agentteam/pkg/line"
 	"agentteam/pkg/team"
+	"agentteam/pkg/trust"
 )
 
-// clusterDir is where a cluster keeps its files, within the folder it was started in.
-const (
-	clusterDir  = ".agentteam"
-	clusterFile = "cluster.json"
-)
+// clusterFile names the file in [team.ClusterDir] by which commands find the cluster.
+const clusterFile = "cluster.json"
 
 // defaultStore is where the embedded server keeps its data if nothing else was said.
-var defaultStore = filepath.Join(clusterDir, "data")
+var defaultStore = filepath.Join(team.ClusterDir, "data")
 
 // Cluster is what "teamctl up" leaves behind for the commands run in the same
 // folder or below it. The file outlives a cluster that was killed, so what it names
@@ -34,7 +39,8 @@ type Cluster struct {
 	APITokenFile string `json:"api_token_file,omitempty"` // path of the file that holds the API's token
 
 	// Started is when the first of these processes was started, in the system's own count
-	// ([WriteCluster] sets it): another program that is given its id later has another.
+	// ([WriteCluster] sets it): another program that is given its id later has another, and a file that was not written here
+	// cannot name it.
 	Started uint64 `json:"started,omitempty"`
 }
 
@@ -50,7 +56,7 @@ func (c Cluster) Owner() int {
 // killed, and whose id is another program's now, is not.
 func (c Cluster) Alive() bool {
 	started, there := startOf(c.Owner())
-	return there && (c.Started == 0 || c.Started == started)
+	return there && c.Started == started
 }
 
 // Fate is what has become of a cluster.
@@ -93,18 +99,23 @@ func startOf(pid int) (uint64, bool) {
 
 // FindCluster reads the cluster file of dir or of the nearest folder above it, and
 // returns its path too. Errors: [team.NotFound] if there is none;
-// [team.InvalidArgument] if it cannot be read or holds something else.
+// [team.InvalidArgument] if it cannot be read, holds something else, or was not written by a cluster of this user on this
+// machine; those of [CheckClusterDir].
 func FindCluster(dir string) (c Cluster, path string, err error) {
 	start, err := filepath.Abs(dir)
 	if err != nil {
 		return Cluster{}, "", team.Errorf(team.InvalidArgument, "working folder: %w", err)
 	}
 	for at := start; ; at = filepath.Dir(at) {
-		path = filepath.Join(at, clusterDir, clusterFile)
+		path = filepath.Join(at, team.ClusterDir, clusterFile)
 		c, err := ReadCluster(path)
 		switch {
 		case err == nil:
+			if err := CheckClusterDir(at); err != nil {
+				return Cluster{}, "", err
+			}
 			return c, path, nil
+		case errors.Is(err, errOtherUser) && at != start && at != filepath.Dir(at): // in a folder for all, such as /tmp, it is no cluster of this user
 		case !errors.Is(err, team.NotFound):
 			return Cluster{}, "", err
 		case at == filepath.Dir(at):
@@ -112,6 +123,24 @@ func FindCluster(dir string) (c Cluster, path string, err error) {
 		}
 	}
 }
+
+// CheckClusterDir refuses the folder of a cluster in dir that came with a repository: its author would choose the server, and
+// the teams with what their members may do. Error: InvalidArgument.
+func CheckClusterDir(dir string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), gitTime)
+	defer cancel()
+	if abs, err := filepath.Abs(dir); err == nil { // for the command that removes it
+		dir = abs
+	}
+	if !line.Tracks(ctx, dir, team.ClusterDir) {
+		return nil
+	}
+	return team.Errorf(team.InvalidArgument, "%s came with the repository, since git tracks it: its author would choose the server and the teams", filepath.Join(dir, team.ClusterDir)).
+		WithHint("remove it: git -C %s rm -rf %s", trust.Quoted(dir), team.ClusterDir)
+}
+
+// gitTime bounds one look at git's list of files.
+const gitTime = 10 * time.Second
 
 // ReadCluster reads the cluster file at path. Errors: those of [FindCluster].
 func ReadCluster(path string) (c Cluster, err error) {
@@ -125,7 +154,51 @@ func ReadCluster(path string) (c Cluster, err error) {
 	if err := json.Unmarshal(data, &c); err != nil || c.NATS == "" {
 		return Cluster{}, team.Errorf(team.InvalidArgument, "%s is not a cluster file; remove it", path)
 	}
+	var foreign error
+	switch info, err := os.Stat(path); {
+	case err != nil:
+		return Cluster{}, team.Errorf(team.NotFound, "there is no cluster file %s", path) // it has just been removed
+	case !isOwn(info):
+		foreign = errOtherUser
+	case !isHere(c.NATS):
+		foreign = errors.New("names the server " + maskURL(c.NATS) + ", which is not on this machine")
+	case c.API != "" && !isHere(c.API):
+		foreign = errors.New("names the API " + maskURL(c.API) + ", which is not on this machine")
+	}
+	if foreign != nil {
+		return Cluster{}, team.Errorf(team.InvalidArgument, "the cluster file %s %w, so that it does not count", path, foreign).WithHint("name the server with --server, or remove the file")
+	}
 	return c, nil
+}
+
+// errOtherUser is in the error of a cluster file that another user has written.
+var errOtherUser = errors.New("belongs to another user")
+
+// isOwn reports whether a file is this user's, or that of root, who could change it anyway.
+func isOwn(info fs.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && (int(stat.Uid) == os.Geteuid() || stat.Uid == 0)
+}
+
+// isHere reports whether a URL names this machine: by loopback, by its own name, or by one of its addresses.
+func isHere(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil {
+		return false
+	}
+	host := u.Hostname()
+	if name, err := os.Hostname(); err == nil && host == name || host == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(host)
+	if ip.IsLoopback() {
+		return true
+	}
+	own, _ := net.InterfaceAddrs() // none that could be read
+	return ip != nil && slices.ContainsFunc(own, func(a net.Addr) bool {
+		of, ok := a.(*net.IPNet)
+		return ok && of.IP.Equal(ip)
+	})
 }
 
 // HasStore reports whether an embedded server has kept teams in this data folder.
@@ -152,10 +225,27 @@ func FindStore(dir string) string {
 // credentials.
 func WriteCluster(dir string, c Cluster) error {
 	c.Started, _ = startOf(c.Owner())
-	if err := writeCluster(filepath.Join(dir, clusterDir), c); err != nil {
+	if err := writeCluster(filepath.Join(dir, team.ClusterDir), c); err != nil {
 		return fmt.Errorf("write the cluster file: %w", err)
 	}
 	return nil
+}
+
+// MakeClusterDir makes a cluster's folder, which git ignores, so that no token in it is committed by mistake.
+// What is there already stays.
+func MakeClusterDir(folder string) error {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(filepath.Join(folder, ".gitignore"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err == nil {
+		_, err = f.WriteString("*\n")
+		err = errors.Join(err, f.Close())
+	}
+	return err
 }
 
 func writeCluster(folder string, c Cluster) error {
@@ -163,7 +253,7 @@ func writeCluster(folder string, c Cluster) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+	if err := MakeClusterDir(folder); err != nil {
 		return err
 	}
 	tmp, err := os.CreateTemp(folder, clusterFile+".*") // mode 0600
@@ -180,7 +270,7 @@ func writeCluster(folder string, c Cluster) error {
 
 // RemoveCluster removes the cluster file of dir, if it is there.
 func RemoveCluster(dir string) error {
-	err := os.Remove(filepath.Join(dir, clusterDir, clusterFile))
+	err := os.Remove(filepath.Join(dir, team.ClusterDir, clusterFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove the cluster file: %w", err)
 	}

@@ -3,6 +3,7 @@ package config_test
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"strconv"
@@ -80,7 +81,7 @@ func TestClusterFileIsNeverSeenHalf(t *testing.T) {
 		}
 	}
 	writing.Wait()
-	if files, err := os.ReadDir(filepath.Join(dir, ".agentteam")); err != nil || len(files) != 1 {
+	if files, err := os.ReadDir(filepath.Join(dir, ".agentteam")); err != nil || len(files) != 2 { // with .gitignore
 		t.Errorf("files left behind: %v, %v", files, err)
 	}
 }
@@ -143,4 +144,125 @@ func TestFate(t *testing.T) {
 	if _, fate := was.Fate(path); fate != config.Ended {
 		t.Errorf("it took its file away: %v", fate)
 	}
+}
+
+// A cluster file counts only if a cluster of this user has written it on this machine.
+func TestForeignClusterFiles(t *testing.T) {
+	dir, self := t.TempDir(), strconv.Itoa(os.Getpid())
+	file := filepath.Join(dir, ".agentteam", "cluster.json")
+	name, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		`{"nats":"nats://127.0.0.1:1"}`:                                                             "",
+		`{"nats":"nats://[::1]:1","api":"http://` + name + `:2"}`:                                   "",
+		`{"nats":"nats://evil.example:1"}`:                                                          "names the server nats://evil.example:1, which is not on this machine",
+		`{"nats":"nats://192.0.2.1:1","pids":[` + self + `]}`:                                       "names the server nats://192.0.2.1:1",
+		`{"nats":"nats://127.0.0.1.evil.example:1"}`:                                                "names the server",
+		`{"nats":"nats://127.0.0.1:1,nats://evil.example:1"}`:                                       "names the server",
+		`{"nats":"nats://127.0.0.1:1","api":"https://evil.example","api_token_file":"/etc/passwd"}`: "names the API https://evil.example",
+	} {
+		write(t, file, text)
+		_, _, err := config.FindCluster(dir)
+		if want == "" && err != nil || want != "" && (!errors.Is(err, team.InvalidArgument) || !strings.Contains(err.Error(), want) || !strings.Contains(team.HintOf(err), "remove the file")) {
+			t.Errorf("%s: %v (%s), want %q", text, err, team.HintOf(err), want)
+		}
+	}
+	write(t, file, `{"nats":"nats://127.0.0.1:1","pids":[`+self+`]}`)
+	if cl, _, err := config.FindCluster(dir); err != nil || cl.Alive() {
+		t.Errorf("without the start of its process it is alive, %v", err)
+	}
+	if os.Geteuid() != 0 {
+		t.Log("who is not root cannot give a file to another user")
+		return
+	}
+	if err := os.Chown(file, 12345, -1); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := config.FindCluster(dir); !errors.Is(err, team.InvalidArgument) || !strings.Contains(err.Error(), "belongs to another user") {
+		t.Errorf("of another user: %v", err)
+	}
+	below := filepath.Join(dir, "below") // in a folder for all it hides no cluster, and keeps none from starting
+	if _, _, err := config.FindCluster(below); !errors.Is(err, team.NotFound) {
+		t.Errorf("below that of another user: %v", err)
+	}
+}
+
+// What git tracks of a cluster's folder came with the repository, and nothing of it counts: from there, from below, and by a link.
+func TestCommittedCluster(t *testing.T) {
+	for name, make := range map[string]string{
+		"the cluster file": "git add -f .agentteam/cluster.json",
+		"data alone":       "mkdir -p .agentteam/data/jetstream; echo > .agentteam/data/jetstream/x; git add -f .agentteam/data",
+		"a link":           "mv .agentteam real; ln -s real .agentteam; git add -f .agentteam",
+		"below the top":    "git -C .. init -q; git -C .. add -f work",
+	} {
+		t.Run(name, func(t *testing.T) {
+			top := t.TempDir()
+			dir := filepath.Join(top, "work")
+			if err := config.WriteCluster(dir, config.Cluster{NATS: "nats://127.0.0.1:1", PIDs: []int{os.Getpid()}}); err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := config.FindCluster(dir); err != nil {
+				t.Fatal(err)
+			}
+			script := "export GIT_CONFIG_GLOBAL=/dev/null; cd \"$1\"; mkdir sub; rm .agentteam/.gitignore; [ \"$2\" = 'below the top' ] || git init -q; " + make
+			if out, err := exec.Command("sh", "-ec", script, "sh", dir, name).CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			_, _, found := config.FindCluster(filepath.Join(dir, "sub"))
+			_, loaded := config.Load(config.Sources{Dir: dir})
+			for at, err := range map[string]error{"the folder": config.CheckClusterDir(dir), "the file, from below": found, "the settings": loaded} {
+				if !errors.Is(err, team.InvalidArgument) || !strings.Contains(err.Error(), ".agentteam came with the repository") || team.HintOf(err) != "remove it: git -C "+dir+" rm -rf .agentteam" {
+					t.Errorf("%s: %v (%s)", at, err, team.HintOf(err))
+				}
+			}
+		})
+	}
+}
+
+// The data of a cluster that is down is that of the settings, of the folder of its file, or of the nearest folder that has some.
+func TestStore(t *testing.T) {
+	top := t.TempDir()
+	below := filepath.Join(top, "below")
+	at := func(dir string) string { return filepath.Join(dir, ".agentteam", "data") }
+	for _, dir := range []string{below, filepath.Join(at(top), "jetstream"), filepath.Join(top, "other", "jetstream")} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	store := func(dir string, flags map[string]string) string {
+		t.Helper()
+		c, err := config.Load(config.Sources{Dir: dir, Flags: func(name string) (string, bool) { v, ok := flags[name]; return v, ok }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.Store()
+	}
+	is := func(what, got, want string) {
+		t.Helper()
+		if got != want {
+			t.Errorf("%s: %q, want %q", what, got, want)
+		}
+	}
+	is("of the folder", store(top, nil), at(top))
+	is("of the folder above", store(below, nil), at(top))
+	is("of none", store(t.TempDir(), nil), "")
+	is("of a flag", store(top, map[string]string{"data": filepath.Join(top, "other")}), filepath.Join(top, "other"))
+	is("of a flag, where there is none", store(top, map[string]string{"data": below}), "")
+	if err := os.MkdirAll(filepath.Join(at(below), "jetstream"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	is("of the nearer folder", store(below, nil), at(below))
+	if err := config.WriteCluster(top, config.Cluster{NATS: "nats://127.0.0.1:1"}); err != nil {
+		t.Fatal(err)
+	}
+	is("of the cluster's folder", store(below, nil), at(top))
+	if err := config.WriteCluster(below, config.Cluster{NATS: "nats://127.0.0.1:1"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(at(below)); err != nil {
+		t.Fatal(err)
+	}
+	is("of a cluster that kept it elsewhere", store(below, nil), "")
 }

@@ -8,9 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"agentteam/pkg/grant"
+	"agentteam/pkg/sandbox"
 	"agentteam/pkg/strictyaml"
 	"agentteam/pkg/team"
+	"agentteam/pkg/trust"
 )
 
 // Config is the settings of one process, each checked.
@@ -48,7 +49,8 @@ type Config struct {
 	// Sandbox is how this process confines commands, and Hands what the members of teams may do
 	// that it makes: what is not set there is its zero value.
 	Sandbox team.Sandbox
-	Hands   team.Hands
+	Hands   team.Policy
+	Limits  sandbox.Limits // of each command in this process; 0: the default
 
 	// Organisation is what holds for the members of all teams in this process, before the rules of their team.
 	Organisation team.Permissions
@@ -59,11 +61,12 @@ type Config struct {
 	TeammateMode TeammateMode
 	BranchHook   string // what bash runs, with the user's rights, once the branch of a line is there; empty: nothing
 
-	form       grant.Form          // the hands as they were read
-	sections   sections            // of a team, the same
-	neverMatch []string            // rules of permissions, and why
-	withheld   []string            // what the file would grant if it were trusted
-	exposing   map[string][]string // secrets that the file, untrusted, would send; see sends.keysOf
+	limits     commandLimits
+	form       trust.Form    // the hands as they were read
+	sections   sections      // of a team, the same
+	neverMatch []string      // rules of permissions, and why
+	waiting    trust.Waiting // what of the file no person has trusted
+	undecided  []string      // keys among that by which a model, a place or a sandbox is chosen
 	origins    []Origin
 	file       string  // as in File
 	found      bool    // as in Found
@@ -93,7 +96,7 @@ type Sources struct {
 	Lenient bool
 
 	// All has [Load] return each fault of team.yaml, joined, not only the first, and the Config without
-	// what is faulty; see [strictyaml.Faults].
+	// what is faulty; see [strictyaml.Faults]. Keys that wait for trust are read, too: nothing may be done by that Config.
 	All bool
 }
 
@@ -130,6 +133,7 @@ func (c *Config) load(table []setting) error {
 	if faults != nil && file == nil {
 		return faults
 	}
+	c.withhold(table, file, data)
 	next := func(err error) bool { // reports whether the rest is read, too
 		faults = errors.Join(faults, err)
 		return err == nil || c.sources.All
@@ -150,7 +154,7 @@ func (c *Config) load(table []setting) error {
 	if err := c.checkRoom(file); !next(err) {
 		return err
 	}
-	if err := c.takeHands(file, data); !next(err) {
+	if err := c.takeHands(file); !next(err) {
 		return err
 	}
 	if err := c.takeOrganisation(); !next(err) {
@@ -292,6 +296,26 @@ func (c Config) ClusterFile() string {
 		}
 	}
 	return ""
+}
+
+// Store is the data folder in which a cluster of this folder has kept teams: that of the settings or, where
+// those name none, of the folder of the cluster file, or of the nearest that has one. "" if there is none.
+func (c Config) Store() string {
+	data := c.DataDir
+	if slices.ContainsFunc(c.origins, func(o Origin) bool { return o.Name == "data_dir" && o.Origin == fromDefault }) {
+		folder := FindStore(c.sources.Dir)
+		if file := c.ClusterFile(); file != "" {
+			folder = filepath.Dir(filepath.Dir(file))
+		}
+		data = filepath.Join(folder, defaultStore)
+		if CheckClusterDir(folder) != nil {
+			return ""
+		}
+	}
+	if !filepath.IsAbs(data) || !HasStore(data) {
+		return ""
+	}
+	return data
 }
 
 // Folder is the working folder, as an absolute path; "" if the settings were not loaded.

@@ -68,24 +68,30 @@ func readFile(path, shown string, table []setting, all bool) (entries map[string
 	if err != nil {
 		return nil, nil, team.Errorf(team.InvalidArgument, "%s: %w", shown, err)
 	}
+	entries, err = entriesOf(path, shown, data, table, all)
+	return entries, data, err
+}
+
+// entriesOf is readFile of a file that holds data.
+func entriesOf(path, shown string, data []byte, table []setting, all bool) (entries map[string]entry, err error) {
 	var nodes map[string]strictyaml.Node
 	root, err := strictyaml.Format{File: shown, Kind: "settings file", All: all}.Decode(data, &nodes)
 	if err != nil && !all {
-		return nil, data, err
+		return nil, err
 	}
 	entries = map[string]entry{}
 	for name, node := range root.Entries() {
 		e, fault := read(name, node, table, filepath.Dir(path))
 		switch {
 		case fault != nil && !all:
-			return nil, data, fault
+			return nil, fault
 		case fault != nil:
 			err = errors.Join(err, fault)
 		case !node.IsNull():
 			entries[name] = e
 		}
 	}
-	return entries, data, err
+	return entries, err
 }
 
 // read reads one setting of a file in dir, but for what is in a section.

@@ -2,13 +2,11 @@ package config
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
-	"agentteam/pkg/grant"
 	"agentteam/pkg/permission"
-	"agentteam/pkg/strictyaml"
+	"agentteam/pkg/sandbox"
 	"agentteam/pkg/team"
 )
 
@@ -16,16 +14,25 @@ import (
 func handsSettings(c *Config) []setting {
 	f := &c.form
 	return []setting{
-		{name: "sandbox", flag: "sandbox", env: []string{"AGENTTEAM_SANDBOX"}, def: string(team.SandboxAuto), allowed: oneOfThese(f.Sandbox.Values()), parse: known(&f.Sandbox)},
-		{name: "isolation", flag: "isolation", env: []string{"AGENTTEAM_ISOLATION"}, def: string(team.IsolationAuto), allowed: oneOfThese(f.Isolation.Values()), parse: known(&f.Isolation)},
-		{name: "network", env: []string{"AGENTTEAM_NETWORK"}, def: "none", section: &f.Network},
+		{name: "sandbox", decides: true, harmless: "bubblewrap", flag: "sandbox", env: []string{"AGENTTEAM_SANDBOX"}, def: string(team.SandboxAuto), allowed: oneOfThese(f.Sandbox.Values()), parse: known(&f.Sandbox)},
+		{name: "isolation", harmless: "worktree", flag: "isolation", env: []string{"AGENTTEAM_ISOLATION"}, def: string(team.IsolationAuto), allowed: oneOfThese(f.Isolation.Values()), parse: known(&f.Isolation)},
+		{name: "network", harmless: "none", env: []string{"AGENTTEAM_NETWORK"}, def: "none", section: &f.Network},
 		{name: "permissions", env: []string{"AGENTTEAM_PERMISSIONS"}, section: &f.Permissions},
-		{name: "permission_mode", env: []string{"AGENTTEAM_PERMISSION_MODE"}, def: string(team.DefaultMode), allowed: oneOfThese(f.Mode.Values()), parse: known(&f.Mode)},
-		{name: "permission_ask", env: []string{"AGENTTEAM_PERMISSION_ASK"}, def: string(team.AskWait), allowed: oneOfThese(f.Ask.Values()), parse: known(&f.Ask)},
-		{name: "credentials", env: []string{"AGENTTEAM_CREDENTIALS"}, section: &f.Credentials},
+		{name: "permission_mode", harmless: "plan|read-only", env: []string{"AGENTTEAM_PERMISSION_MODE"}, def: string(team.DefaultMode), allowed: oneOfThese(f.Mode.Values()), parse: known(&f.Mode)},
+		{name: "permission_ask", harmless: "deny", env: []string{"AGENTTEAM_PERMISSION_ASK"}, def: string(team.AskWait), allowed: oneOfThese(f.Ask.Values()), parse: known(&f.Ask)},
+		{name: "credentials", harmless: "none", env: []string{"AGENTTEAM_CREDENTIALS"}, section: &f.Credentials},
 		{name: "paths", env: []string{"AGENTTEAM_PATHS"}, section: &f.Paths},
-		{name: "worktree_links", env: []string{"AGENTTEAM_WORKTREE_LINKS"}, section: &f.Links},
+		{name: "command_limits", env: []string{"AGENTTEAM_COMMAND_LIMITS"}, section: &c.limits},
+		{name: "worktree_links", harmless: "none", env: []string{"AGENTTEAM_WORKTREE_LINKS"}, section: &f.Links},
 	}
+}
+
+// commandLimits bound what a command and all that it starts use; what is not set is the default of package sandbox.
+type commandLimits struct {
+	Memory    int64 `yaml:"memory_mib,omitempty" minimum:"1"` // of all processes together
+	Processes int   `yaml:"processes,omitempty" minimum:"1"`
+	Threads   int   `yaml:"threads,omitempty" minimum:"1"` // of all processes together
+	File      int64 `yaml:"file_mib,omitempty" minimum:"1"`
 }
 
 func oneOfThese(values []string) string { return "one of " + strings.Join(values, ", ") }
@@ -44,66 +51,31 @@ func known[T interface {
 // handsParts are the settings of hands with the part of the hands that each is.
 var handsParts = []struct {
 	name string
-	copy func(to *team.Hands, from team.Hands)
+	copy func(to *team.Policy, from team.Policy)
 }{
-	{"sandbox", func(to *team.Hands, from team.Hands) { to.Sandbox = from.Sandbox }},
-	{"isolation", func(to *team.Hands, from team.Hands) { to.Isolation = from.Isolation }},
-	{"network", func(to *team.Hands, from team.Hands) { to.Network = from.Network }},
-	{"permissions", func(to *team.Hands, from team.Hands) { to.Permissions = from.Permissions }},
-	{"permission_mode", func(to *team.Hands, from team.Hands) { to.PermissionMode = from.PermissionMode }},
-	{"permission_ask", func(to *team.Hands, from team.Hands) { to.PermissionAsk = from.PermissionAsk }},
-	{"credentials", func(to *team.Hands, from team.Hands) { to.Credentials = from.Credentials }},
-	{"paths", func(to *team.Hands, from team.Hands) { to.Paths = from.Paths }},
-	{"worktree_links", func(to *team.Hands, from team.Hands) { to.Links = from.Links }},
+	{"sandbox", func(to *team.Policy, from team.Policy) { to.Sandbox = from.Sandbox }},
+	{"isolation", func(to *team.Policy, from team.Policy) { to.Isolation = from.Isolation }},
+	{"network", func(to *team.Policy, from team.Policy) { to.Network = from.Network }},
+	{"permissions", func(to *team.Policy, from team.Policy) { to.Permissions = from.Permissions }},
+	{"permission_mode", func(to *team.Policy, from team.Policy) { to.PermissionMode = from.PermissionMode }},
+	{"permission_ask", func(to *team.Policy, from team.Policy) { to.PermissionAsk = from.PermissionAsk }},
+	{"credentials", func(to *team.Policy, from team.Policy) { to.Credentials = from.Credentials }},
+	{"paths", func(to *team.Policy, from team.Policy) { to.Paths = from.Paths }},
+	{"worktree_links", func(to *team.Policy, from team.Policy) { to.Links = from.Links }},
 }
 
-// takeHands makes the hands of what was read. What the settings file, which holds data, grants
-// counts only if it is trusted.
-func (c *Config) takeHands(file map[string]entry, data []byte) (err error) {
-	said, planMode := c.form.Hands()
+// takeHands makes the hands of what was read.
+func (c *Config) takeHands(file map[string]entry) (err error) {
+	stated, planMode := c.form.Hands()
 	if planMode {
 		c.Choices.PlanMode = &planMode
 	}
-	var inFile team.Hands
-	origin := map[string]int{}
-	for i, o := range c.origins {
-		origin[o.Name] = i
-	}
 	for _, part := range handsParts {
-		i, ok := origin[part.name]
-		switch {
-		case !ok || c.origins[i].Origin == fromDefault:
-		case c.origins[i].Origin == file[part.name].origin:
-			part.copy(&inFile, said)
-		default:
-			part.copy(&c.Hands, said)
+		if slices.ContainsFunc(c.origins, func(o Origin) bool { return o.Name == part.name && o.Origin != fromDefault }) {
+			part.copy(&c.Hands, stated)
 		}
 	}
-	counts, withheld := grant.OfUser().Judge(c.file, data, inFile)
-	c.withheld = withheld
-	if !grant.OfUser().Trusts(c.file, data) {
-		c.withhold(file)
-		var s sends // what is wrong with it is said where it is read
-		if _, err := (strictyaml.Format{File: c.file, Kind: "settings file", Unknown: func(error) {}}).Decode(data, &s); err == nil {
-			c.exposing = s.keysOf()
-			for _, o := range c.origins {
-				if o.Name == "base_url" && o.Origin != file["base_url"].origin {
-					delete(c.exposing, plain)
-				}
-			}
-		}
-	}
-	for _, part := range handsParts {
-		i, ok := origin[part.name]
-		if !ok || c.origins[i].Origin != file[part.name].origin {
-			continue
-		}
-		part.copy(&c.Hands, counts)
-		var one team.Hands
-		if part.copy(&one, inFile); withheld != nil && one.Beyond(team.Hands{}) != nil {
-			c.origins[i].Value, c.origins[i].Origin = strictly(part.name, counts), c.origins[i].Origin+", not trusted"
-		}
-	}
+	c.Limits = sandbox.Limits{Memory: c.limits.Memory << 20, Processes: c.limits.Processes, Threads: c.limits.Threads, FileSize: c.limits.File << 20}
 	if c.Sandbox = c.Hands.Sandbox; c.Sandbox == "" {
 		c.Sandbox = team.SandboxAuto
 	}
@@ -112,57 +84,6 @@ func (c *Config) takeHands(file map[string]entry, data []byte) (err error) {
 		err = e.node.At(err)
 	}
 	return err
-}
-
-// withhold takes out what else a file grants that is not trusted.
-func (c *Config) withhold(file map[string]entry) {
-	mark := func(name string) bool {
-		i := slices.IndexFunc(c.origins, func(o Origin) bool { return o.Name == name })
-		of := i >= 0 && c.origins[i].Origin == file[name].origin
-		if of {
-			c.origins[i].Value, c.origins[i].Origin = "", c.origins[i].Origin+", not trusted"
-		}
-		return of
-	}
-	if c.BranchHook != "" && mark(hookKey) {
-		c.withheld = append(c.withheld, hookGrant(c.BranchHook))
-		c.BranchHook = ""
-	}
-	if words := c.sections.limits.grant(); words != "" {
-		mark("limits")
-		c.withheld = append(c.withheld, words)
-		c.sections.limits.MaxTeammates = nil
-	}
-}
-
-// strictly shows what holds of a setting whose grants do not count.
-func strictly(name string, h team.Hands) string {
-	switch name {
-	case "sandbox":
-		return string(h.Sandbox)
-	case "isolation":
-		return string(h.Isolation)
-	case "network":
-		return h.Network.String()
-	case "permission_mode":
-		return string(h.PermissionMode)
-	case "permissions":
-		if h.Permissions.Deny != nil || h.Permissions.Ask != nil {
-			line, _ := oneLine(map[string][]string{"deny": h.Permissions.Deny, "ask": h.Permissions.Ask}) // texts can always be written
-			return line
-		}
-	}
-	return ""
-}
-
-// Withheld is what team.yaml would grant if a person had trusted it; it has no grants if nothing
-// is withheld.
-func (c Config) Withheld() grant.Withheld {
-	file := c.file
-	if rel, err := filepath.Rel(c.sources.Dir, file); err == nil {
-		file = rel
-	}
-	return grant.Withheld{File: file, Grants: c.withheld}
 }
 
 // showSection is a section as people may see it, in one line.

@@ -4,11 +4,16 @@ import (
 	"fmt"
 	"os"
 	"testing"
+
+	"agentteam/pkg/trust/trusttest"
 )
 
-// The tests trust files in a folder of theirs, not in that of the user.
+// The files of the tests are the person's own, unless a test is about trust.
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "config-test-")
+	if err == nil {
+		_, err = trusttest.Own(dir)
+	}
 	if err == nil {
 		err = os.Setenv("XDG_CONFIG_HOME", dir)
 	}

@@ -104,6 +104,9 @@ func (all models) aliases(n strictyaml.Node, env func(name string) string) (alia
 			if !at.Has("prices", "cached") {
 				p.Cached = p.Input
 			}
+			if !at.Has("prices", "written") {
+				p.Written = p.Input
+			}
 			// The costs of a team are one sum.
 			if i := slices.IndexFunc(aliases, func(o Alias) bool { return o.Prices != nil && o.Prices.Currency != p.Currency }); i >= 0 {
 				return nil, at.At(fmt.Errorf("the prices of %s are in %q and those of %s in %q; all need one currency",

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"agentteam/pkg/config"
-	"agentteam/pkg/grant"
 	"agentteam/pkg/model"
 	"agentteam/pkg/model/router"
 	"agentteam/pkg/team"
@@ -26,9 +25,6 @@ func load(t *testing.T, text string, env map[string]string) (config.Config, erro
 	dir := t.TempDir()
 	file := filepath.Join(dir, "team.yaml")
 	write(t, file, text)
-	if err := grant.OfUser().Add(t.Context(), file, []byte(text), nil); err != nil {
-		t.Fatal(err)
-	}
 	return config.Load(config.Sources{Dir: dir, Env: from(env)})
 }
 
@@ -67,7 +63,7 @@ func TestModels(t *testing.T) {
 	}
 	r := c.Routes()
 	want := router.Routes{Default: "strong", Names: map[string]string{"sonnet": "strong", "opus": "strong"}, Aliases: []router.Alias{
-		{Name: "strong", Fallbacks: []string{"fast"}, Prices: &router.Prices{Input: 3, Cached: 0.3, Output: 15, Currency: "USD"}, Options: model.Options{
+		{Name: "strong", Fallbacks: []string{"fast"}, Prices: &router.Prices{Input: 3, Written: 3, Cached: 0.3, Output: 15, Currency: "USD"}, Options: model.Options{
 			BaseURL: "https://api.example.com/v1", APIKey: "hush", Model: "big-1", Profile: "openrouter", Window: 200000, MaxTokens: 16000,
 			Headers: map[string]string{"X-Title": "agentteam", "X-Service-Key": "whisper"},
 			Secrets: []string{"whisper"}, Alias: "strong", KeyEnv: "STRONG_KEY",
@@ -87,7 +83,7 @@ func TestModels(t *testing.T) {
 		t.Errorf("strong is shown as %+v", o)
 	}
 	for name, want := range map[string]string{
-		"profile": "openrouter", "window": "200000", "max_output": "16000", "prices": "input 3, cached 0.3, output 15 USD",
+		"profile": "openrouter", "window": "200000", "max_output": "16000", "prices": "input 3, cached 0.3, written 3, output 15 USD",
 		"limits": "connect 5s, first_byte 20m0s, idle 3m0s, total 1h0m0s",
 	} {
 		if o := origin(c, "models.strong."+name); o.Value != want || o.Origin != "team.yaml:2" {
@@ -144,7 +140,7 @@ func TestBadModels(t *testing.T) {
 		head + "    headers: {A B: c}\n":                                       {"team.yaml:5:15", "name of an HTTP header"},
 		head + "    headers: {A: 'env:B C'}\n":                                 {"team.yaml:5:18", "environment variable"},
 		head + "    headers: {A: \"b\\nc\"}\n":                                 {"team.yaml:5:18", "more than one line"},
-		head + "    prices: 3\n":                                               {"team.yaml:5:13", "prices must be a mapping; keys: input, cached, output, currency"},
+		head + "    prices: 3\n":                                               {"team.yaml:5:13", "prices must be a mapping; keys: input, cached, written, output, currency"},
 		head + "    prices: {input: x, output: 1}\n":                           {"team.yaml:5:21", `"x" is not a number`},
 		head + "    prices: {input: 1, output: -1}\n":                          {"team.yaml:5:32", `"-1" is not a number, 0 or more`},
 		head + "    prices: {input: .inf, output: 1}":                          {"team.yaml:5:21", "not a number"},

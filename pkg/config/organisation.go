@@ -5,10 +5,10 @@ import (
 	"io/fs"
 	"os"
 
-	"agentteam/pkg/grant"
 	"agentteam/pkg/permission"
 	"agentteam/pkg/strictyaml"
 	"agentteam/pkg/team"
+	"agentteam/pkg/trust"
 )
 
 // The files of an organisation's rules. They are not in team.yaml, which members of a team may write.
@@ -36,7 +36,7 @@ func (c *Config) takeRules(file, origin string) error {
 	if err != nil {
 		return team.Errorf(team.InvalidArgument, "the permissions of the organisation: %w", err).WithHint("make the file readable for the user of this process; %s names one", organisationEnv)
 	}
-	var f grant.Form
+	var f trust.Form
 	if _, err := (strictyaml.Format{File: file, Kind: "file of permissions"}).Decode(data, &f.Permissions); err != nil {
 		return err
 	}

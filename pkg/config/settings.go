@@ -24,6 +24,9 @@ type setting struct {
 	allowed  string   // completes "... is not"
 	folder   bool     // a path; in team.yaml it is taken from the file's own folder
 	secret   bool     // never read from team.yaml, which people commit
+	harmless string   // which values count in a file that no person has trusted, as of [strictyaml.Node.Withhold]; "" = none
+	decides  bool     // where it waits for trust, a process continues with no other model, place or sandbox
+	runs     bool     // it is a command that runs with the user's rights
 	fallback func() (value, origin string, err error)
 
 	// section points to what the value is decoded into, for a setting that is more than one
@@ -44,18 +47,18 @@ func settings(c *Config, dir string) []setting {
 
 func processSettings(c *Config, dir string) []setting {
 	return []setting{
-		{name: "server", flag: "server", env: []string{"AGENTTEAM_SERVER", "NATS_URL"}, def: "nats://127.0.0.1:4222",
+		{name: "server", decides: true, flag: "server", env: []string{"AGENTTEAM_SERVER", "NATS_URL"}, def: "nats://127.0.0.1:4222",
 			fallback: func() (string, string, error) { return clusterServer(dir) },
 			allowed:  "a NATS URL such as nats://127.0.0.1:4222, or several with commas between", parse: servers(&c.Server)},
-		{name: "team", flag: "team", env: []string{"AGENTTEAM_TEAM"}, def: string(team.DefaultTeam),
+		{name: "team", decides: true, flag: "team", env: []string{"AGENTTEAM_TEAM"}, def: string(team.DefaultTeam),
 			allowed: "a team name: 1 to 63 of a-z, 0-9 and -, beginning with a letter or digit, not a reserved word", parse: value(&c.Team, team.ParseTeamID, anything)},
 		{name: "api_key", env: []string{"OPENAI_API_KEY"}, secret: true, allowed: "a key", parse: secret(&c.APIKey)},
-		{name: "base_url", env: []string{"OPENAI_BASE_URL"},
+		{name: "base_url", decides: true, env: []string{"OPENAI_BASE_URL"},
 			allowed: "an http or https URL such as http://127.0.0.1:8000/v1", parse: baseURL(&c.BaseURL)},
-		{name: "model", env: []string{"OPENAI_MODEL"}, allowed: "a model's name", parse: text(&c.Model)},
+		{name: "model", decides: true, env: []string{"OPENAI_MODEL"}, allowed: "a model's name", parse: text(&c.Model)},
 		{name: "max_tokens", env: []string{"AGENTTEAM_MAX_TOKENS"},
 			allowed: tokensAllowed, parse: optional(positive(&c.MaxTokens))},
-		{name: "profile", env: []string{"AGENTTEAM_PROFILE"}, allowed: "one of " + strings.Join(model.Profiles(), ", "),
+		{name: "profile", decides: true, env: []string{"AGENTTEAM_PROFILE"}, allowed: "one of " + strings.Join(model.Profiles(), ", "),
 			parse: optional(oneOf(&c.Profile, model.Profiles()...))},
 		{name: "window", env: []string{"AGENTTEAM_WINDOW"}, allowed: tokensAllowed, parse: optional(positive(&c.Window))},
 		{name: "reasoning_effort", env: []string{"AGENTTEAM_REASONING_EFFORT"}, allowed: "a word", parse: text(&c.ReasoningEffort)},
@@ -68,8 +71,8 @@ func processSettings(c *Config, dir string) []setting {
 		{name: "model_first_byte", env: []string{"AGENTTEAM_MODEL_FIRST_BYTE"}, allowed: limitAllowed, parse: limit(&c.ModelLimits.FirstByte)},
 		{name: "model_idle", env: []string{"AGENTTEAM_MODEL_IDLE"}, allowed: limitAllowed, parse: limit(&c.ModelLimits.Idle)},
 		{name: "model_total", env: []string{"AGENTTEAM_MODEL_TOTAL"}, allowed: limitAllowed, parse: limit(&c.ModelLimits.Total)},
-		{name: modelsKey, section: new(models)},
-		{name: defaultModelKey, allowed: "an alias of models", parse: text(&c.DefaultModel)},
+		{name: modelsKey, decides: true, section: new(models)},
+		{name: defaultModelKey, decides: true, allowed: "an alias of models", parse: text(&c.DefaultModel)},
 		{name: "replicas", env: []string{"AGENTTEAM_REPLICAS"}, def: "1",
 			allowed: "1, 3 or 5", parse: replicas(&c.Replicas)},
 		{name: "lease", env: []string{"AGENTTEAM_LEASE"}, def: "30s",
@@ -78,19 +81,19 @@ func processSettings(c *Config, dir string) []setting {
 			allowed: "a duration from 2s to 24h", parse: duration(&c.StallAfter, 2*time.Second, 24*time.Hour)},
 		{name: "keep_transcripts", env: []string{"AGENTTEAM_KEEP_TRANSCRIPTS"},
 			allowed: "a duration of 1h or more", parse: optional(duration(&c.KeepTranscripts, time.Hour, math.MaxInt64))},
-		{name: "http", flag: "http", env: []string{"AGENTTEAM_HTTP"}, def: "127.0.0.1:0",
+		{name: "http", decides: true, flag: "http", env: []string{"AGENTTEAM_HTTP"}, def: "127.0.0.1:0",
 			allowed: "host:port, such as 127.0.0.1:8080 or :0", parse: hostPort(&c.HTTP)},
-		{name: "api", flag: "api", env: []string{"AGENTTEAM_API"},
+		{name: "api", decides: true, flag: "api", env: []string{"AGENTTEAM_API"},
 			allowed: "host:port, such as 127.0.0.1:8090 or 127.0.0.1:0", parse: optional(hostPort(&c.API.Addr))},
-		{name: "api_token_file", folder: true, flag: "api-token-file", env: []string{"AGENTTEAM_API_TOKEN_FILE"}, allowed: "a file", parse: path(&c.API.TokenFile, dir)},
-		{name: "api_read_token_file", folder: true, flag: "api-read-token-file", env: []string{"AGENTTEAM_API_READ_TOKEN_FILE"}, allowed: "a file", parse: path(&c.API.ReadTokenFile, dir)},
-		{name: "api_tls_cert", folder: true, env: []string{"AGENTTEAM_API_TLS_CERT"}, allowed: "a file", parse: path(&c.API.Cert, dir)},
-		{name: "api_tls_key", folder: true, env: []string{"AGENTTEAM_API_TLS_KEY"}, allowed: "a file", parse: path(&c.API.Key, dir)},
-		{name: "api_insecure", flag: "insecure", env: []string{"AGENTTEAM_API_INSECURE"}, def: "false", allowed: "true or false", parse: value(&c.API.Insecure, strconv.ParseBool, anything)},
-		{name: "api_origins", env: []string{"AGENTTEAM_API_ORIGINS"}, allowed: "a list with commas of origins such as https://team.example.org", parse: commas(&c.API.Origins, IsOrigin)},
-		{name: "api_hosts", env: []string{"AGENTTEAM_API_HOSTS"}, allowed: "a list with commas of host names without port", parse: commas(&c.API.Hosts, IsHost)},
-		{name: "workspace", folder: true, flag: "workspace", env: []string{"AGENTTEAM_WORKSPACE"}, allowed: "a folder", parse: path(&c.Workspace, dir)},
-		{name: "data_dir", folder: true, flag: "data", env: []string{"AGENTTEAM_DATA_DIR"}, def: defaultStore,
+		{name: "api_token_file", decides: true, folder: true, flag: "api-token-file", env: []string{"AGENTTEAM_API_TOKEN_FILE"}, allowed: "a file", parse: path(&c.API.TokenFile, dir)},
+		{name: "api_read_token_file", decides: true, folder: true, flag: "api-read-token-file", env: []string{"AGENTTEAM_API_READ_TOKEN_FILE"}, allowed: "a file", parse: path(&c.API.ReadTokenFile, dir)},
+		{name: "api_tls_cert", decides: true, folder: true, env: []string{"AGENTTEAM_API_TLS_CERT"}, allowed: "a file", parse: path(&c.API.Cert, dir)},
+		{name: "api_tls_key", decides: true, folder: true, env: []string{"AGENTTEAM_API_TLS_KEY"}, allowed: "a file", parse: path(&c.API.Key, dir)},
+		{name: "api_insecure", decides: true, flag: "insecure", env: []string{"AGENTTEAM_API_INSECURE"}, def: "false", allowed: "true or false", parse: value(&c.API.Insecure, strconv.ParseBool, anything)},
+		{name: "api_origins", decides: true, env: []string{"AGENTTEAM_API_ORIGINS"}, allowed: "a list with commas of origins such as https://team.example.org", parse: commas(&c.API.Origins, IsOrigin)},
+		{name: "api_hosts", decides: true, env: []string{"AGENTTEAM_API_HOSTS"}, allowed: "a list with commas of host names without port", parse: commas(&c.API.Hosts, IsHost)},
+		{name: "workspace", decides: true, folder: true, flag: "workspace", env: []string{"AGENTTEAM_WORKSPACE"}, allowed: "a folder", parse: path(&c.Workspace, dir)},
+		{name: "data_dir", decides: true, folder: true, flag: "data", env: []string{"AGENTTEAM_DATA_DIR"}, def: defaultStore,
 			allowed: "a folder", parse: path(&c.DataDir, dir)},
 		{name: "log_level", env: []string{"AGENTTEAM_LOG_LEVEL"}, def: "info",
 			allowed: "debug, info, warn or error", parse: oneOf(&c.LogLevel, "debug", "info", "warn", "error")},

@@ -29,7 +29,7 @@ func (TeammateMode) Values() []string { return team.Strings(PanesAuto, PanesNeve
 type leaderSection struct {
 	Model    *string       `yaml:"model,omitempty" minLength:"1"`
 	Dialect  *team.Dialect `yaml:"dialect,omitempty"`
-	Delegate *bool         `yaml:"delegate,omitempty"`
+	Delegate *bool         `yaml:"delegate,omitempty" harmless:"true"`
 }
 
 // roleSection is one role of `roles:`. A number alone is how many are kept ready.
@@ -47,24 +47,15 @@ func (r *roleSection) UnmarshalText(text []byte) error {
 }
 
 type policiesSection struct {
-	Create   *team.Create   `yaml:"create,omitempty"`
+	Create   *team.Create   `yaml:"create,omitempty" harmless:"leader"`
 	Respawn  *team.Respawn  `yaml:"respawn,omitempty"`
-	Approver *team.Approver `yaml:"approver,omitempty"`
-	Recheck  *team.Recheck  `yaml:"recheck,omitempty"`
-	PlanMode *bool          `yaml:"plan_mode,omitempty"`
+	Approver *team.Approver `yaml:"approver,omitempty" harmless:"human"`
+	Recheck  *team.Recheck  `yaml:"recheck,omitempty" harmless:"all"`
+	PlanMode *bool          `yaml:"plan_mode,omitempty" harmless:"true"`
 }
 
 type limitsSection struct {
-	MaxTeammates *int `yaml:"max_teammates,omitempty" minimum:"0" maximum:"1000"`
-}
-
-// grant is what l lets a team have beyond what each team may have, in a few words: processes, and
-// what their models cost.
-func (l limitsSection) grant() string {
-	if l.MaxTeammates == nil || *l.MaxTeammates <= team.DefaultMaxTeammates {
-		return ""
-	}
-	return fmt.Sprintf("limits.max_teammates %d", *l.MaxTeammates)
+	MaxTeammates *int `yaml:"max_teammates,omitempty" minimum:"0" maximum:"1000" harmless:"most=10"` // that is what a team has without it
 }
 
 // sections are those of a team, as the settings file has them.
@@ -81,13 +72,13 @@ type sections struct {
 func teamSettings(c *Config) []setting {
 	s := &c.sections
 	return []setting{
-		{name: "description", allowed: "a text", parse: optional(func(v string) (string, bool) { c.Choices.Description = &v; return v, true })},
+		{name: "description", harmless: "any", allowed: "a text", parse: optional(func(v string) (string, bool) { c.Choices.Description = &v; return v, true })},
 		{name: "dialect", env: []string{"AGENTTEAM_DIALECT"}, allowed: oneOfThese(team.Dialect("").Values()), parse: optional(func(v string) (string, bool) {
 			c.Choices.Dialect = new(team.Dialect)
 			return known(c.Choices.Dialect)(v)
 		})},
 		{name: "teammate_mode", flag: "teammate-mode", env: []string{"AGENTTEAM_TEAMMATE_MODE"}, def: string(PanesAuto), allowed: oneOfThese(PanesAuto.Values()), parse: known(&c.TeammateMode)},
-		{name: hookKey, env: []string{"AGENTTEAM_BRANCH_HOOK"}, allowed: "a command", parse: text(&c.BranchHook)},
+		{name: hookKey, runs: true, env: []string{"AGENTTEAM_BRANCH_HOOK"}, allowed: "a command", parse: text(&c.BranchHook)},
 		{name: "leader", section: &s.leader},
 		{name: rolesKey, section: &s.roles},
 		{name: "policies", section: &s.policies},
@@ -162,7 +153,7 @@ func (c Config) choicesOf(role string) team.RoleChoices {
 }
 
 // Over returns the hands with those parts of c.Hands that some source has set.
-func (c Config) Over(hands team.Hands) team.Hands {
+func (c Config) Over(hands team.Policy) team.Policy {
 	for _, part := range handsParts {
 		if slices.ContainsFunc(c.origins, func(o Origin) bool { return o.Name == part.name && o.Origin != fromDefault }) {
 			part.copy(&hands, c.Hands)

@@ -1,90 +1,117 @@
 package config
 
 import (
-	"errors"
-	"maps"
-	"net/netip"
-	"net/url"
+	"fmt"
+	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
-	"agentteam/pkg/grant"
 	"agentteam/pkg/strictyaml"
 	"agentteam/pkg/team"
+	"agentteam/pkg/trust"
 )
 
-// sends is what of a settings file decides where secrets of the environment go.
-type sends struct {
-	BaseURL string `yaml:"base_url"`
-	Models  models `yaml:"models"`
+// withhold takes out of the entries of a file the keys that no person has trusted, and keeps them as those that wait. Where
+// all faults are wanted the entries stay.
+func (c *Config) withhold(table []setting, file map[string]entry, data []byte) {
+	shown := c.file
+	if rel, err := filepath.Rel(c.sources.Dir, c.file); err == nil {
+		shown = rel
+	}
+	w := trust.OfUser().Judge(c.file, shown, data)
+	if w == nil {
+		return
+	}
+	for _, s := range table {
+		e, ok := file[s.name]
+		if !ok || e.origin == "" {
+			continue
+		}
+		waits := len(w.Keys)
+		switch e.node, ok = s.withhold(e.node, w); {
+		case c.sources.All: // the file is checked, and nothing done by it
+		case ok:
+			file[s.name] = e
+		default:
+			delete(file, s.name)
+		}
+		if s.decides && len(w.Keys) > waits && !s.isNamed(c.sources) {
+			c.undecided = append(c.undecided, s.name)
+		}
+	}
+	c.waiting = *w
 }
 
-// plain is the name by which keysOf speaks of the endpoint of the plain settings.
-const plain = ""
-
-// keysOf returns "OPENAI_API_KEY to api.example.org" for each secret that goes to an endpoint of
-// the file's choice, by the alias. An endpoint on this machine is no other's.
-func (s sends) keysOf() map[string][]string {
-	all := map[string][]string{}
-	add := func(alias, what, endpoint string) {
-		u, err := url.Parse(endpoint)
-		if err != nil || u.Host == "" || u.Hostname() == "localhost" {
-			return
-		}
-		if ip, err := netip.ParseAddr(u.Hostname()); err != nil || !ip.IsLoopback() {
-			all[alias] = append(all[alias], what+" to "+u.Host)
-		}
+// withhold returns what counts of a setting's value in a file that no person has trusted, and adds the other keys to w; ok
+// is false if nothing counts.
+func (s setting) withhold(n strictyaml.Node, w *trust.Waiting) (left strictyaml.Node, ok bool) {
+	of := reflect.TypeFor[string]()
+	if s.section != nil {
+		of = reflect.TypeOf(s.section).Elem()
 	}
-	add(plain, "OPENAI_API_KEY", s.BaseURL)
-	for name, a := range s.Models {
-		if a.KeyEnv != "" {
-			add(name, a.KeyEnv, a.BaseURL)
+	return n.Withhold(of, s.harmless, func(path, value string) {
+		w.Wait(strings.TrimSuffix(s.name+"."+path, "."), value)
+		if s.runs {
+			w.Run(value)
 		}
-		for _, header := range slices.Sorted(maps.Keys(a.Headers)) {
-			if variable, ok := strings.CutPrefix(string(a.Headers[header]), fromEnv); ok {
-				add(name, variable, a.BaseURL)
-			}
-		}
-	}
-	return all
+	})
 }
 
-// keys is keysOf in one list.
-func (s sends) keys() (all []string) {
-	of := s.keysOf()
-	for _, alias := range slices.Sorted(maps.Keys(of)) {
-		all = append(all, of[alias]...)
+// isNamed reports whether a flag or the environment has the setting, so that the file does not matter.
+func (s setting) isNamed(src Sources) bool {
+	if s.flag != "" && src.Flags != nil {
+		if _, given := src.Flags(s.flag); given {
+			return true
+		}
 	}
-	return all
+	_, variable := s.inEnv(src)
+	return variable != ""
 }
 
-// hookGrant names a command that runs outside of any sandbox.
-func hookGrant(command string) string { return hookKey + ", run with your rights: " + command }
+// Waiting is what of the settings file waits until a person trusts it; it has no keys if nothing waits.
+func (c Config) Waiting() trust.Waiting { return c.waiting }
 
-// GrantsIn returns what a settings file, which holds data, lets members do, which secrets it
-// sends where and what it runs, a few words each: what a person trusts. Errors: InvalidArgument.
-func GrantsIn(file string, data []byte) ([]string, error) {
-	var f grant.Form
-	var s sends
-	var rest struct {
-		Hook   string        `yaml:"branch_hook"`
-		Limits limitsSection `yaml:"limits"`
+// Decided returns an error if a setting of an untrusted file decides with which model, at which place or in which sandbox
+// the process would work: it continues with no other. keys are those that the caller needs; none are all.
+// Errors: InvalidArgument, with the command that trusts the file.
+func (c Config) Decided(keys ...string) error {
+	open := slices.DeleteFunc(slices.Clone(c.undecided), func(name string) bool { return keys != nil && !slices.Contains(keys, name) })
+	if len(open) == 0 {
+		return nil
 	}
-	format := strictyaml.Format{File: file, Kind: "settings file", Unknown: func(error) {}}
-	root, err := format.Decode(data, &f)
-	if err == nil {
-		err = errors.Join(root.Decode(&s), root.Decode(&rest))
-	}
+	return team.Errorf(team.InvalidArgument, "%s sets %s, and no person has trusted that file as it stands", c.waiting.File, strings.Join(open, ", ")).
+		WithHint("look what it sets and trust it: %s", c.waiting.Command())
+}
+
+// WaitingIn returns what of a settings file would wait until a person trusts it; nil if all of it counts. Errors:
+// InvalidArgument for what is no settings file.
+func WaitingIn(path string, data []byte) (*trust.Waiting, error) {
+	table := settings(new(Config), filepath.Dir(path))
+	entries, err := entriesOf(path, path, data, table, false)
 	if err != nil {
 		return nil, err
 	}
-	hands, _ := f.Hands()
-	grants := append(hands.Beyond(team.Hands{}), s.keys()...)
-	if rest.Hook != "" {
-		grants = append(grants, hookGrant(rest.Hook))
+	w := trust.OfUser().Judge(path, path, data)
+	for _, s := range table {
+		if e, ok := entries[s.name]; ok && e.origin != "" && w != nil {
+			s.withhold(e.node, w)
+		}
 	}
-	if words := rest.Limits.grant(); words != "" {
-		grants = append(grants, words)
+	return w, nil
+}
+
+// HarmlessKeys lists the keys of a settings file that count in a repository's file before a person has trusted it, each
+// with its tag of the values that do; see [strictyaml.Node.Withhold].
+func HarmlessKeys() (rows [][2]string) {
+	for _, s := range settings(new(Config), "") {
+		if s.harmless != "" {
+			rows = append(rows, [2]string{s.name, s.harmless})
+		} else if s.section != nil {
+			for _, key := range strictyaml.Harmless(reflect.TypeOf(s.section).Elem()) {
+				rows = append(rows, [2]string{fmt.Sprintf("%s.%s", s.name, key[0]), key[1]})
+			}
+		}
 	}
-	return grants, nil
+	return rows
 }

@@ -41,7 +41,7 @@ func pricesText(p *router.Prices) string {
 	if p == nil {
 		return ""
 	}
-	return strings.TrimSpace(fmt.Sprintf("input %g, cached %g, output %g %s", p.Input, p.Cached, p.Output, p.Currency))
+	return strings.TrimSpace(fmt.Sprintf("input %g, cached %g, written %g, output %g %s", p.Input, p.Cached, p.Written, p.Output, p.Currency))
 }
 
 // String names the limits that are set, such as "connect 5s, idle 3m0s".

@@ -103,7 +103,7 @@ func Processes(ctx context.Context, c *broker.Conn, kind string, wait time.Durat
 	}
 	defer sub.Unsubscribe() // the answers were taken
 	if err := c.NATS().PublishRequest(subj, inbox, nil); err != nil {
-		return nil, team.Errorf(team.Unavailable, "ask who runs: %w", err)
+		return nil, team.Errorf(team.Unavailable, "ask who runs: %w", broker.Unheard(err))
 	}
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()

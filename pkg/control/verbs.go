@@ -184,7 +184,7 @@ func request(ctx context.Context, c *broker.Conn, subj string, in any, wait time
 	case errors.Is(err, nats.ErrNoResponders):
 		return nil, team.Errorf(team.Unavailable, "nobody serves %s: %w", subj, errNobody)
 	case err != nil:
-		return nil, team.Errorf(team.Unavailable, "%s did not answer within %v: %w", subj, wait, err)
+		return nil, team.Errorf(team.Unavailable, "%s did not answer within %v: %w", subj, wait, broker.Unheard(err))
 	}
 	if code := m.Header.Get(micro.ErrorCodeHeader); code != "" {
 		e := team.Errorf(team.Code(code), "%s", m.Header.Get(micro.ErrorHeader))

@@ -103,7 +103,7 @@ func (c *cast) join(role string) *player {
 	if role != "leader" {
 		p.name = fmt.Sprintf("%s-%d", role, len(c.players))
 	}
-	system := fmt.Sprintf("You are %s, role %s, in team t1.\nWork.", p.name, p.role)
+	system := fmt.Sprintf("Work.\n\nYou are %s, role %s, in team t1.\n", p.name, p.role)
 	p.conv = []*model.Message{{Role: "system", Content: system}}
 	c.players = append(c.players, p)
 	return p

@@ -14,6 +14,7 @@ import (
 
 	"agentteam/pkg/model"
 	"agentteam/pkg/model/rehearsal"
+	"agentteam/pkg/model/rehearsal/stricttest"
 )
 
 // endpoint is what a team is played at.
@@ -33,12 +34,11 @@ func newCast(t *testing.T, rng *rand.Rand, e endpoint) *cast {
 	if err != nil {
 		t.Fatal(err)
 	}
+	handler := rehearsal.NewHandler(script, nil)
 	if e.strict != "" {
-		if script, err = script.Strict(e.strict); err != nil {
-			t.Fatal(err)
-		}
+		handler = stricttest.NewHandler(e.strict, script, nil)
 	}
-	srv := httptest.NewServer(rehearsal.NewHandler(script, nil))
+	srv := httptest.NewServer(handler)
 	t.Cleanup(srv.Close)
 	client, err := model.New(model.Options{BaseURL: srv.URL + "/v1", Model: cmp.Or(e.model, "rehearsal"), Profile: e.strict})
 	if err != nil {
@@ -98,7 +98,7 @@ func TestSurvey(t *testing.T) {
 // each, and the script goes on although ids, roles and contents are others there.
 func TestSurveyUnderStrictEndpoints(t *testing.T) {
 	for _, e := range []endpoint{
-		{"mistral", ""}, {"anthropic", ""}, {"groq", ""}, {"openai", ""}, {"deepseek", ""}, {"gemini", ""}, {"llamacpp", ""},
+		{"mistral", ""}, {"anthropic-compat", ""}, {"groq", ""}, {"openai", ""}, {"deepseek", ""}, {"gemini", ""}, {"llamacpp", ""},
 		{"openai", "gpt-5.6"}, // over Responses
 	} {
 		t.Run(e.strict+" "+e.model, func(t *testing.T) {

@@ -1,5 +1,5 @@
 // Package doctor looks whether agentteam can work from here: the programs, the
-// workspace, the server, the processes on it, the model. It changes nothing but a key
+// workspace, git, the server, the processes on it, the model. It changes nothing but a key
 // of the registry that is there for that, and says what to do about each thing that it
 // finds wrong.
 //
@@ -30,6 +30,7 @@ import (
 	"agentteam/pkg/sandbox"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool/workspace"
+	"agentteam/pkg/trust"
 )
 
 // Status is what a check found.
@@ -82,6 +83,8 @@ type Options struct {
 	// ProbeWindow sends the model a prompt that fills the window of the settings, 6,000 tokens
 	// at least, to see whether its endpoint cuts it, also if that may cost money.
 	ProbeWindow bool
+
+	Waits []trust.Waiting // what of the files of the folder waits for a person's trust
 }
 
 // Run checks what a process with these settings could do, on this machine and on
@@ -90,6 +93,8 @@ type Options struct {
 // order; one that depends on another that failed is left out.
 func Run(ctx context.Context, cfg config.Config, o Options) []Check {
 	checks := []Check{programs(), shell(), inWorkspace(cfg.Workspace)}
+	checks = append(checks, gitChecks(ctx, cfg)...)
+	checks = append(checks, instructions(cfg), trusted(cfg, o.Waits))
 	c, connected := server(ctx, cfg)
 	checks = append(checks, connected...)
 	var s client.Status
@@ -97,7 +102,7 @@ func Run(ctx context.Context, cfg config.Config, o Options) []Check {
 		defer c.Close()
 		var err error
 		s, err = c.Status(ctx)
-		checks = append(checks, storage(ctx, c, s), leaders(s, err), api(s), standbys(s), aliases(s), records(s), lost(s))
+		checks = append(checks, storage(ctx, c, s), leaders(s, err), api(s), standbys(s), aliases(s), records(s), mail(ctx, c, s), lost(s))
 	}
 	checks = append(checks, modelCheck(ctx, cfg, s))
 	if checks[len(checks)-1].Status != Fail && cfg.CheckModel() == nil {
@@ -116,6 +121,23 @@ func failed(name string, err error) Check {
 		code = team.InvalidState
 	}
 	return Check{Name: name, Status: Fail, Detail: err.Error(), Hint: team.HintOf(err), Code: code}
+}
+
+// trusted names what of the files of a repository is not in force.
+func trusted(cfg config.Config, waits []trust.Waiting) Check {
+	c := Check{Name: "trust", Status: OK, Detail: "no key of this folder's files waits for trust"}
+	var files, how []string
+	for _, w := range waits {
+		c.Status = Warn
+		files, how = append(files, w.File+": "+strings.Join(w.Names(), ", ")), append(how, w.Command())
+	}
+	if err := cfg.Decided(); err != nil {
+		return failed(c.Name, err)
+	}
+	if len(waits) > 0 {
+		c.Detail, c.Hint = strings.Join(files, "; ")+" not in force", "look what they set, then: "+strings.Join(how, "; ")
+	}
+	return c
 }
 
 // programs are only needed where a cluster is started, so their absence alone is
@@ -169,7 +191,23 @@ func server(ctx context.Context, cfg config.Config) (*client.Client, []Check) {
 	case errors.Is(err, broker.ErrNoJetStream):
 		return nil, []Check{{Name: "server", Status: OK, Detail: "NATS answers"}, failed("jetstream", err)}
 	}
+	if startsOwn(cfg) {
+		return nil, []Check{{Name: "server", Status: OK, Detail: "no cluster runs here; `teamctl run` and `teamctl up` start one with its own NATS server"}}
+	}
 	return nil, []Check{failed("server", err)}
+}
+
+// startsOwn reports whether a command that needs a cluster would start one here: no server was named, and what a
+// cluster of this folder has left is of one that is gone.
+func startsOwn(cfg config.Config) bool {
+	if _, err := child.FindBinary("leader"); err != nil {
+		return false
+	}
+	if file := cfg.ClusterFile(); file != "" {
+		cl, err := config.ReadCluster(file)
+		return err == nil && !cl.Alive()
+	}
+	return !cfg.ServerKnown()
 }
 
 // confinement looks in which sandbox commands run, here and where the processes are.
@@ -183,7 +221,7 @@ func confinement(ctx context.Context, cfg config.Config, s client.Status) Check 
 		return Check{Name: "sandbox", Status: Warn, Detail: "none: commands are not confined",
 			Hint: "they may do whatever the user of their process may, and reach any network: set `sandbox: auto`, or run agents as a user, or in a container, that may do little"}
 	}
-	c.Detail = fmt.Sprintf("commands here run in %s, each with at most %s, %d minutes", found, sandbox.Limits{}, int(workspace.MaxTime.Minutes()))
+	c.Detail = fmt.Sprintf("commands here run in %s, each with at most %s, %d minutes", found, cfg.Limits, int(workspace.MaxTime.Minutes()))
 	if found.Level() == team.Confined {
 		c.Detail += ": without any network; in a repository that members share they make and remove nothing directly in its folder, so that .git is kept"
 		c.Hint = "install bubblewrap for the stronger level"
@@ -231,6 +269,29 @@ func records(s client.Status) Check {
 		return Check{Name: "records", Status: OK, Detail: "what the teams need can be read"}
 	}
 	return Check{Name: "records", Status: Warn, Detail: "damaged: " + strings.Join(bad, ", "), Hint: team.RepairHint + "; --team names the team"}
+}
+
+// mail names the members that have read further in their team's mail than it reaches.
+func mail(ctx context.Context, c *client.Client, s client.Status) Check {
+	var ahead []string
+	for _, status := range s.Teams {
+		t, err := c.Open(ctx, status.ID)
+		if err != nil {
+			continue // what is wrong with it is named elsewhere
+		}
+		inboxes, err := t.Inboxes(ctx)
+		if err != nil {
+			return failed("mail", err)
+		}
+		for _, d := range inboxes {
+			ahead = append(ahead, fmt.Sprintf("%s of team %s: %s", d.Key, status.ID, d.Error))
+		}
+	}
+	if len(ahead) == 0 {
+		return Check{Name: "mail", Status: OK, Detail: "the mail of each team holds what its members have read"}
+	}
+	return Check{Name: "mail", Status: Warn, Detail: strings.Join(ahead, "; "),
+		Hint: "teamctl repair --all has them read on (--team names the team); a member also does when its process starts, and with the next message"}
 }
 
 // lost names the members that no process can play, such as a leader whose folder is gone.

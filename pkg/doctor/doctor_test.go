@@ -70,7 +70,7 @@ func TestNobodyLeadsAndNothingCanBeWritten(t *testing.T) {
 		"api":       {OK, "", "no leader process serves"},
 		"standbys":  {Warn, "", "0"},
 		"model":     {Fail, team.InvalidArgument, "OPENAI_MODEL"},
-		"sandbox":   {OK, "", "4 GiB of memory, 512 processes, 4 GiB in a file, 10 minutes"},
+		"sandbox":   {OK, "", "4 GiB of memory, 512 processes, 4096 threads, 4 GiB in a file, 10 minutes"},
 		"identity":  {Warn, "", "not by NATS credentials"},
 	} {
 		c := find(t, checks, name)

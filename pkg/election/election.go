@@ -40,7 +40,12 @@ type Options struct {
 	Only    team.TeamID    // campaign for this team only; "" = all
 	Lease   time.Duration  // default: see LeaseOn
 	Lead    Lead           // required
-	Logger  *slog.Logger
+
+	// Overdue, if there is one, runs while the holder of a team's lease is late in rewriting it, and
+	// during the term with which this process succeeds it. It returns when ctx ends.
+	Overdue func(ctx context.Context, id team.TeamID)
+
+	Logger *slog.Logger
 }
 
 // Elector campaigns for teams on behalf of one process.
@@ -65,6 +70,7 @@ type candidacy struct {
 	changes int       // how often the registry told of what a term may have failed by
 	tries   uint64    // of taking the lease; makes each such write unlike any other
 	cancel  context.CancelCauseFunc
+	relax   context.CancelFunc // ends Options.Overdue; nil if that does not run
 }
 
 // ErrDeposed is the cause of a term's context when somebody else took the lease
@@ -107,7 +113,7 @@ func (e *Elector) watch(ctx context.Context) error {
 
 // tick takes the leases that run out, until ctx ends.
 func (e *Elector) tick(ctx context.Context) error {
-	shutdown.Every(ctx, min(e.o.Lease/10, time.Second), e.campaign)
+	shutdown.Every(ctx, min(e.o.Lease/10, time.Second/4), e.campaign)
 	return nil
 }
 
@@ -145,7 +151,30 @@ func (e *Elector) observe(entry broker.Entry) {
 			c.cancel(ErrDeposed)
 		}
 		c.rev, c.lead, c.changed = entry.Revision, l, time.Now()
+		if l.Process != e.o.Process { // else this process has succeeded it
+			c.calm()
+		}
 	}
+}
+
+// calm ends what runs while the lease is overdue.
+func (c *candidacy) calm() {
+	if c.relax != nil {
+		c.relax()
+		c.relax = nil
+	}
+}
+
+// overdue is after how long without a change a lease is overdue: its holder rewrites it every third.
+func (e *Elector) overdue() time.Duration { return e.o.Lease * 2 / 5 }
+
+// expect begins what runs while a lease is overdue.
+func (e *Elector) expect(ctx context.Context, id team.TeamID, c *candidacy) {
+	if e.o.Overdue == nil || c.relax != nil {
+		return
+	}
+	ctx, c.relax = context.WithCancel(ctx)
+	e.wg.Go(func() { e.o.Overdue(ctx, id) })
 }
 
 // campaign takes every lease that is free.
@@ -158,7 +187,10 @@ func (e *Elector) campaign(ctx context.Context) {
 			continue
 		}
 		ended := team.Foreign(c.lead.Cluster, e.o.Cluster) // with its holder
-		if c.lead.Process != "" && !ended && now.Sub(c.changed) < e.o.Lease {
+		if silent := now.Sub(c.changed); c.lead.Process != "" && !ended && silent < e.o.Lease {
+			if silent >= e.overdue() {
+				e.expect(ctx, id, c)
+			}
 			continue // somebody leads it, as far as we know
 		}
 		term, cancel := context.WithCancelCause(ctx)
@@ -169,6 +201,7 @@ func (e *Elector) campaign(ctx context.Context) {
 			err := e.term(term, id, c)
 			e.mu.Lock()
 			c.cancel = nil
+			c.calm()
 			if err == nil || time.Since(now) > e.o.Lease {
 				c.failed = 0
 			}

@@ -394,3 +394,40 @@ func TestLeaseOn(t *testing.T) {
 		}
 	}
 }
+
+// While a lease is overdue the process prepares for leading, and until its term ends. It does not
+// while the holder rewrites its lease, and stops when another takes it.
+func TestOverdue(t *testing.T) {
+	r := newRace(t)
+	r.register("a", team.Active)
+	put := func(holder string, n, rev uint64) uint64 {
+		t.Helper()
+		data, err := json.Marshal(team.Lease{Process: holder, Incarnation: n, N: n})
+		if err == nil {
+			rev, err = r.bucket.Put(t.Context(), subject.KeyLead("a"), data, rev)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return rev
+	}
+	rev := put("killed", 1, 0)
+	begun, ended := make(chan team.TeamID, 10), make(chan team.TeamID, 10)
+	stop := r.enter(election.Options{Process: "p1", Lease: 2 * time.Second, Overdue: func(ctx context.Context, id team.TeamID) {
+		begun <- id
+		<-ctx.Done()
+		ended <- id
+	}})
+	brokertest.Receive(t, "the lease is overdue", begun)
+	put("alive", 2, rev)
+	brokertest.Receive(t, "the lease was rewritten", ended)
+	brokertest.Receive(t, "the lease is overdue again", begun)
+	r.next(false)
+	select {
+	case <-ended:
+		t.Error("it ended with the beginning of the term")
+	default:
+	}
+	stop()
+	brokertest.Receive(t, "the term has ended", ended)
+}

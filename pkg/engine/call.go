@@ -124,6 +124,9 @@ func (e *Engine) call(ctx context.Context, calls []model.ToolCall, traits tool.T
 			e.o.Watcher.Changed("")
 		}
 		r := journal.ToolResult{CallID: c.ID, Name: c.Name, IsError: res.IsError, Account: &res.Account}
+		if t := e.o.Tools.TraitsOf(toolCall(c)); !t.Talk {
+			r.News, r.Changes = true, !t.ReadOnly
+		}
 		if err = ctx.Err(); err != nil {
 			continue // the result only tells of the interruption, which the successor reports
 		}

@@ -71,6 +71,11 @@ func (e *Engine) MakeRoom(ctx context.Context) error {
 	if err := e.tryWindow(ctx); err != nil {
 		return err
 	}
+	for i, was := range e.conv.leaveWritten(e.o.Tools) {
+		if i < e.conv.Since {
+			e.conv.Sent = max(0, e.conv.Sent-e.gauge.scale.Tokens(e.gauge.count([]*model.Message{was})-e.gauge.count(e.conv.Messages[i:i+1])))
+		}
+	}
 	room, fill := e.gauge.room(), e.gauge.fill(e.conv)
 	// A conversation that could not be made small enough is tried again only once it has
 	// grown.
@@ -94,7 +99,7 @@ func (e *Engine) CompactOnRequest(ctx context.Context) error {
 
 const (
 	summaryTokens = 2000 // of a summary, at most
-	worthIt       = 4    // markers are enough if they take off a quarter
+	worthIt       = 3    // markers are enough if they take off a third: each set of them makes the prompt new from the first on
 )
 
 // compact makes the conversation shorter: first old results become markers; if that
@@ -130,8 +135,11 @@ func (e *Engine) compactTo(ctx context.Context, why string, far Rung) error {
 	fits := after+most <= known || known == 0 && far < Compacted
 	if fits && e.conv.Parked == nil {
 		var err error
-		messages := append(marked.Messages[:len(marked.Messages):len(marked.Messages)], userMessage(summaryPrompt))
-		if summary, err = e.summary(ctx, messages, most); err != nil {
+		messages := e.conv.Messages // with what the endpoint has cached, and the thoughts that are signed with it
+		if far >= Compacted || known > 0 && e.gauge.fill(e.conv)+2*most > known {
+			messages = marked.Messages
+		}
+		if summary, err = e.summary(ctx, append(slices.Clip(messages), userMessage(summaryPrompt)), most); err != nil {
 			return err
 		}
 	}
@@ -142,7 +150,7 @@ func (e *Engine) compactTo(ctx context.Context, why string, far Rung) error {
 	case CutOff(summary):
 		text += "\n[cut here]\nWhat was done last:\n" + marked.account(marked.tail(room), most/2)
 	}
-	next := e.fitted(ctx, marked.Summarized(e.o.Tools, e.o.Memory, text, room), window/2)
+	next := e.fitted(ctx, marked.Summarized(e.o.Tools, e.o.Memory, text, e.o.Changes(ctx), room), window/2)
 	next.Rung = far
 	return e.Renew(ctx, why, e.o.Memory.Context(next, Cut{Rung: Whole}), summary)
 }

@@ -19,6 +19,7 @@ type Conversation struct {
 	Open     []model.ToolCall `json:"open,omitempty"`    // calls of the last turn that are not answered yet
 	Held     []*model.Message `json:"held,omitempty"`    // input that came while calls were open
 	Head     int              `json:"head,omitempty"`    // how many of the messages tell what came before this context
+	Old      int              `json:"old,omitempty"`     // how many of the messages are up to the newest marker, with the results of its turn
 	Mail     int              `json:"mail"`              // index of the user message that takes further mail; -1 = none
 	Unseen   bool             `json:"unseen,omitempty"`  // the model has yet to see something that wants an answer
 	Ended    bool             `json:"ended,omitempty"`   // the run is over: what its last turn led to wants no answer
@@ -158,7 +159,7 @@ func (c *Conversation) result(r journal.ToolResult) {
 			continue
 		}
 		c.Open = append(c.Open[:i:i], c.Open[i+1:]...)
-		c.Messages = append(c.Messages, &model.Message{Role: "tool", ToolCallID: r.CallID, Content: r.Content})
+		c.Messages = append(c.Messages, &model.Message{Role: "tool", ToolCallID: r.CallID, Content: r.Content, IsError: r.IsError})
 		c.show(r)
 		mark := callMark(call, r.Content)
 		if !slices.Contains(c.Made, mark) {

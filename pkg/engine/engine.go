@@ -93,7 +93,9 @@ type Options struct {
 	Watcher      Watcher             // default: nothing is shown
 	Speak        func(string) Speech // returns the speech of the turn that is recorded under an id, or nil; default: nil
 	Store        Store               // default: long texts are cut
-	Logger       *slog.Logger        // default: discard
+	// Changes returns the files that the work has changed, a line each, for the model to read behind a summary; default: none are shown.
+	Changes func(ctx context.Context) string
+	Logger  *slog.Logger // default: discard
 }
 
 // Engine holds one conversation. Only Interrupt may be called at any time; all else from one
@@ -117,6 +119,9 @@ func New(o Options) *Engine {
 	o.Memory = cmp.Or[Memory](o.Memory, &alone{Conversation: o.Conversation})
 	o.Owner = cmp.Or[Owner](o.Owner, noOwner{})
 	o.Watcher = cmp.Or[Watcher](o.Watcher, noOwner{})
+	if o.Changes == nil {
+		o.Changes = func(context.Context) string { return "" }
+	}
 	if o.Speak == nil {
 		o.Speak = func(string) Speech { return nil }
 	}

@@ -98,7 +98,7 @@ func (t tools) Specs() []tool.Spec { return nil }
 
 func (t tools) Traits(name string) tool.Traits {
 	writes := strings.HasPrefix(name, "write")
-	return tool.Traits{ReadOnly: !writes, Writes: writes, Yields: !writes, Bulky: name == "read", Parallel: strings.HasPrefix(name, "part")}
+	return tool.Traits{ReadOnly: !writes, Writes: writes, Yields: !writes, Bulky: name == "read", Stored: []string{"content"}, Parallel: strings.HasPrefix(name, "part")}
 }
 
 func (t tools) TraitsOf(c tool.Call) tool.Traits { return t.Traits(c.Name) }
@@ -350,7 +350,7 @@ func TestAccountKeepsEarlier(t *testing.T) {
 		add(journal.Record{Kind: journal.Turn, Turn: JSON(model.Reply{Message: model.Message{Role: "assistant", Content: fmt.Sprint("said ", i)}})})
 	}
 	for range 3 {
-		next := c.Summarized(tools{}, &alone{Conversation: c}, c.account(c.tail(100), 400), 100)
+		next := c.Summarized(tools{}, &alone{Conversation: c}, c.account(c.tail(100), 400), "", 100)
 		add(journal.Record{Kind: journal.Compact, Context: JSON(next)})
 		add(note)
 		add(journal.Record{Kind: journal.Turn, Turn: JSON(model.Reply{Message: model.Message{Role: "assistant", Content: "well"}})})

@@ -174,7 +174,7 @@ const (
 	answerShare = 4 // a quarter at most is left for the answer
 	resultShare = 8 // an eighth is what one result or message may take
 	keptShare   = 4 // a quarter is what stays word for word when a conversation is shortened
-	markedShare = 6 // a sixth are the newest turns whose results stay when older ones become markers
+	markedShare = 8 // an eighth are the newest turns whose results stay when older ones become markers
 )
 
 // room is how many tokens a request may have before the conversation is shortened, 0

@@ -21,7 +21,7 @@ const (
 // keepImages stores the images among a call's parts, and has r refer to them.
 func (e *Engine) keepImages(ctx context.Context, parts []tool.Part, r *journal.ToolResult) {
 	for _, p := range parts {
-		if p.Kind != tool.Image || p.Data == nil {
+		if p.Data == nil {
 			continue
 		}
 		ref, err := "", error(team.Errorf(team.Unavailable, "there is no store"))

@@ -35,7 +35,7 @@ func camera(t *testing.T, store Store, answers ...any) *rig {
 		if name != "photo" {
 			return tool.Result{Content: "ok"}
 		}
-		return tool.Result{Content: "[image]", Parts: []tool.Part{{Kind: tool.Image, MediaType: "image/png", Data: []byte("png")}, {Kind: tool.Resource, URI: "x"}}}
+		return tool.Result{Content: "[image]", Parts: []tool.Part{{MediaType: "image/png", Data: []byte("png")}, {Name: "x"}}}
 	}
 	return r
 }

@@ -122,7 +122,7 @@ func (c *Conversation) withoutTurn(at int, note string) Conversation {
 		}
 	}
 	n := c.With(append(kept, userMessage(note))...)
-	n.Open, n.Held, n.Head = nil, nil, c.Head
+	n.Open, n.Held, n.Head, n.Old = nil, nil, c.Head, min(c.Old, at)
 	n.Unseen, n.Ended, n.Rung = true, false, Undone
 	if names := called(c.Messages[at]); names != "" { // for the account, should that follow
 		n.Summary = strings.TrimSpace(n.Summary + "\n- you called " + names + ", and the endpoint refused the results")

@@ -19,7 +19,7 @@ import (
 func (c *Conversation) With(messages ...*model.Message) Conversation {
 	n := *c
 	n.Messages, n.Open, n.Held, n.Calls = messages, slices.Clone(c.Open), slices.Clone(c.Held), slices.Clone(c.Calls)
-	n.Head, n.Mail, n.Sent, n.Since, n.Rung = 0, -1, 0, 0, Whole
+	n.Head, n.Old, n.Mail, n.Sent, n.Since, n.Rung = 0, 0, -1, 0, 0, Whole
 	return n
 }
 
@@ -64,7 +64,7 @@ func (c *Conversation) Marked(tools Tools, keep int) Conversation {
 			calls[call.ID] = call
 		}
 	}
-	messages := slices.Clone(c.Messages)
+	messages, old := slices.Clone(c.Messages), c.Old
 	for i, m := range messages[:upTo] {
 		short := *m
 		switch m.Role {
@@ -73,7 +73,7 @@ func (c *Conversation) Marked(tools Tools, keep int) Conversation {
 		case "assistant":
 			short.ToolCalls = slices.Clone(m.ToolCalls)
 			for k, call := range short.ToolCalls {
-				short.ToolCalls[k].Arguments = argumentMarkers(call.Arguments, tools.Traits(call.Name).Stored)
+				short.ToolCalls[k].Arguments = argumentMarkers(call.Arguments, tools.Traits(call.Name).Stored, leastMarked)
 			}
 		default:
 			if !pictured(m) {
@@ -82,12 +82,56 @@ func (c *Conversation) Marked(tools Tools, keep int) Conversation {
 			short = *unpictured(m)
 		}
 		if Size(&short) < Size(m) {
-			messages[i] = &short
+			messages[i], old = &short, i+1
 		}
 	}
+	for 0 < old && old < upTo && messages[old].Role == "tool" {
+		old++
+	}
 	n := c.With(messages...)
-	n.Head, n.Mail = c.Head, c.Mail
+	n.Head, n.Old, n.Mail = c.Head, old, c.Mail
 	return n
+}
+
+// An argument of mostWritten bytes that a tool has stored stays for so many turns, whatever the window: each later
+// request would pay for it.
+const (
+	mostWritten = 8 << 10
+	writtenFor  = 3
+)
+
+// leaveWritten leaves out what was written to files at length, once the oldest of it is writtenFor turns old: all but
+// that of the newest turn, since each time the prompt is new from there on. It returns the messages that it
+// has replaced, by their index.
+func (c *Conversation) leaveWritten(tools Tools) map[int]*model.Message {
+	was, turns, oldest := map[int]*model.Message{}, 0, 0
+	for i, m := range slices.Backward(c.Messages) {
+		if m.Role == "assistant" {
+			turns++
+		}
+		for k, call := range m.ToolCalls {
+			if turns == 1 || len(call.Arguments) < mostWritten {
+				continue
+			}
+			short := argumentMarkers(call.Arguments, tools.Traits(call.Name).Stored, mostWritten)
+			if short == call.Arguments {
+				continue
+			}
+			if was[i] == nil {
+				n := *m
+				n.ToolCalls = slices.Clone(m.ToolCalls)
+				was[i], oldest = &n, turns
+			}
+			was[i].ToolCalls[k].Arguments = short
+		}
+	}
+	if oldest <= writtenFor {
+		return nil
+	}
+	for i, m := range was {
+		was[i], c.Messages[i] = c.Messages[i], m
+	}
+	return was
 }
 
 // resultMarker is what stands for an old result: itself unless it is long and of a bulky tool.
@@ -102,26 +146,26 @@ func resultMarker(t tool.Traits, result string) string {
 	return text + "]"
 }
 
-// argumentMarkers returns a call's arguments with a marker in place of each long value of
-// those that the tool has stored.
-func argumentMarkers(arguments string, stored []string) string {
+// argumentMarkers returns a call's arguments with a marker in place of each value of
+// those that the tool has stored, if it has at least so many bytes.
+func argumentMarkers(arguments string, stored []string, least int) string {
 	var given map[string]json.RawMessage
-	if len(stored) == 0 || len(arguments) < leastMarked || json.Unmarshal([]byte(arguments), &given) != nil {
+	if len(stored) == 0 || len(arguments) < least || json.Unmarshal([]byte(arguments), &given) != nil {
 		return arguments
 	}
 	for _, name := range stored {
 		value := string(given[name]) // a list, or
 		_ = json.Unmarshal(given[name], &value)
-		if len(value) >= leastMarked {
+		if len(value) >= least {
 			given[name] = JSON(fmt.Sprintf("[%d bytes were left out of this conversation to save room; see the file]", len(value)))
 		}
 	}
 	return string(JSON(given))
 }
 
-// Summarized is the conversation with a summary in place of its older part. What memory keeps,
+// Summarized is the conversation with a summary in place of its older part, and the files that were changed. What memory keeps,
 // the files read last, and the newest turns, room tokens of them, stay as they are.
-func (c *Conversation) Summarized(tools Tools, memory Memory, summary string, room int) Conversation {
+func (c *Conversation) Summarized(tools Tools, memory Memory, summary, changes string, room int) Conversation {
 	from := c.tail(room)
 	n := c.With()
 	kept := memory.Kept(Cut{Stay: c.Messages[from:], Room: room, Words: true})
@@ -139,6 +183,9 @@ func (c *Conversation) Summarized(tools Tools, memory Memory, summary string, ro
 		}
 	}
 	head = append(head, "This conversation was shortened. What was said and done before, in short:\n"+summary)
+	if changes != "" {
+		head = append(head, "The files that differ from the last commit now:\n"+changes)
+	}
 	if files := c.files(tools, from, room/2); files != nil {
 		head = append(head, "The files that you read last, as they were then:\n"+strings.Join(files, "\n"))
 	}
@@ -149,11 +196,12 @@ func (c *Conversation) Summarized(tools Tools, memory Memory, summary string, ro
 
 // tail returns where the newest messages begin that fit into room tokens: with a turn
 // or with input, never between a call and its result. The input that the model has
-// not seen belongs to it, however much it is.
+// not seen belongs to it, however much it is; a turn with markers does not: in a small
+// window the calls of such turns alone would fill it soon.
 func (c *Conversation) tail(room int) int {
 	at := c.Pending()
 	for i, m := range slices.Backward(c.Messages[:at]) {
-		if room -= Size(m); room < 0 || i < c.Head {
+		if room -= Size(m); room < 0 || i < max(c.Head, c.Old) {
 			break
 		}
 		if m.Role != "tool" {

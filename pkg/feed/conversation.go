@@ -47,7 +47,7 @@ func Conversation(ctx context.Context, t *broker.Storage, a team.AgentID, follow
 	if !follow {
 		return t.Logs.Read(ctx, 1, give, subject.Log(t.ID, a))
 	}
-	err := t.Logs.Follow(ctx, 1, give, nil, subject.Log(t.ID, a))
+	err := t.Logs.Follow(ctx, broker.Mark{}, give, nil, subject.Log(t.ID, a))
 	if ctx.Err() != nil && (err == nil || errors.Is(err, ctx.Err())) {
 		return nil
 	}

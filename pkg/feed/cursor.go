@@ -12,7 +12,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Cursor is a place in a team's feed, behind some entry. It is opaque: about 50
+// Cursor is a place in a team's feed, behind some entry. It is opaque: about 80
 // characters of base64url, of use in every process, for this team only. The zero
 // Cursor is the beginning.
 type Cursor string
@@ -26,6 +26,18 @@ type position struct {
 	seq   uint64 // of the last message of which anything was given
 	given int    // how many events of it were given; 0: all
 	made  uint32 // which stream it was: one that was made anew is another
+	at    uint64 // when the server stored the message, in Unix milliseconds; 0: not known. A stream that was restored from an older copy uses a sequence a second time
+}
+
+func stored(m broker.Msg) uint64 { return uint64(m.Time.UnixMilli()) }
+
+// mark is the place in the stream.
+func (p position) mark() broker.Mark {
+	m := broker.Mark{Seq: p.seq}
+	if p.at != 0 {
+		m.At = time.UnixMilli(int64(p.at))
+	}
+	return m
 }
 
 // whole is the sequence up to which every message was given whole.
@@ -43,7 +55,7 @@ func age(s broker.State) uint32 {
 }
 
 // A cursor is the version, a hash of the team's name, then for each stream the sequence
-// and the number of events given, as varints, and which stream it was, in four bytes;
+// and the number of events given and when the message was stored, as varints, and which stream it was, in four bytes;
 // last the checksum of all that.
 const (
 	cursorVersion = 1
@@ -64,6 +76,7 @@ func (p Place) Cursor(id team.TeamID) Cursor {
 	for _, s := range p {
 		b = binary.AppendUvarint(b, s.seq)
 		b = binary.AppendUvarint(b, uint64(s.given))
+		b = binary.AppendUvarint(b, s.at)
 		b = binary.BigEndian.AppendUint32(b, s.made)
 	}
 	b = binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
@@ -96,11 +109,12 @@ func (c Cursor) Place(id team.TeamID) (p Place, err error) {
 	for i := range p {
 		seq, n := binary.Uvarint(rest)
 		given, m := binary.Uvarint(rest[max(n, 0):])
-		if n <= 0 || m <= 0 || given > maxGiven || len(rest) < n+m+4 {
+		at, k := binary.Uvarint(rest[max(n, 0)+max(m, 0):])
+		if n <= 0 || m <= 0 || k <= 0 || given > maxGiven || len(rest) < n+m+k+4 {
 			return p, malformed
 		}
-		p[i] = position{seq, int(given), binary.BigEndian.Uint32(rest[n+m:])}
-		rest = rest[n+m+4:]
+		p[i] = position{seq, int(given), binary.BigEndian.Uint32(rest[n+m+k:]), at}
+		rest = rest[n+m+k+4:]
 	}
 	if len(rest) > 0 || !slices.Equal([]byte(p.Cursor(id)), []byte(c)) { // one way to write each
 		return p, malformed

@@ -12,7 +12,7 @@ import (
 func TestCursor(t *testing.T) {
 	for _, p := range []Place{
 		{},
-		{{seq: 1}, {seq: 127, given: 3, made: 5}, {seq: 128}, {seq: 1 << 40, made: 1<<32 - 1}},
+		{{seq: 1, at: 9}, {seq: 127, given: 3, made: 5, at: 1 << 40}, {seq: 128}, {seq: 1 << 40, made: 1<<32 - 1}},
 		{{seq: 1<<64 - 1, given: maxGiven}, {}, {}, {}},
 	} {
 		got, err := p.Cursor("t").Place("t")
@@ -20,7 +20,7 @@ func TestCursor(t *testing.T) {
 			t.Errorf("%v is read as %v, %v", p, got, err)
 		}
 	}
-	if c := (Place{{seq: 1e6}, {seq: 1e6}, {seq: 1e6}, {seq: 1e6}}).Cursor("t"); len(c) > 60 {
+	if c := (Place{{seq: 1e6, at: 1 << 40}, {seq: 1e6, at: 1 << 40}, {seq: 1e6, at: 1 << 40}, {seq: 1e6, at: 1 << 40}}).Cursor("t"); len(c) > 100 {
 		t.Errorf("the cursor of a large team is long: %s", c)
 	}
 }

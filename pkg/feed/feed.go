@@ -120,7 +120,7 @@ func (c Cursor) Seqs(id team.TeamID) (conversations, records uint64, err error) 
 type stream interface {
 	State(ctx context.Context) (broker.State, error)
 	Next(ctx context.Context, from uint64) (broker.Msg, error)
-	Follow(ctx context.Context, from uint64, f func(broker.Msg) error, caughtUp func(), filters ...string) error
+	Follow(ctx context.Context, after broker.Mark, f func(broker.Msg) error, caughtUp func(), filters ...string) error
 }
 
 // kind is one of the streams that a feed is read from. Of entries of the same time, the

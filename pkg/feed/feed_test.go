@@ -531,3 +531,42 @@ func TestConversation(t *testing.T) {
 		t.Errorf("told %q, want %q", got, want)
 	}
 }
+
+// A stream that was restored from an older copy uses sequences a second time. Who follows meanwhile misses nothing and reads nothing
+// twice; a cursor of what is lost is reset, also when the stream has passed its sequence.
+func TestRestoredStream(t *testing.T) {
+	for name, more := range map[string]int{"below the old end": 1, "at the old end": 2, "above the old end": 4} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := brokertest.NewRestorable(t)
+			bt, err := brokertest.Connect(t, srv.URL()).Make(t.Context(), "t")
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := rigOn(t, bt)
+			stream, _ := subject.Messages("t")
+			r.mails(team.UserAgent, team.Leader, "kept")
+			srv.Keep(stream)
+			r.mails(team.UserAgent, team.Leader, "lost 1")
+			r.mails(team.UserAgent, team.Leader, "lost 2")
+			f := r.follow(Options{}, streamsOf(bt))
+			read := f.take(3)
+			srv.Restore(stream, nil)
+			var want []string
+			for n := range more {
+				text := fmt.Sprint("new ", n+1)
+				r.mails(team.UserAgent, team.Leader, text)
+				want = append(want, "user MAIL_SENT "+text)
+			}
+			differs(t, "the follower", tell(f.take(more)), want)
+			f.end()
+			after := r.past(Options{After: read[2].Cursor})
+			if len(after) != more+2 || !IsReset(after[0].Event) {
+				t.Errorf("behind what is lost there is %q", tell(after))
+			}
+			if after := r.past(Options{After: read[0].Cursor}); len(after) != more || IsReset(after[0].Event) {
+				t.Errorf("behind what was kept there is %q", tell(after))
+			}
+		})
+	}
+}

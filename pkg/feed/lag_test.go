@@ -22,8 +22,8 @@ type lagging struct {
 
 func lag(s stream) *lagging { return &lagging{s, make(chan struct{}), make(chan struct{}, 1000)} }
 
-func (l *lagging) Follow(ctx context.Context, from uint64, f func(broker.Msg) error, caughtUp func(), filters ...string) error {
-	return l.stream.Follow(ctx, from, func(m broker.Msg) error {
+func (l *lagging) Follow(ctx context.Context, after broker.Mark, f func(broker.Msg) error, caughtUp func(), filters ...string) error {
+	return l.stream.Follow(ctx, after, func(m broker.Msg) error {
 		select {
 		case <-l.gate:
 			return f(m)

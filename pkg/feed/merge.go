@@ -112,7 +112,13 @@ func (m *merge) open(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if missing := s.begin(p[k], state, m.opt.After == ""); missing != nil {
+		var there broker.Msg
+		if p[k].at != 0 {
+			if there, err = s.stream.Next(ctx, p[k].seq); err != nil && !errors.Is(err, team.NotFound) {
+				return err
+			}
+		}
+		if missing := s.begin(p[k], state, there, m.opt.After == ""); missing != nil {
 			reset.Missing = append(reset.Missing, *missing)
 		}
 		s.hear(answer{asked: asked, end: state.Last, now: state.Now})
@@ -243,7 +249,7 @@ func (m *merge) next(ctx context.Context, g *errgroup.Group) (*source, time.Dura
 func (m *merge) tell(ctx context.Context, s *source, msg broker.Msg) error {
 	if s.kind == events && msg.Seq > s.pos.seq+1 { // which nobody but its limits takes from
 		missing := forgotten(s.kind, s.pos.seq, msg.Seq-1)
-		s.pos.seq, s.pos.given = msg.Seq-1, 0
+		s.pos.seq, s.pos.given, s.pos.at = msg.Seq-1, 0, 0
 		if err := m.reset(s, Reset{Missing: []Missing{*missing}}); err != nil {
 			return err
 		}
@@ -252,17 +258,17 @@ func (m *merge) tell(ctx context.Context, s *source, msg broker.Msg) error {
 	if err != nil {
 		return err
 	}
-	given := 0
-	if s.pos.seq == msg.Seq {
+	given, at := 0, stored(msg)
+	if s.pos.seq == msg.Seq && s.pos.at == at {
 		given = s.pos.given
 	}
 	for i := given; i < len(told); i++ {
-		s.pos.seq, s.pos.given = msg.Seq, (i+1)%len(told)
+		s.pos.seq, s.pos.given, s.pos.at = msg.Seq, (i+1)%len(told), at
 		if err := m.show(s, msg.Time.UTC(), told[i]); err != nil {
 			return err
 		}
 	}
-	s.pos.seq, s.pos.given = msg.Seq, 0
+	s.pos.seq, s.pos.given, s.pos.at = msg.Seq, 0, at
 	return nil
 }
 

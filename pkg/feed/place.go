@@ -43,7 +43,7 @@ func (p Place) And(o Place) Place {
 // covers reports whether all up to o was read by whoever is at p, in the same stream.
 func (p position) covers(o position) bool {
 	switch {
-	case p.made != o.made:
+	case p.made != o.made, p.at != 0 && o.at > p.at: // or it uses the sequence a second time
 		return false
 	case p.seq != o.seq:
 		return p.seq > o.seq

@@ -134,7 +134,7 @@ func (r *rig) day() (want []string) {
 	asked.EndedAt = &at
 	r.plan(asked)
 	r.plan(team.Approval{ID: "9f0d", AgentID: "coder-1", Status: team.PlanRejected, DecidedBy: "user"})
-	_, err = r.board.Release(ctx, "T-001", team.Actor{Holder: coder}, task.Epoch, "not now", false)
+	_, err = r.board.Release(ctx, "T-001", team.Actor{Holder: coder}, task.Epoch, team.Freed{Reason: "not now"})
 	r.ok(err)
 	title := "another title"
 	_, _, err = r.board.Edit(ctx, "T-001", team.Actor{Holder: team.Holder{Agent: "user"}, Leads: true}, team.Edit{Title: &title})

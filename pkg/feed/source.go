@@ -22,7 +22,7 @@ type source struct {
 	whole  bool     // it is read from its beginning
 	stored uint64   // how many messages the stream held when the reading began
 
-	from   uint64        // where read begins
+	from   broker.Mark   // where read begins
 	credit chan struct{} // one for each message that has come and was not given
 
 	queue    []arrival // not given yet
@@ -42,14 +42,14 @@ func newSource(k kind, s stream) *source {
 
 // begin sets the source to p, or to the oldest message there is, and returns what is
 // missing in between, if anything is. fresh is a reader without a cursor, who misses
-// nothing.
-func (s *source) begin(p position, state broker.State, fresh bool) *Missing {
+// nothing; there is the message at p, if it is there.
+func (s *source) begin(p position, state broker.State, there broker.Msg, fresh bool) *Missing {
 	var missing *Missing
 	made, oldest := age(state), position{seq: max(state.First, 1) - 1}
 	switch {
 	case fresh:
 		p, s.whole = oldest, true
-	case p.made != made || p.seq > state.Last: // or it was set back, which is as bad
+	case p.made != made || p.seq > state.Last || p.at != 0 && there.Seq == p.seq && stored(there) != p.at: // or it was set back, which is as bad
 		missing = &Missing{Source: s.kind.String(), Why: "made_anew"}
 		p, s.whole = oldest, true
 	case p.seq < oldest.seq && s.kind != bucket: // whose old values are told by newer ones
@@ -57,7 +57,7 @@ func (s *source) begin(p position, state broker.State, fresh bool) *Missing {
 		p = oldest
 	}
 	p.made = made
-	s.pos, s.from, s.received, s.limit, s.stored = p, p.seq+1, p.seq, state.Last, state.Count
+	s.pos, s.from, s.received, s.limit, s.stored = p, p.mark(), p.seq, state.Last, state.Count
 	return missing
 }
 
@@ -81,6 +81,9 @@ func (s *source) read(ctx context.Context, to chan<- arrival) error {
 }
 
 func (s *source) push(a arrival) {
+	if a.msg.Seq <= s.received { // the stream was restored from an older copy
+		s.received, s.told, s.cleared = a.msg.Seq, answer{}, answer{}
+	}
 	s.queue = append(s.queue, a)
 	s.received, s.newest, s.late = max(s.received, a.msg.Seq), a.msg.Time, false
 	s.settle()
@@ -102,7 +105,7 @@ func (s *source) finished() bool {
 // end goes on to where the reading ends: what stood there may be gone.
 func (s *source) end() {
 	if s.pos.seq < s.limit {
-		s.pos.seq, s.pos.given = s.limit, 0
+		s.pos.seq, s.pos.given, s.pos.at = s.limit, 0, 0
 	}
 }
 

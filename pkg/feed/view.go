@@ -3,6 +3,7 @@ package feed
 import (
 	"context"
 	"strings"
+	"time"
 
 	"agentteam/pkg/account"
 	"agentteam/pkg/approval"
@@ -35,6 +36,7 @@ type view struct {
 type toldOf struct {
 	kind   kind
 	seq    uint64
+	at     time.Time
 	events []team.Event
 }
 
@@ -60,7 +62,7 @@ func newView(t *broker.Storage, log, records *source) *view {
 // model, several. It is the same whoever asks. A message that nobody can read tells
 // nothing: it must not blind every reader of the others.
 func (v *view) events(ctx context.Context, k kind, m broker.Msg) (told []team.Event, err error) {
-	if v.told.kind == k && v.told.seq == m.Seq {
+	if v.told.kind == k && v.told.seq == m.Seq && v.told.at.Equal(m.Time) {
 		return v.told.events, nil
 	}
 	switch k {
@@ -83,7 +85,7 @@ func (v *view) events(ctx context.Context, k kind, m broker.Msg) (told []team.Ev
 		}
 	}
 	if err == nil {
-		v.told = toldOf{k, m.Seq, told}
+		v.told = toldOf{k, m.Seq, m.Time, told}
 	}
 	return told, err
 }

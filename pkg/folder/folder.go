@@ -140,3 +140,18 @@ func Regular(name string, mode fs.FileMode) error {
 	}
 	return team.Errorf(team.InvalidArgument, "%s %s", name, what)
 }
+
+// RemoveAll removes what is in root under a name, also folders that may not be written, such as those of
+// Go's cache of modules. Commands have made it, so no link in it is followed. Errors: those of os.
+func RemoveAll(root *os.Root, name string) error {
+	if root.RemoveAll(name) == nil {
+		return nil
+	}
+	_ = fs.WalkDir(root.FS(), name, func(name string, d fs.DirEntry, err error) error {
+		if d != nil && d.IsDir() {
+			_ = root.Chmod(name, 0o700) // the next line reports it
+		}
+		return nil
+	})
+	return root.RemoveAll(name)
+}

@@ -9,38 +9,45 @@ import (
 
 	"agentteam/pkg/command"
 	"agentteam/pkg/needs"
+	"agentteam/pkg/proxy"
 	"agentteam/pkg/sandbox"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool/workspace"
 )
 
-// clusterDir is where a cluster keeps its data and its tokens.
-const clusterDir = ".agentteam"
-
-// runner returns what runs the commands of w in dir, an absolute path, and what ends it. furnish puts
-// what they are granted into their home.
-func (s *Source) runner(ctx context.Context, w workspace.Work, dir string, furnish func(needs.Grant) error) (run command.Runner, release func(), err error) {
+// runner returns what runs the commands of w in dir, an absolute path, and what ends it. hold, which may be nil, has
+// the box keep what rules say.
+func (s *Source) runner(ctx context.Context, w workspace.Work, dir string, hold func(*sandbox.Box, team.Permissions) error) (run command.Runner, release func(), err error) {
 	release = func() {}
 	if w.Member.AgentID == "" {
 		return refusal{team.Errorf(team.InvalidState, "%s was opened for nobody, so that no command is run there", dir)}, release, nil
 	}
-	h := w.Team.HandsOf(w.Member.Role)
+	h := w.Team.PolicyOf(w.Member.Role)
 	found, err := s.Sandbox(ctx, w.Team, w.Member.Role)
 	if err != nil {
 		s.o.Logger.WarnContext(ctx, "no command can be run", "team", w.Team.ID, "agent", w.Member.AgentID, "err", err)
 		return refusal{err}, release, nil
 	}
 	if found.Level() == team.Unconfined {
-		granted, err := needs.Credentials(needs.This(), needs.Member{}, h.Credentials)
+		granted, err := needs.Credentials(needs.This(), h.Credentials)
 		if err != nil {
 			return nil, nil, err
 		}
-		run, err = found.Runner(sandbox.Box{Env: granted.Env})
+		run, err = found.Runner(sandbox.Box{Env: granted.Env, Limits: s.o.Limits})
 		return run, release, err
 	}
-	b, err := s.box(w, h, dir, found.Level(), furnish)
+	cache, err := s.builds(w.Team)
 	if err != nil {
 		return nil, nil, err
+	}
+	b, err := s.box(w, h, dir, cache, found.Level())
+	if err != nil {
+		return nil, nil, err
+	}
+	if hold != nil && found.Level() == team.Bubblewrap {
+		if err := hold(&b, h.Permissions); err != nil {
+			return nil, nil, err
+		}
 	}
 	if len(h.Network) > 0 {
 		if err := reachable(string(w.Member.AgentID), h.Network, found.Level()); err != nil {
@@ -50,8 +57,8 @@ func (s *Source) runner(ctx context.Context, w workspace.Work, dir string, furni
 			return nil, nil, err
 		}
 	}
-	unreach, free := release, s.occupy(b.Home)
-	release = func() { unreach(); free() }
+	unreach, free, leave := release, s.occupy(b.Home, clear(b.Home)), s.occupy(cache, trim(cache))
+	release = func() { unreach(); free(); leave() }
 	run, err = found.Runner(b)
 	if err != nil {
 		release()
@@ -60,8 +67,8 @@ func (s *Source) runner(ctx context.Context, w workspace.Work, dir string, furni
 	return run, release, nil
 }
 
-// box is what commands of w see and may use, without a network.
-func (s *Source) box(w workspace.Work, h team.Hands, dir string, level team.Sandbox, furnish func(needs.Grant) error) (sandbox.Box, error) {
+// box is what commands of w see and may use, without a network. cache is that of the repository.
+func (s *Source) box(w workspace.Work, h team.Policy, dir, cache string, level team.Sandbox) (sandbox.Box, error) {
 	home, err := s.home(w)
 	if err != nil {
 		return sandbox.Box{}, err
@@ -69,7 +76,7 @@ func (s *Source) box(w workspace.Work, h team.Hands, dir string, level team.Sand
 	if err := s.apart(dir, h); err != nil {
 		return sandbox.Box{}, err
 	}
-	b := sandbox.Box{Dir: dir, Home: home}
+	b := sandbox.Box{Dir: dir, Home: home, Limits: s.o.Limits}
 	if w.Tree == nil {
 		b.Hidden = s.hidden(dir)
 	} else {
@@ -82,17 +89,16 @@ func (s *Source) box(w workspace.Work, h team.Hands, dir string, level team.Sand
 	if b.Write, err = present("paths.write", h.Paths.Write); err != nil {
 		return b, err
 	}
-	m := needs.Member{Home: home, Writable: append([]string{b.Dir}, b.Write...), Network: len(h.Network) > 0}
-	granted := needs.Tools(needs.This(), m)
-	credentials, err := needs.Credentials(needs.This(), m, h.Credentials)
+	m := needs.Member{Home: home, Cache: cache, Writable: append([]string{b.Dir}, b.Write...), Network: len(h.Network) > 0}
+	b.Write = append(b.Write, cache)
+	granted, err := needs.Of(needs.This(), m, h.Credentials)
 	if err != nil {
 		return b, err
 	}
-	granted = granted.And(credentials)
 	for _, line := range granted.Omitted {
 		s.o.Logger.Debug("not given to commands", "agent", w.Member.AgentID, "what", line)
 	}
-	if err := furnish(granted); err != nil {
+	if err := granted.Furnish(); err != nil {
 		return b, team.Errorf(team.InvalidState, "the home of %s: %w", w.Member.AgentID, err).WithHint("make %s writable for the user of this process", home)
 	}
 	b.ReadOnly = append(b.ReadOnly, granted.ReadOnly...)
@@ -114,13 +120,34 @@ func reachable(who string, n team.Network, level team.Sandbox) error {
 	if level != team.Confined {
 		return nil
 	}
-	return team.Errorf(team.Unavailable, "%s wants the network %s, and commands have none in the sandbox %q", who, n, level).
+	return team.Errorf(team.Unavailable, "%s wants the network %s, and commands have none in the weaker sandbox %q", who, n, level).
 		WithHint("install bubblewrap, or set `network: none`")
 }
 
+// reach serves the way to a network until end is called, and returns the socket where it begins.
+func (s *Source) reach(n team.Network) (socket string, end func(), err error) {
+	p, err := proxy.New(proxy.Options{Network: n, Never: s.o.Never, Logger: s.o.Logger, Registry: s.o.Metrics})
+	if err != nil {
+		return "", nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := p.Run(ctx); err != nil {
+			s.o.Logger.Error("commands have no network", "err", err)
+		}
+	}()
+	return p.Socket(), func() { cancel(); <-done }, nil
+}
+
 // Check reports whether this machine can give members what h names, in a workspace dir, an absolute
-// path. Errors: InvalidArgument, with what is not there; Unavailable for a network where commands have none. It makes nothing.
-func (s *Source) Check(ctx context.Context, h team.Hands, dir string) error {
+// path. Errors: InvalidArgument, with what is not there; Unavailable for a network where commands have none; InvalidState
+// without a folder for homes. It makes nothing.
+func (s *Source) Check(ctx context.Context, h team.Policy, dir string) error {
+	if err := CheckFolder(dir); err != nil {
+		return err
+	}
 	if len(h.Network) > 0 {
 		// Where no sandbox works, each command is refused, which is reported then.
 		if found, err := s.Sandbox(ctx, team.Team{Hands: h}, ""); err == nil {
@@ -130,6 +157,9 @@ func (s *Source) Check(ctx context.Context, h team.Hands, dir string) error {
 		}
 	}
 	if h.Sandbox != team.Unconfined {
+		if _, err := s.cached("homes"); err != nil {
+			return err
+		}
 		if err := s.apart(dir, h); err != nil {
 			return err
 		}
@@ -139,13 +169,13 @@ func (s *Source) Check(ctx context.Context, h team.Hands, dir string) error {
 			}
 		}
 	}
-	_, err := needs.Credentials(needs.This(), needs.Member{}, h.Credentials)
+	_, err := needs.Credentials(needs.This(), h.Credentials)
 	return err
 }
 
 // apart refuses a workspace, or a path to write, that holds what no command may change: then the
 // sandbox would keep nothing apart.
-func (s *Source) apart(dir string, h team.Hands) error {
+func (s *Source) apart(dir string, h team.Policy) error {
 	var own []string
 	if home, err := os.UserHomeDir(); err == nil && home != "/" {
 		own = append(own, home)
@@ -153,8 +183,10 @@ func (s *Source) apart(dir string, h team.Hands) error {
 	if config, err := os.UserConfigDir(); err == nil {
 		own = append(own, config)
 	}
-	if homes, err := s.homes(); err == nil {
-		own = append(own, homes)
+	for _, name := range []string{"homes", "builds"} {
+		if at, err := s.cached(name); err == nil {
+			own = append(own, at)
+		}
 	}
 	for _, path := range append([]string{dir}, h.Paths.Write...) {
 		path = realOf(path)
@@ -171,10 +203,10 @@ func (s *Source) apart(dir string, h team.Hands) error {
 // hidden is what of a workspace is a cluster's: in the workspace, where this process was started,
 // and where the data is.
 func (s *Source) hidden(dir string) []string {
-	paths := []string{filepath.Join(dir, clusterDir)}
+	paths := []string{filepath.Join(dir, team.ClusterDir)}
 	at := []string{s.o.Data}
 	if here, err := os.Getwd(); err == nil {
-		at = append(at, filepath.Join(here, clusterDir))
+		at = append(at, filepath.Join(here, team.ClusterDir))
 	}
 	for _, path := range at {
 		if _, err := os.Lstat(path); err == nil && path != dir && below(path, dir) && !slices.ContainsFunc(paths, func(p string) bool { return below(path, p) }) {
@@ -187,10 +219,9 @@ func (s *Source) hidden(dir string) []string {
 // kept is what of a workspace, or around it, no command may change: what programs outside of
 // a sandbox execute or obey. Some of it may not be there.
 func (s *Source) kept(dir string) (paths []string) {
-	r := repositoryOf(dir)
-	files, folders := r.named(userSettings())
+	r, files, folders := runBy(dir)
 	outside := slices.DeleteFunc(slices.Clone(r.dirs), func(git string) bool { return below(git, realOf(dir)) })
-	paths = append(outside, in(dir, slices.Concat(r.dirs, r.places(), files, folders, ours(dir), obeyedThere(dir), []string{s.o.Settings})...)...)
+	paths = append(outside, in(dir, slices.Concat(r.dirs, r.places(), files, folders, ours(dir), unaskedThere(dir), []string{s.o.Settings})...)...)
 	slices.Sort(paths)
 	return slices.Compact(paths)
 }
@@ -203,8 +234,7 @@ func (s *Source) kept(dir string) (paths []string) {
 //
 // Error: InvalidState if git runs what lies in dir itself: then all of it would have to be left alone.
 func (s *Source) keep(dir string, level team.Sandbox) ([]string, error) {
-	r := repositoryOf(dir)
-	files, folders := r.named(userSettings())
+	r, files, folders := runBy(dir)
 	if place := r.holds(dir, folders); place != "" {
 		return nil, team.Errorf(team.InvalidState, "the workspace %s lies in %s, from which git runs hooks: no command may write there", dir, place).
 			WithHint("work in another folder, or have `core.hooksPath` name a folder below the workspace")
@@ -220,77 +250,10 @@ func (s *Source) keep(dir string, level team.Sandbox) ([]string, error) {
 	}
 	kept := s.kept(dir)
 	if level == team.Confined && r.top == "" {
-		free := in(dir, append(obeyedThere(dir), s.o.Settings)...)
+		free := in(dir, append(unaskedThere(dir), s.o.Settings)...)
 		kept = slices.DeleteFunc(kept, func(path string) bool { return slices.Contains(free, path) })
 	}
 	return kept, nil
-}
-
-// obeyed are the settings by which other programs run commands once a person opens the folder with them. Claude Code
-// runs hooks and servers of MCP. Visual Studio Code runs servers, and tasks with runOn: folderOpen; its extensions run
-// what the settings name, such as compilers. What launch.json names it runs only when it is told to.
-var obeyed = []string{".claude/settings.json", ".claude/settings.local.json", ".mcp.json", ".vscode/mcp.json", ".vscode/settings.json", ".vscode/tasks.json"}
-
-// obeyedIn are the paths of [obeyed] in a folder, whether they are there or not.
-func obeyedIn(dir string) (paths []string) {
-	for _, name := range obeyed {
-		paths = append(paths, filepath.Join(realOf(dir), name))
-	}
-	return paths
-}
-
-// obeyedThere are those that are there. One behind a link is not among them: nothing could keep it, and the workspace
-// is not refused for it.
-func obeyedThere(dir string) []string {
-	return slices.DeleteFunc(obeyedIn(dir), func(path string) bool {
-		_, err := os.Lstat(path)
-		return err != nil || len(way(path)) > 1
-	})
-}
-
-// Obeys reports whether a path in a difference is one of settings by which other programs run commands once a person
-// opens the folder that has them.
-func Obeys(path string) bool {
-	return slices.ContainsFunc(obeyed, func(name string) bool { return strings.HasSuffix("/"+path, "/"+name) })
-}
-
-// Obeyed lists what is in a folder by which programs run commands once a person opens the folder with them, as it is
-// named from there: settings, also behind links, a repository of git, its settings and hooks, and what these name in the folder.
-// No sandbox keeps a command from making one that is not there, and without a sandbox nothing is kept. With each name comes what
-// stands there, to see whether it has changed.
-func Obeyed(dir string) map[string]string {
-	dir = realOf(dir)
-	r := repositoryOf(dir)
-	files, folders := r.named(userSettings())
-	for _, git := range r.places() {
-		folders = append(folders, git+"/hooks")
-	}
-	for _, hooks := range folders {
-		files = append(files, scriptsIn(hooks)...)
-		files = append(files, scriptsIn(hooks+"/_")...) // husky's
-	}
-	paths := obeyedIn(dir)
-	for _, file := range slices.Concat(r.dirs, r.settings, files) {
-		paths = append(paths, in(dir, realOf(file))...)
-	}
-	found := map[string]string{}
-	for _, path := range paths {
-		if info, err := os.Stat(path); err == nil {
-			found[strings.TrimPrefix(path, dir+"/")] = info.Mode().String() + readFile(path)
-		}
-	}
-	return found
-}
-
-// scriptsIn returns the files of a folder of hooks, without git's samples.
-func scriptsIn(hooks string) (files []string) {
-	all, _ := os.ReadDir(hooks) // none in what is no folder
-	for _, e := range all {
-		if !e.IsDir() && !strings.HasSuffix(e.Name(), ".sample") {
-			files = append(files, hooks+"/"+e.Name())
-		}
-	}
-	return files
 }
 
 // ours are the programs of agentteam, or their folder.

@@ -39,6 +39,13 @@ func repositoryOf(dir string) (r repository) {
 	}
 }
 
+// runBy returns the repository that dir lies in, and the files and folders from which git runs something there unasked.
+func runBy(dir string) (r repository, files, folders []string) {
+	r = repositoryOf(dir)
+	files, folders = r.named(userSettings())
+	return r, append(files, r.linkedIn(folders)...), folders
+}
+
 // settingsIn returns the files of settings in a repository's folder, or in that of a linked worktree.
 func settingsIn(git string) []string {
 	if git == "" {
@@ -99,8 +106,10 @@ func (r repository) named(user []string) (files, folders []string) {
 					hooks = parent(hooks)
 				}
 				folders = append(folders, hooks)
-			case commands.MatchString(s.key):
-				files = append(files, r.filesIn(s.value)...)
+			case s.key == "init.templatedir": // its hooks get into each new repository
+				folders = append(folders, resolve(r.top, s.value)+"/hooks")
+			case commands.MatchString(s.key), strings.HasPrefix(s.key, "alias.") && strings.HasPrefix(s.value, "!"), s.key == "remote.url" && strings.HasPrefix(s.value, "ext::"):
+				files = append(files, r.filesIn(strings.TrimPrefix(s.value, "ext::"))...)
 			}
 		}
 	}
@@ -131,19 +140,37 @@ func (r repository) holds(dir string, hooks []string) string {
 	return ""
 }
 
-// filesIn returns the files that a command line names; without a repository it names none by a relative path.
+// filesIn returns the files that a command line names; without a repository it names none by a relative path. A shell may have left
+// the top for a folder that the line names too (cd scripts && ./x), and may put a path together: of $(...)/x, which is
+// absolute and not there, and of $VARIABLE/x the rest is looked for below the top.
 func (r repository) filesIn(line string) (files []string) {
+	from := []string{r.top}
 	for _, word := range strings.FieldsFunc(line, func(c rune) bool { return strings.ContainsRune(" \t\n\"'`;|&()<>=!", c) }) {
-		if r.top == "" && isRelative(word) {
-			continue
-		}
-		path := resolve(r.top, word)
-		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
-			files = append(files, path)
+		_, rest, isPath := strings.Cut(word, "/")
+		for _, top := range from {
+			if r.top == "" && isRelative(word) {
+				continue
+			}
+			paths := []string{resolve(top, word)}
+			if r.top != "" && isPath {
+				paths = append(paths, top+"/"+rest)
+			}
+			for _, path := range paths {
+				switch info, err := os.Stat(path); {
+				case err != nil:
+				case info.Mode().IsRegular():
+					files = append(files, path)
+				case info.IsDir() && r.top != "" && len(from) < mostFolders:
+					from = append(from, path)
+				}
+			}
 		}
 	}
 	return files
 }
+
+// mostFolders bounds the folders in which one line of settings may name files.
+const mostFolders = 8
 
 // mostSettings bounds the files of settings that include each other.
 const mostSettings = 100
@@ -169,7 +196,7 @@ func entries(c config.Config) (all []setting) {
 // commands are the settings that git runs as a command, without what stands between their first and last part.
 var commands = regexp.MustCompile(`^(core\.(fsmonitor|sshcommand|editor|pager|askpass|gitproxy|alternaterefscommand)|sequence\.editor|diff\.(external|command|textconv)|merge\.driver|` +
 	`filter\.(clean|smudge|process)|gpg\.(program|defaultkeycommand)|credential\.helper|interactive\.difffilter|remote\.(uploadpack|receivepack)|` +
-	`pager\..+|submodule\.update|trailer\.(cmd|command)|gc\.recentobjectshook)$`)
+	`pager\..+|submodule\.update|trailer\.(cmd|command)|gc\.recentobjectshook|tar\.command|(merge|diff)tool\.(cmd|path)|sendemail\..*cmd|(browser|man)\.cmd)$`)
 
 // userSettings are the files of git's settings for all repositories of the user, and of the machine.
 func userSettings() []string {

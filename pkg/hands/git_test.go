@@ -2,7 +2,6 @@ package hands_test
 
 import (
 	"errors"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -100,12 +99,29 @@ func TestRepositoryIsKept(t *testing.T) {
 	})
 }
 
-// Settings by which other programs run commands as a person opens the folder are kept where they are there, and no file tool
-// makes one. None of them is a reason to refuse a workspace, and what lies beside them is free.
+// Files by which other programs run commands as a person opens the folder are kept where they are there, and no file tool
+// makes one. None of them is a reason to refuse a workspace, and what lies beside them is free, files that run on a
+// person's word too.
 func TestSettingsOfOthersAreKept(t *testing.T) {
 	levels(t, func(r *rig) {
-		names := []string{".claude/settings.json", ".mcp.json", ".vscode/tasks.json"}
-		for _, name := range append(names, ".git/HEAD", ".claude/agents/coder.md", ".vscode/launch.json", "elsewhere/local.json", "src/free") {
+		var names, free []string
+		for _, row := range hands.ProtectedFiles() {
+			for _, name := range row.Paths {
+				if row.Runs == hands.Unasked && strings.HasSuffix(name, "/") {
+					name += "deep/file.md"
+				}
+				switch {
+				case row.Runs == hands.Unasked && name != ".claude/settings.local.json":
+					names = append(names, name)
+				case row.Runs == hands.OnWord && !strings.ContainsAny(name, "*[") && !strings.HasSuffix(name, "/"):
+					free = append(free, name)
+				}
+			}
+		}
+		if len(names) < 25 || len(free) < 60 {
+			r.Fatalf("the table has %d paths that are kept, and %d that are free", len(names), len(free))
+		}
+		for _, name := range append(names, ".git/HEAD", ".vscode/launch.json", "elsewhere/local.json", "src/free") {
 			put(r.T, filepath.Join(r.dir, name), "{}")
 		}
 		if err := os.Symlink("../elsewhere/local.json", filepath.Join(r.dir, ".claude", "settings.local.json")); err != nil {
@@ -118,24 +134,92 @@ func TestSettingsOfOthersAreKept(t *testing.T) {
 		for _, name := range names {
 			checks = append(checks, unchanged(r.T, filepath.Join(r.dir, name)))
 		}
-		for _, name := range append(names, ".vscode/settings.json", ".vscode/mcp.json", ".claude/settings.local.json", "elsewhere/local.json") {
+		for _, name := range append(names, ".claude/settings.local.json", "elsewhere/local.json") {
 			if got := r.call(r.Context(), "write_file", args{"path": name, "content": "x"}); !strings.Contains(got.Content, "kept from members") {
 				r.Errorf("write_file %s: %s", name, got.Content)
 			}
 		}
-		for _, name := range names {
-			r.run(strings.ReplaceAll("echo x >> NAME; mv src/free NAME; ln -sf src/free NAME; rm -f NAME; mv $(dirname NAME) gone; rm -rf $(dirname NAME)", "NAME", name))
-		}
+		r.run(strings.ReplaceAll("for n in NAMES; do echo x >> $n; mv src/free $n; ln -sf src/free $n; rm -f $n; mv $(dirname $n) gone; rm -rf $(dirname $n); mkdir -p $(dirname $n); echo x > $n; done 2> /dev/null", "NAMES", strings.Join(names, " ")))
 		for _, check := range checks {
 			check()
 		}
-		if got := r.run("echo x > src/more; mkdir -p .claude/agents; echo y > .claude/agents/coder.md; echo z > .vscode/launch.json; cat src/more .claude/agents/coder.md .vscode/launch.json"); got != "x\ny\nz" {
+		if got := r.run("echo x > src/more; echo z > .vscode/launch.json; cat src/more .vscode/launch.json"); got != "x\nz" {
 			r.Errorf("work beside that: %s", got)
 		}
-		if got := r.call(r.Context(), "write_file", args{"path": ".vscode/extensions.json", "content": "x"}); got.IsError {
-			r.Errorf("write_file beside that: %s", got.Content)
+		for _, name := range append(free, ".vscode/extensions.json") {
+			if got := r.call(r.Context(), "write_file", args{"path": name, "content": "x"}); got.IsError {
+				r.Errorf("write_file beside that: %s", got.Content)
+			}
 		}
 	})
+}
+
+// A hook that is a link has git run what it leads to. That is kept, whether it is there or not.
+func TestLinkedHooksAreKept(t *testing.T) {
+	for name, at := range map[string]struct{ make, kept string }{
+		"in the repository's hooks":  {"ln -s ../../githooks/pre-commit .git/hooks/pre-commit; mkdir githooks; echo x > githooks/pre-commit", "githooks/pre-commit"},
+		"absolute":                   {"ln -s $PWD/githooks/pre-commit .git/hooks/pre-commit; mkdir githooks; echo x > githooks/pre-commit", "githooks/pre-commit"},
+		"not there":                  {"ln -s ../../githooks/pre-commit .git/hooks/pre-commit", "githooks/pre-commit"},
+		"in a folder that is named":  {"mkdir .hooks scripts; echo x > scripts/push; ln -s ../scripts/push .hooks/pre-push; git config core.hooksPath .hooks", "scripts/push"},
+		"husky's":                    {"mkdir -p .husky/_ scripts; echo x > scripts/commit; ln -s ../scripts/commit .husky/pre-commit; git config core.hooksPath .husky/_", "scripts/commit"},
+		"behind a link from outside": {"mkdir githooks; echo x > githooks/a; ln -s work/githooks/a ../a; ln -s ../../../a .git/hooks/pre-commit", "githooks/a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			levels(t, func(r *rig) {
+				if out, err := exec.Command("sh", "-ec", "export GIT_CONFIG_GLOBAL=/dev/null; cd \"$1\"; rm -rf .git; git init -q; mkdir -p .git/hooks src; "+at.make, "sh", r.dir).CombinedOutput(); err != nil {
+					r.Fatalf("%v: %s", err, out)
+				}
+				if _, err := r.open("coder-1"); err != nil { // which makes what is not there
+					r.Fatal(err)
+				}
+				check := unchanged(r.T, filepath.Join(r.dir, at.kept))
+				r.run(strings.ReplaceAll("echo x >> KEPT; rm -f KEPT; mv KEPT src; ln -sfn src KEPT; mv $(dirname KEPT) src; mkdir -p $(dirname KEPT); echo y > KEPT", "KEPT", at.kept))
+				check()
+				if got := r.call(r.Context(), "write_file", args{"path": at.kept, "content": "x"}); !strings.Contains(got.Content, "kept from members") {
+					r.Errorf("write_file: %s", got.Content)
+				}
+				if got := r.run("echo x > src/free; cat src/free"); got != "x" {
+					r.Errorf("beside that: %s", got)
+				}
+			})
+		})
+	}
+}
+
+// What a line of git's settings names is found below a folder that the line changes to, and below a path that a shell puts together.
+func TestFilesOfCommandsAreKept(t *testing.T) {
+	for key, line := range map[string]string{
+		"filter.x.clean":         "cd scripts && ./x.sh",
+		"filter.x.smudge":        `"$(git rev-parse --show-toplevel)"/scripts/x.sh %f`,
+		"filter.x.process":       "$GIT_WORK_TREE/scripts/x.sh",
+		"core.pager":             "sh scripts/x.sh",
+		"alias.st":               "!scripts/x.sh",
+		"tar.tgz.command":        "scripts/x.sh -c",
+		"mergetool.x.cmd":        "scripts/x.sh $BASE",
+		"difftool.x.cmd":         "scripts/x.sh",
+		"sendemail.toCmd":        "scripts/x.sh",
+		"remote.origin.url":      "ext::sh -c scripts/x.sh",
+		"init.templateDir":       "scripts/template",
+		"interactive.diffFilter": "scripts/x.sh | less",
+	} {
+		t.Run(key, func(t *testing.T) {
+			levels(t, func(r *rig) {
+				if out, err := exec.Command("sh", "-ec", "export GIT_CONFIG_GLOBAL=/dev/null; cd \"$1\"; rm -rf .git; git init -q; mkdir -p src scripts/template/hooks; echo x > scripts/x.sh; echo x > scripts/template/hooks/pre-push; git config \"$2\" \"$3\"", "sh", r.dir, key, line).CombinedOutput(); err != nil {
+					r.Fatalf("%v: %s", err, out)
+				}
+				kept := "scripts/x.sh"
+				if key == "init.templateDir" {
+					kept = "scripts/template/hooks"
+				}
+				check := unchanged(r.T, filepath.Join(r.dir, kept))
+				r.run(strings.ReplaceAll("echo x >> KEPT; echo x > KEPT/pre-commit; mv KEPT src; rm -rf KEPT; mv scripts gone", "KEPT", kept))
+				check()
+				if got := r.run("echo x > src/free; cat src/free"); got != "x" {
+					r.Errorf("beside that: %s", got)
+				}
+			})
+		})
+	}
 }
 
 // What a command makes or changes all the same is named.
@@ -143,22 +227,41 @@ func TestObeyed(t *testing.T) {
 	t.Setenv("GIT_CONFIG_GLOBAL", "/dev/null")
 	dir := t.TempDir()
 	if got := hands.Obeyed(dir); len(got) > 0 {
-		t.Errorf("in an empty folder: %q", got)
+		t.Errorf("in an empty folder: %v", got)
 	}
-	for _, name := range []string{".git/hooks/pre-push", ".git/hooks/pre-commit.sample", ".husky/_/pre-commit", ".husky/pre-commit", "scripts/page", ".vscode/launch.json", "elsewhere/tasks.json"} {
+	onWord := []string{".github/workflows/ci.yml", "Makefile", "package.json", "web/package.json", "web/deep/Makefile", "web/.devcontainer/devcontainer.json", ".pre-commit-config.yaml"}
+	unasked := []string{".claude/agents/coder.md", ".envrc", "web/.vscode/tasks.json"}
+	for _, name := range slices.Concat(onWord, unasked, []string{".git/hooks/pre-push", ".git/hooks/pre-commit.sample", ".husky/_/pre-commit", ".husky/pre-commit", "scripts/page", "elsewhere/tasks.json", "node_modules/x/package.json", "src/main.go"}) {
 		put(t, filepath.Join(dir, name), "{}")
 	}
+	put(t, filepath.Join(dir, ".idea", "empty.xml"), "") // it runs nothing
 	put(t, filepath.Join(dir, ".git/config"), "[core]\n\thooksPath = .husky/_\n\tpager = scripts/page")
-	if err := os.Symlink("../elsewhere/tasks.json", filepath.Join(dir, ".vscode", "tasks.json")); err != nil {
+	outside := t.TempDir()
+	put(t, filepath.Join(outside, "sub", "x.toml"), "{}")
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, ".vscode"), 0o755), os.Symlink("../elsewhere/tasks.json", filepath.Join(dir, ".vscode", "tasks.json")),
+		os.Symlink(outside, filepath.Join(dir, ".codex")), os.Symlink(".", filepath.Join(outside, "again"))); err != nil {
 		t.Fatal(err)
 	}
 	had := hands.Obeyed(dir)
-	want := []string{".git", ".git/config", ".git/hooks/pre-push", ".husky/_/pre-commit", ".husky/pre-commit", ".vscode/tasks.json", "scripts/page"}
-	if got := slices.Sorted(maps.Keys(had)); !slices.Equal(got, want) {
-		t.Errorf("there are %q", got)
+	want := slices.Concat(unasked, []string{".git", ".git/config", ".git/hooks/pre-push", ".husky/_/pre-commit", ".husky/pre-commit", ".vscode/tasks.json", "scripts/page", ".codex", ".codex/again", ".codex/sub/x.toml"})
+	for _, kind := range []struct {
+		runs hands.Runs
+		want []string
+	}{{hands.Unasked, want}, {hands.OnWord, onWord}} {
+		var got []string
+		for name, found := range had {
+			if found.Runs == kind.runs {
+				got = append(got, name)
+			}
+		}
+		if !slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(kind.want))) {
+			t.Errorf("of kind %d there are %q", kind.runs, slices.Sorted(slices.Values(got)))
+		}
 	}
-	for _, name := range want[1:] {
-		was := had[name]
+	for name, was := range had {
+		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.IsDir() {
+			continue
+		}
 		f, err := os.OpenFile(filepath.Join(dir, name), os.O_APPEND|os.O_WRONLY, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -167,17 +270,23 @@ func TestObeyed(t *testing.T) {
 			t.Errorf("%s is as before, %v", name, err)
 		}
 	}
-	before := had["scripts/page"] + "\n"
+	before := hands.Obeyed(dir)["scripts/page"]
 	if err := os.Chmod(filepath.Join(dir, "scripts/page"), 0o755); err != nil || hands.Obeyed(dir)["scripts/page"] == before {
 		t.Errorf("it may be run as before, %v", err)
 	}
 }
 
-// Such settings are known in a difference wherever they lie.
-func TestObeys(t *testing.T) {
-	for path, want := range map[string]bool{".mcp.json": true, "web/.vscode/tasks.json": true, ".vscode/launch.json": false, "x.mcp.json": false, "": false} {
-		if got := hands.Obeys(path); got != want {
-			t.Errorf("%q: %v", path, got)
+// Such files are known in a difference wherever they lie.
+func TestRunsBy(t *testing.T) {
+	for path, want := range map[string]hands.Runs{
+		".mcp.json": hands.Unasked, "web/.vscode/tasks.json": hands.Unasked, ".claude/settings.local.json": hands.Unasked, ".claude/agents/deep/x.md": hands.Unasked, ".agents/coder.md": hands.Unasked,
+		".cursor/rules/x.mdc": hands.Unasked, ".codex/config.toml": hands.Unasked, ".gemini/settings.json": hands.Unasked, ".zed/tasks.json": hands.Unasked, ".idea/workspace.xml": hands.Unasked, ".envrc": hands.Unasked, ".nvim.lua": hands.Unasked, "a/.exrc": hands.Unasked,
+		".github/workflows/ci.yml": hands.OnWord, ".gitlab-ci.yml": hands.OnWord, "Makefile": hands.OnWord, "a/b/rules.mk": hands.OnWord, "package.json": hands.OnWord, ".devcontainer/devcontainer.json": hands.OnWord, ".pre-commit-config.yaml": hands.OnWord,
+		".yarnrc.yml": hands.OnWord, ".gitattributes": hands.OnWord, "sub/.gitmodules": hands.OnWord, "vite.config.ts": hands.OnWord, "justfile": hands.OnWord, "Dockerfile.dev": hands.OnWord, ".vscode/launch.json": hands.OnWord, "build.rs": hands.OnWord,
+		"x.mcp.json": hands.NothingRuns, ".claude/plans/x.md": hands.NothingRuns, ".github/CODEOWNERS": hands.NothingRuns, "workflows/ci.yml": hands.NothingRuns, "docs/Makefile.md": hands.NothingRuns, ".idea": hands.Unasked, "web/.vscode": hands.Unasked, ".claude": hands.Unasked, ".github": hands.OnWord, "vscode": hands.NothingRuns, "main.go": hands.NothingRuns, "": hands.NothingRuns,
+	} {
+		if got := hands.RunsBy(path); got != want {
+			t.Errorf("%q: %d, want %d", path, got, want)
 		}
 	}
 }

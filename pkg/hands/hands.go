@@ -18,7 +18,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"agentteam/pkg/command"
-	"agentteam/pkg/needs"
 	"agentteam/pkg/sandbox"
 	"agentteam/pkg/team"
 	"agentteam/pkg/telemetry"
@@ -27,12 +26,16 @@ import (
 
 // Options are what the operator of a process allows.
 type Options struct {
-	Dir      string       // the folder of this process; goes before the team's; may be ""
-	Sandbox  team.Sandbox // how commands are confined at least; default auto. Only if this is none a command can run unconfined
-	Settings string       // the settings file, which no command may change; may be ""
-	Data     string       // the folder of the NATS server's data, which no command may see; may be ""
-	Homes    string       // below which each member has its home; default: agentteam/homes in the user's cache folder
-	Logger   *slog.Logger // default: discard
+	Dir      string         // the folder of this process; goes before the team's; may be ""
+	Sandbox  team.Sandbox   // how commands are confined at least; default auto. Only if this is none a command can run unconfined
+	Settings string         // the settings file, which no command may change; may be ""
+	Limits   sandbox.Limits // of each command; 0: the default
+	Data     string         // the folder of the NATS server's data, which no command may see; may be ""
+	Cache    string         // below which members have their homes, and repositories their caches of builds; default: agentteam in the user's cache folder
+	Logger   *slog.Logger   // default: discard
+
+	// Organisation are the rules that go before those of each team.
+	Organisation team.Permissions
 
 	// Never reports addresses that no command may reach whatever its network is: those of the
 	// team's own servers. Default: none.
@@ -48,10 +51,9 @@ type Source struct {
 	mu    sync.Mutex // held while a level is tried
 	found map[team.Sandbox]finding
 
-	homesMu  sync.Mutex           // held while a home is emptied
-	occupied map[string]*occupied // those of this process, by their path
-
-	tidy sync.Once
+	occupiedMu sync.Mutex           // held while a home is emptied
+	occupied   map[string]*occupied // those of this process, by their path
+	swept      time.Time            // when [Source.sweep] last looked
 }
 
 // New returns a source. It tries no sandbox yet.
@@ -69,7 +71,7 @@ func (s *Source) Sandbox(ctx context.Context, t team.Team, role string) (sandbox
 	if operator == "" {
 		operator = team.SandboxAuto
 	}
-	wish := operator.Stronger(t.HandsOf(role).Sandbox)
+	wish := operator.Stronger(t.PolicyOf(role).Sandbox)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if wish == team.Confined && operator != team.Confined {
@@ -120,7 +122,8 @@ func (s *Source) Level(ctx context.Context, t team.Team, role string) team.Sandb
 }
 
 // Open implements [workspace.Source]. Without a member in w the caller only looks at files, and
-// no command is run. It is an error if the machine cannot give what team and role name: a
+// no command is run. It is an error if the folder is one of secrets (InvalidArgument), or if the machine cannot give what team
+// and role name: a
 // network where there can be none (Unavailable), credentials or paths that are not there
 // (InvalidArgument). Where no sandbox works it is none: each command is refused then.
 func (s *Source) Open(ctx context.Context, w workspace.Work, o workspace.Options) (*workspace.Workspace, func(), error) {
@@ -135,22 +138,21 @@ func (s *Source) Open(ctx context.Context, w workspace.Work, o workspace.Options
 		if err != nil {
 			return nil, nil, team.Errorf(team.Unavailable, "the current folder: %w", err)
 		}
-		o.Kept, o.Shared = append(s.kept(dir), in(dir, obeyedIn(dir)...)...), w.Member.AgentID != ""
-	}
-	o.Runs = func(ctx context.Context, t team.Team) (command.Runner, func(), error) {
-		as := w
-		as.Team = t
-		run, release, err := s.runner(ctx, as, dir, needs.Grant.FurnishGit) // the home stays as its member needs it
-		if no, ok := run.(refusal); ok {
-			// It may be for this call only: the next one tries again.
-			return nil, nil, no.why
+		if err := CheckFolder(dir); err != nil {
+			return nil, nil, err
 		}
-		return run, release, err
+		o.Kept, o.Shared = append(s.kept(dir), in(dir, unaskedIn(dir)...)...), w.Member.AgentID != ""
+	}
+	var unread []string
+	hold := func(b *sandbox.Box, p team.Permissions) (err error) {
+		unread, err = s.hold(b, p)
+		return err
 	}
 	// The folder first: if it is gone, that is what is to be said.
-	run := &lateRunner{open: func(ctx context.Context) (command.Runner, func(), error) {
-		return s.runner(ctx, w, dir, needs.Grant.Furnish)
-	}}
+	run := &lateRunner{open: func(ctx context.Context) (command.Runner, func(), error) { return s.runner(ctx, w, dir, hold) }}
+	// The line's own git sees the files as they are, as it has to store them; no command of the member runs so.
+	own := &lateRunner{run: refusal{}, release: func() {}, open: func(ctx context.Context) (command.Runner, func(), error) { return s.runner(ctx, w, dir, nil) }}
+	o.Own = own
 	ws, err := workspace.Open(dir, run, o)
 	if err != nil {
 		return nil, nil, err
@@ -159,9 +161,13 @@ func (s *Source) Open(ctx context.Context, w workspace.Work, o workspace.Options
 		ws.Close()
 		return nil, nil, err
 	}
+	if w.Tree != nil {
+		s.unlook(ctx, own, w.Tree.Root, unread)
+	}
 	return ws, func() {
 		ws.Close() // nothing was written through it
 		run.release()
+		own.release()
 	}, nil
 }
 

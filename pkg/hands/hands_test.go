@@ -2,9 +2,7 @@ package hands_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -39,7 +37,7 @@ func newRig(t *testing.T, operator team.Sandbox) *rig {
 	put(t, filepath.Join(base, "outside"), "outside")
 	t.Setenv("HOME", filepath.Join(base, "user"))
 	put(t, filepath.Join(base, "user", ".ssh", "id"), "key")
-	r := &rig{t, dir, operator, hands.New(hands.Options{Sandbox: operator, Settings: filepath.Join(dir, "team.yaml"), Homes: filepath.Join(base, "homes")}), team.Team{
+	r := &rig{t, dir, operator, hands.New(hands.Options{Sandbox: operator, Settings: filepath.Join(dir, "team.yaml"), Cache: base}), team.Team{
 		ID: "crew", Workspace: dir, CreatedAt: time.Unix(1, 0), Roles: map[string]team.Role{"coder": {Name: "coder"}},
 	}}
 	if operator == team.Confined { // which hides nothing inside of the workspace, and keeps a repository at a price
@@ -108,12 +106,18 @@ func TestCommandsAreConfined(t *testing.T) {
 				}
 			}
 			for _, try := range []string{"curl -sS http://example.com", "git ls-remote https://example.com/x.git", `python3 -c 'import urllib.request as r; r.urlopen("http://example.com")'`} {
-				if got := r.run(try + " 2>&1"); !strings.Contains(got, `a person can allow hosts by "network" of the role or the team`) {
-					t.Errorf("%s says nothing of the setting: %s", try, got)
+				for _, end := range []string{"", "; true"} {
+					if got := r.run(try + " 2>&1" + end); !strings.Contains(got, `a person can allow hosts by "network" of the role or the team`) {
+						t.Errorf("%s%s says nothing of the setting: %s", try, end, got)
+					}
 				}
 			}
-			if got := r.run("echo no such host"); strings.Contains(got, "network") {
-				t.Errorf("a command that succeeds: %s", got)
+			if got := r.run("touch /usr/planted 2>&1 || echo so be it"); !strings.Contains(got, `what a person has named by "paths"`) || !strings.Contains(got, "so be it") {
+				t.Errorf("a refusal in a command that succeeds is not explained: %s", got)
+			}
+			listen := `python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); s.listen(); print("listens")'`
+			if got := r.run(listen + " 2>&1 || true"); strings.Contains(got, "listens") == strings.Contains(got, "commands make no socket") {
+				t.Errorf("a listener on loopback: %s", got)
 			}
 			if got := r.run("mkdir .agentteam 2>&1 && echo done"); strings.HasSuffix(got, "done") {
 				t.Error(got)
@@ -216,14 +220,14 @@ func TestForget(t *testing.T) {
 func TestRefused(t *testing.T) {
 	for name, tt := range map[string]struct {
 		operator team.Sandbox
-		hands    team.Hands
+		hands    team.Policy
 		code     team.Code
 		want     string
 	}{
-		"network":     {team.Confined, team.Hands{Network: team.Network{"example.org"}}, team.Unavailable, "wants the network example.org"},
-		"credentials": {team.SandboxAuto, team.Hands{Credentials: []string{"gh"}}, team.InvalidArgument, `credentials "gh" are not there`},
-		"read":        {team.SandboxAuto, team.Hands{Paths: team.Paths{Read: []string{"/none/there"}}}, team.InvalidArgument, "paths.read names /none/there"},
-		"write":       {team.SandboxAuto, team.Hands{Paths: team.Paths{Write: []string{"~/none"}}}, team.InvalidArgument, "paths.write names"},
+		"network":     {team.Confined, team.Policy{Network: team.Network{"example.org"}}, team.Unavailable, "wants the network example.org"},
+		"credentials": {team.SandboxAuto, team.Policy{Credentials: []string{"gh"}}, team.InvalidArgument, `credentials "gh" are not there`},
+		"read":        {team.SandboxAuto, team.Policy{Paths: team.Paths{Read: []string{"/none/there"}}}, team.InvalidArgument, "paths.read names /none/there"},
+		"write":       {team.SandboxAuto, team.Policy{Paths: team.Paths{Write: []string{"~/none"}}}, team.InvalidArgument, "paths.write names"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, tt.operator)
@@ -254,7 +258,7 @@ func TestSandboxIsFoundLater(t *testing.T) {
 	r := newRig(t, team.Confined)
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	anew := hands.New(hands.Options{Sandbox: team.Confined, Homes: t.TempDir()})
+	anew := hands.New(hands.Options{Sandbox: team.Confined, Cache: t.TempDir()})
 	ws, release, err := anew.Open(over, workspace.Work{Team: r.record, Member: team.Member{AgentID: "coder-1", Role: "coder"}}, workspace.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -276,7 +280,7 @@ func TestLevel(t *testing.T) {
 	} {
 		r := newRig(t, tt.operator)
 		r.record.Hands.Sandbox = tt.team
-		r.record.Roles["coder"] = team.Role{Name: "coder", Hands: team.Hands{Sandbox: tt.role}}
+		r.record.Roles["coder"] = team.Role{Name: "coder", Hands: team.Policy{Sandbox: tt.role}}
 		if got := r.source.Level(t.Context(), r.record, "coder"); got != tt.want {
 			t.Errorf("operator %q, team %q, role %q: %q, want %q", tt.operator, tt.team, tt.role, got, tt.want)
 		}
@@ -330,15 +334,6 @@ func TestFileToolsKeep(t *testing.T) {
 	}
 }
 
-// A workspace that holds the user's home would leave nothing apart.
-func TestHomeIsNoWorkspace(t *testing.T) {
-	r := newRig(t, team.SandboxAuto)
-	t.Setenv("HOME", r.dir)
-	if _, err := r.open("coder-1"); !errors.Is(err, team.InvalidArgument) || !strings.Contains(err.Error(), "commands would write all of") {
-		t.Errorf("the home as workspace: %v", err)
-	}
-}
-
 // What a person takes away holds at the next call.
 func TestHandsChange(t *testing.T) {
 	r := newRig(t, team.SandboxAuto)
@@ -383,108 +378,10 @@ func TestReadsItsOwnWorkspace(t *testing.T) {
 	}
 }
 
-// lending is what a subagent's commands see beside its owner's, both through their tools.
-type lending struct {
-	*rig
-	at         *workspace.Current
-	own, bound *tool.Set
-}
-
-func (r *rig) lending() lending {
-	r.Helper()
-	at := workspace.Follow(r.source, func() workspace.Work {
-		return workspace.Work{Team: r.record, Member: team.Member{AgentID: "coder-1", Role: "coder"}}
-	}, workspace.Options{})
-	r.Cleanup(at.Close)
-	own, err := tool.NewSet(nil, at.Tools()...)
-	if err != nil {
-		r.Fatal(err)
-	}
-	bound, err := tool.NewSet(nil, at.Bound()...)
-	if err != nil {
-		r.Fatal(err)
-	}
-	return lending{r, at, own, bound}
-}
-
-// lent runs a command as that of a subagent whose type has these hands, and owned one of its owner.
-func (l lending) lent(by team.Hands, line string) string {
-	bind := l.at.Here(func(record team.Team) team.Team { return record.Lending("coder", by) })
-	return l.bound.Run(bind(l.Context()), bash(line)).Content
-}
-
-func (l lending) owned(line string) string { return l.own.Run(l.Context(), bash(line)).Content }
-
-func bash(line string) tool.Call {
-	arguments, _ := json.Marshal(map[string]string{"command": line}) // of a string it cannot fail
-	return tool.Call{Name: "bash", Arguments: string(arguments)}
-}
-
-// A subagent's commands see what both its type and its owner may, and the owner's own as before.
-func TestSubagentHasLess(t *testing.T) {
-	for _, level := range []team.Sandbox{team.Bubblewrap, team.Confined} {
-		t.Run(string(level), func(t *testing.T) {
-			r := newRig(t, level)
-			dir := filepath.Join(filepath.Dir(r.dir), "beside")
-			put(t, filepath.Join(dir, "f"), "paths")
-			user := filepath.Join(filepath.Dir(r.dir), "user")
-			put(t, filepath.Join(user, ".config", "gh", "hosts.yml"), "credentials")
-			put(t, filepath.Join(user, ".gitconfig"), "[alias]\n\tx = !echo settings\n")
-			r.record.Hands.Paths.Read = []string{dir}
-			r.record.Hands.Credentials = []string{"gh", "git"}
-			if level == team.Bubblewrap {
-				r.record.Hands.Network = team.Network{"example.org"}
-			}
-			l := r.lending()
-			all := "paths,credentials,settings," + strings.Repeat("network", len(r.record.Hands.Network))
-			see := fmt.Sprintf("cat %s/f; printf ,; cat ~/.config/gh/hosts.yml; printf ,; git config alias.x | cut -c7- | tr '\\n' ,; printf \"${HTTP_PROXY:+network}\"", dir)
-			quiet := fmt.Sprintf("{ %s; } 2>/dev/null", see)
-			if got := l.owned(quiet); got != all {
-				t.Fatalf("the owner sees %q, want %q", got, all)
-			}
-			for name, tt := range map[string]struct {
-				by   team.Hands
-				less string // of all
-			}{
-				"nothing of its own": {team.Hands{}, ""},
-				"the same paths":     {team.Hands{Paths: team.Paths{Read: []string{filepath.Dir(dir)}}}, ""},
-				"no paths":           {team.Hands{Paths: team.Paths{Read: []string{}}}, "paths"},
-				"no gh":              {team.Hands{Credentials: []string{"git"}}, "credentials"},
-				"no git":             {team.Hands{Credentials: []string{"gh"}}, "settings,"},
-				"no network":         {team.Hands{Network: team.Network{}}, "network"},
-			} {
-				if got, want := l.lent(tt.by, quiet), strings.Replace(all, tt.less, "", 1); got != want {
-					t.Errorf("%s: %q, want %q", name, got, want)
-				}
-				if got := l.owned(quiet); got != all {
-					t.Errorf("%s: its owner sees %q after that", name, got)
-				}
-				if got := l.lent(tt.by, "git config user.email"); got != "agentteam@localhost\n" {
-					t.Errorf("%s: git says %q", name, got)
-				}
-			}
-		})
-	}
-}
-
-// The commands of a subagent can be confined where those of its owner are not.
-func TestSubagentIsConfined(t *testing.T) {
-	newRig(t, team.SandboxAuto) // or there is no level to be confined at
-	r := newRig(t, team.Unconfined)
-	l := r.lending()
-	line := "cat ../outside"
-	if got := l.owned(line); got != "outside" {
-		t.Errorf("the owner: %q", got)
-	}
-	if got := l.lent(team.Hands{Sandbox: team.SandboxAuto}, line); strings.HasPrefix(got, "outside") {
-		t.Errorf("its subagent: %q", got)
-	}
-}
-
 // What is not there is said before anything starts.
 func TestCheck(t *testing.T) {
 	r := newRig(t, team.SandboxAuto)
-	for want, h := range map[string]team.Hands{
+	for want, h := range map[string]team.Policy{
 		"":                              {},
 		"paths.read names /none/there":  {Paths: team.Paths{Read: []string{"/none/there"}}},
 		`credentials "docker" are not`:  {Credentials: []string{"docker"}},
@@ -494,9 +391,9 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	hosts := team.Hands{Network: team.Network{"example.org"}}
+	hosts := team.Policy{Network: team.Network{"example.org"}}
 	err := newRig(t, team.Confined).source.Check(t.Context(), hosts, r.dir)
-	if !errors.Is(err, team.Unavailable) || !strings.Contains(team.Line(err), `the team wants the network example.org, and commands have none in the sandbox "confined" (install bubblewrap`) {
+	if !errors.Is(err, team.Unavailable) || !strings.Contains(team.Line(err), `the team wants the network example.org, and commands have none in the weaker sandbox "confined" (install bubblewrap`) {
 		t.Errorf("a network at confined: %v", err)
 	}
 	if err := newRig(t, team.Unconfined).source.Check(t.Context(), hosts, r.dir); err != nil {
@@ -514,7 +411,7 @@ func TestClusterElsewhere(t *testing.T) {
 			}
 			t.Chdir(filepath.Join(r.dir, "sub"))
 			base := filepath.Dir(r.dir)
-			r.source = hands.New(hands.Options{Sandbox: level, Data: filepath.Join(r.dir, "some", "where"), Homes: filepath.Join(base, "homes")})
+			r.source = hands.New(hands.Options{Sandbox: level, Data: filepath.Join(r.dir, "some", "where"), Cache: base})
 			ws, err := r.open("coder-1")
 			if level == team.Confined { // which hides nothing inside of the workspace
 				if err == nil || !strings.Contains(err.Error(), "cannot be hidden") {
@@ -553,7 +450,7 @@ func TestGitBelowRepository(t *testing.T) {
 				t.Fatal(err)
 			}
 			output, passed, err := ws.Check(t.Context(), `set -e; echo x >> main.go; git --no-optional-locks status --porcelain; git diff --stat .; git log --format=%s`)
-			if !passed || err != nil || !strings.Contains(output, " M main.go\n") && !strings.Contains(output, " M work/main.go\n") || !strings.HasSuffix(output, "first\n") {
+			if !passed || err != nil || !strings.Contains(output, " M main.go\n") && !strings.Contains(output, " M work/main.go\n") || !strings.Contains(output, "\nfirst\n") {
 				t.Errorf("%v: %s", err, output)
 			}
 			if strings.Contains(output, "+outside") {

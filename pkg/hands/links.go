@@ -15,7 +15,7 @@ import (
 // know. The errors are those of [line.Checkout.CheckLinks].
 func CheckLinks(ctx context.Context, t team.Team, c line.Checkout) error {
 	for _, role := range append([]string{""}, slices.Sorted(maps.Keys(t.Roles))...) {
-		h := t.HandsOf(role)
+		h := t.PolicyOf(role)
 		if err := c.CheckLinks(ctx, h.Sandbox != team.Confined && h.Sandbox != team.Unconfined, h.Links...); err != nil {
 			return err
 		}
@@ -35,7 +35,7 @@ func LinksOf(ctx context.Context, s workspace.Source, t team.Team, role string) 
 // whether it is mounted there or copied. What cannot be had is left out, and logged: most of it is refused
 // where a goal is set, and other machines may not have it.
 func (s *Source) Links(ctx context.Context, t team.Team, role string) (from line.Checkout, names []string, mounted bool) {
-	wish := t.HandsOf(role).Links
+	wish := t.PolicyOf(role).Links
 	if len(wish) == 0 || !t.OnLine() {
 		return from, nil, false
 	}

@@ -6,39 +6,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"agentteam/pkg/folder"
 )
 
-// mostLinks bounds the symbolic links on the way to a path, as the kernel does.
-const mostLinks = 40
-
-// way returns what leads to an absolute path as the kernel walks it, each without links on its way: the symbolic
-// links, the folders that are left again by "..", and at last where the path leads. Whoever could replace one of
-// these would have the path lead elsewhere. What is not there is taken for a folder.
+// way is [folder.Way] of a path of this machine: what leads there.
 func way(path string) (steps []string) {
-	at, links := "/", 0
-	for rest := path; rest != ""; {
-		var name string
-		name, rest, _ = strings.Cut(rest, "/")
-		switch name {
-		case "", ".":
-			continue
-		case "..":
-			steps, at = append(steps, at), filepath.Dir(at)
-			continue
-		}
-		at = filepath.Join(at, name)
-		target, err := os.Readlink(at)
-		if err != nil || links == mostLinks {
-			continue
-		}
-		links++
-		steps = append(steps, at)
-		if at = filepath.Dir(at); filepath.IsAbs(target) {
-			at = "/"
-		}
-		rest = target + "/" + rest
-	}
-	return append(steps, at)
+	steps, _ = folder.Way(os.Readlink, path)
+	return steps
 }
 
 // realOf returns where an absolute path leads, also if that is not there.

@@ -43,6 +43,7 @@ const (
 	Project  Kind = "project"  // what the repository states to agents about a folder in which the agent works
 	Overview Kind = "overview" // how the team stands, as a leader is told before a turn
 	End      Kind = "end"      // the run ended and the agent went idle
+	Stop     Kind = "stop"     // the process was told to stop while the agent was at work on a task: what ends it is not the task
 )
 
 // Record is one entry.
@@ -59,17 +60,20 @@ type Record struct {
 
 	Message  *team.Message   `json:"message,omitempty"`   // mail
 	InboxSeq uint64          `json:"inbox_seq,omitempty"` // mail: the message's sequence in the stream; 0 of a prompt; backlog: that of the last one
+	InboxAt  time.Time       `json:"inbox_at,omitzero"`   // when the server stored that message
 	Spawn    uint64          `json:"spawn,omitempty"`     // mail: it is the prompt that this incarnation was spawned with
 	Backlog  *Pile           `json:"backlog,omitempty"`   // backlog
 	Task     *team.Task      `json:"task,omitempty"`      // task
 	Inputs   []team.Input    `json:"inputs,omitempty"`    // task: what came of its dependencies
 	LastTry  *team.Try       `json:"last_try,omitempty"`  // task: how the hold before this one ended
 	Unmerged *team.Try       `json:"unmerged,omitempty"`  // task: the last hold whose work was returned, if that is an earlier one
+	Brings   *team.Inherited `json:"brings,omitempty"`    // task: its plan, and what was asked for it before; nil: nothing
 	Text     string          `json:"text,omitempty"`      // note, overview; compact: why
 	Folder   string          `json:"folder,omitempty"`    // project: relative to the workspace
 	Files    []place.File    `json:"files,omitempty"`     // project: the instructions of the folder
 	NoAnswer bool            `json:"no_answer,omitempty"` // note: the agent waits for no answer any more
 	Aside    []uint64        `json:"aside,omitempty"`     // note: the sequences of records that could not be read; see [SetAside]
+	SetBack  *uint64         `json:"set_back,omitempty"`  // note: where the message stream ended when it was found to hold less than the journal has taken in
 	Jobs     []team.Job      `json:"jobs,omitempty"`      // note: that have ended, or were lost
 	Turn     json.RawMessage `json:"turn,omitempty"`      // turn: the model's reply; compact: the one that was a summary, if any
 	Result   *ToolResult     `json:"result,omitempty"`    // result
@@ -97,6 +101,9 @@ type ToolResult struct {
 	Content string        `json:"content"`
 	IsError bool          `json:"is_error,omitempty"`
 	Await   *team.Await   `json:"await,omitempty"`
+	News    bool          `json:"news,omitempty"`    // the call was none that only sends mail or shows how the team stands
+	Changes bool          `json:"changes,omitempty"` // and one that may change something
+	Sent    *team.Sent    `json:"sent,omitempty"`    // the call has sent mail to members
 	Outcome *Outcome      `json:"outcome,omitempty"` // the call ended the agent's hold of a task
 	Verdict *team.Verdict `json:"verdict,omitempty"` // the call has answered a request to shut down
 	Jobs    []team.Job    `json:"jobs,omitempty"`    // that the call has begun, or shows to have ended
@@ -139,7 +146,7 @@ type Journal struct {
 	incarnation uint64
 
 	keep     time.Duration
-	outlives Outlives
+	outlives func(ctx context.Context, before uint64) error
 
 	mu    sync.Mutex
 	queue chan struct{} // closed once all writes that were begun are over; nil: none was
@@ -153,17 +160,15 @@ type Journal struct {
 
 // Options say what a journal is opened for.
 type Options struct {
-	Goal      int             // for a leader: the number of the team's goal or, while it has none, of its next one; it stands in the start record
-	Keep      time.Duration   // how long records stay that a newer context has replaced; 0 = for ever
-	Outlives  Outlives        // keeps what is to stay of them; nil: they stay for ever
+	Goal int           // for a leader: the number of the team's goal or, while it has none, of its next one; it stands in the start record
+	Keep time.Duration // how long records stay that a newer context has replaced; 0 = for ever
+	// Outlives stores elsewhere what is to stay of the records before a sequence; nil: they stay for ever. On an error they are
+	// not removed.
+	Outlives  func(ctx context.Context, before uint64) error
 	Place     *place.Place    // where the incarnation works; it stands in the start record
 	PastGoals []team.PastGoal // for a leader: the goals that have ended; they stand in the start record
 	Takes     Takes           // required of what is read; nil: all is taken
 }
-
-// Outlives stores elsewhere what is to stay of the records before a sequence. On an error they are
-// not removed.
-type Outlives func(ctx context.Context, before uint64) error
 
 // Takes reports why a conversation could not take a record in, or nil. Error:
 // [team.ErrUnreadable].
@@ -431,7 +436,7 @@ func superseded(records []Record, incarnation uint64) bool {
 }
 
 // Answered reports whether the model of a task's holder has answered in that hold, and so
-// has begun to work on it. Errors: InvalidState for a
+// has begun to work on it; false if its process was told to stop at that work. Errors: InvalidState for a
 // record that cannot be read; Unavailable.
 func Answered(ctx context.Context, t *broker.Storage, held team.Task) (bool, error) {
 	j := &Journal{team: t, subject: subject.Log(t.ID, held.Assignee)}
@@ -446,6 +451,8 @@ func Answered(ctx context.Context, t *broker.Storage, held team.Task) (bool, err
 		case r.Incarnation != held.Incarnation:
 		case r.Kind == Task && r.Task.ID == held.ID:
 			answered = false // a new hold begins
+		case r.Kind == Stop:
+			answered = false
 		case r.Kind == Turn && r.TaskID == held.ID:
 			answered = true
 		}

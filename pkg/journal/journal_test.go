@@ -95,7 +95,7 @@ func TestAnswered(t *testing.T) {
 	for i, step := range []struct {
 		record journal.Record
 		want   bool
-	}{{turn("T-002"), false}, {told, false}, {turn("T-001"), true}, {told, false}, {turn("T-001"), true}} {
+	}{{turn("T-002"), false}, {told, false}, {turn("T-001"), true}, {told, false}, {turn("T-001"), true}, {journal.Record{Kind: journal.Stop}, false}} {
 		if _, err := j.Append(t.Context(), step.record); err != nil {
 			t.Fatal(err)
 		}

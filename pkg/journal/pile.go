@@ -11,6 +11,8 @@ type Pile struct {
 	Wakes bool     `json:"wakes,omitempty"`     // one of them wakes its reader
 	Whole []Letter `json:"whole,omitempty"`     // those that the reader is shown whole, in order
 	Rest  []Heap   `json:"rest,omitempty"`      // the others, by sender; who sent most is first
+
+	Talks team.Talks `json:"talks,omitzero"` // the reader's, after the last of them
 }
 
 // Run is several sequences without a gap.

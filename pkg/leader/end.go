@@ -5,7 +5,9 @@ import (
 	"errors"
 	"time"
 
+	"agentteam/pkg/account"
 	"agentteam/pkg/control"
+	"agentteam/pkg/mailbox"
 	"agentteam/pkg/model"
 	"agentteam/pkg/model/probe"
 	"agentteam/pkg/registry"
@@ -86,7 +88,7 @@ func (t *term) end(ctx context.Context, e team.Ending, spare func(revision, seen
 		}
 		if unseen > 0 && !spare(record.Revision, seen) {
 			t.refused = refusal{record.Revision, last}
-			return team.Errorf(team.Conflict, "%d messages came that you have not read", unseen).
+			return team.Errorf(team.Conflict, "%s came that you have not read", account.Counted(unseen, "message")).
 				WithHint("they stand in your next input; call finish_team again if they change nothing")
 		}
 		shut := t.board.Close
@@ -96,6 +98,11 @@ func (t *term) end(ctx context.Context, e team.Ending, spare func(revision, seen
 		if err := shut(ctx); err != nil {
 			return err
 		}
+		tasks, err := t.board.All(ctx)
+		if err != nil && !errors.Is(err, team.ErrUnreadable) {
+			return err
+		}
+		e.Failed = record.Failed(tasks)
 		// Once the record says so, this member is told to leave, and ctx ends.
 		_, err = t.leader.registry.EndAt(t.bye, t.team, record.Revision, e)
 		if !errors.Is(err, team.Conflict) {
@@ -111,13 +118,19 @@ func (t *term) end(ctx context.Context, e team.Ending, spare func(revision, seen
 const selfWait = 5 * time.Second
 
 // unseen counts the mail that the leader's model has not seen, which is not the same
-// as unread mail: a message is read into the journal while the model answers.
+// as unread mail: a message is read into the journal while the model answers. The consent of a member
+// to leave is none: it asks for nothing.
 func (t *term) unseen(ctx context.Context) (n int, last, seen uint64, err error) {
 	beat, err := control.Ping(ctx, t.team, team.Leader, selfWait)
 	if err != nil {
 		return 0, 0, 0, err
 	}
-	n, last, err = t.mailbox.After(ctx, team.Leader, beat.InboxSeq)
+	err = t.mailbox.Read(ctx, team.Leader, beat.InboxSeq+1, func(d mailbox.Delivery) error {
+		if d.Wakes() && !(d.Type == team.MsgShutdownResponse && d.Approve != nil && *d.Approve) {
+			n, last = n+1, d.Seq
+		}
+		return nil
+	})
 	return n, last, beat.InboxSeq, err
 }
 

@@ -128,6 +128,13 @@ func TestFinishWithUnseenMail(t *testing.T) {
 		t.Fatalf("the team is %s", record.Status)
 	}
 	r.read(t)
+	consents := true // asks for nothing, as the mail of a member that leaves does
+	if _, _, err := r.mailbox.Send(ctx, team.Message{Type: team.MsgShutdownResponse, From: "coder-1", To: team.Leader, RequestID: "r", Approve: &consents}); err != nil {
+		t.Fatal(err)
+	}
+	if n, _, _, err := r.unseen(ctx); n != 0 || err != nil {
+		t.Errorf("the consent of a member to leave counts as %d unread messages, %v", n, err)
+	}
 	say() // came after the refusal: "refused once"
 	finish("with mail that came after the refusal", "")
 	if record := r.record(t); record.Status != team.TeamFinished || record.Summary != "done" {

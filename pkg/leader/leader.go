@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -74,7 +75,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	l := &leader{Process: p, registry: reg, options: o}
 	parts := []func(context.Context) error{election.New(election.Options{
-		Bucket: reg.Bucket(), Process: p.ID, Cluster: child.Cluster(), Only: o.Only, Lead: l.lead, Logger: p.Log,
+		Bucket: reg.Bucket(), Process: p.ID, Cluster: child.Cluster(), Only: o.Only, Lead: l.lead, Overdue: l.keepVigil, Logger: p.Log,
 	}).Run}
 	if o.Config.API.Addr != "" {
 		serve, done, err := openAPI(ctx, p)
@@ -114,6 +115,21 @@ type leader struct {
 	registry *registry.Registry
 	options  Options
 	children children
+	vigils   sync.Map // the *roster.Vigil over each team whose lease is overdue, by id
+}
+
+// keepVigil listens to the members of a team that this process may have to lead soon.
+func (l *leader) keepVigil(ctx context.Context, id team.TeamID) {
+	bt, _, err := l.registry.Open(ctx, id)
+	if err == nil {
+		v := roster.NewVigil(bt)
+		l.vigils.Store(id, v)
+		defer l.vigils.CompareAndDelete(id, v)
+		err = v.Keep(ctx)
+	}
+	if err != nil && ctx.Err() == nil {
+		l.Log.DebugContext(ctx, "no vigil", "team", id, "err", err)
+	}
 }
 
 // lead serves one term.
@@ -156,9 +172,7 @@ func (l *leader) lead(ctx context.Context, id team.TeamID, term uint64) error {
 		return err
 	}
 	defer stopListening()
-	dog := watchdog.New(watchdog.Options{Index: t.index, Pulse: t.pulse, Bucket: bt.Bucket, Actions: t,
-		Cluster: child.Cluster(), Server: bt.Conn.ServerID, Lease: record.Lease(), Logger: t.log, Metrics: l.Metrics})
-	err = shutdown.Together(ctx, t.index.Run, dog.Run, func(ctx context.Context) error {
+	err = shutdown.Together(ctx, t.index.Run, l.watchdog(t, record).Run, func(ctx context.Context) error {
 		return membership.Run(ctx, membership.Options{
 			Process: l.ID, Team: bt, Record: record, Member: m, Role: role, Model: model, Aliases: l.Models(), ModelChanged: l.ModelsChanged, KeepTranscripts: l.Config.KeepTranscripts, Workspaces: l.Workspaces, Level: l.Workspaces.Level, Organisation: l.Config.Organisation, Crew: t,
 			Heard: t.pulse.Last, Overview: t.overview, EndGoal: t.refusedGoal, Started: func(a *agent.Agent) { t.agent.Store(a) },
@@ -166,6 +180,9 @@ func (l *leader) lead(ctx context.Context, id team.TeamID, term uint64) error {
 		})
 	})
 	t.settle()
+	if errors.Is(err, membership.ErrTeamEnded) {
+		l.Workspaces.Ended(record)
+	}
 	if errors.Is(err, membership.ErrTeamEnded) || errors.Is(err, membership.ErrForced) {
 		return t.leave()
 	}
@@ -173,6 +190,15 @@ func (l *leader) lead(ctx context.Context, id team.TeamID, term uint64) error {
 		return nil
 	}
 	return err
+}
+
+// watchdog makes the watchdog of a term, which knows what this process has heard of the members before.
+func (l *leader) watchdog(t *term, record team.Team) *watchdog.Watchdog {
+	vigil, _ := l.vigils.Load(t.team.ID)
+	before, _ := vigil.(*roster.Vigil)
+	before.End()
+	return watchdog.New(watchdog.Options{Index: t.index, Pulse: t.pulse, Since: before.Since, Bucket: t.team.Bucket, Actions: t,
+		Cluster: child.Cluster(), Server: t.team.Conn.ServerID, Lease: record.Lease(), Logger: t.log, Metrics: l.Metrics})
 }
 
 // decide decides how the members of the team's goal are kept apart, once for each goal.
@@ -230,16 +256,16 @@ func (l *leader) fit(ctx context.Context, record team.Team) (role team.Role, fol
 }
 
 // cannot writes why no process can lead the team into its leader's record, where whoever
-// looks finds it; once for each goal, since whoever follows that begins there, however often and
-// by how many processes it is tried.
+// looks finds it; once for each goal and embedded cluster, since whoever follows the goal begins there, however
+// often and by how many processes of the cluster it is tried.
 func (l *leader) cannot(ctx context.Context, bt *broker.Storage, record team.Team, term uint64, why error) error {
 	reason := team.Line(why)
 	_, err := l.write(ctx, bt, func(m *team.Member) bool {
-		if m.State == team.Lost && m.LastError == reason && m.Revision > record.GoalSeq {
+		if m.State == team.Lost && m.LastError == reason && m.Revision > record.GoalSeq && m.Cluster == child.Cluster() {
 			return false
 		}
 		m.Incarnation = max(term, m.Incarnation+1)
-		m.Role, m.State, m.LastError = team.LeaderRole, team.Lost, reason
+		m.Role, m.State, m.LastError, m.Cluster = team.LeaderRole, team.Lost, reason, child.Cluster()
 		return true
 	})
 	return err

@@ -155,7 +155,7 @@ func (t *term) Ping(ctx context.Context, a team.AgentID, wait time.Duration) (te
 }
 
 // Reap frees a task, unless its work waits to be merged: then its holder is not needed any more.
-func (t *term) Reap(ctx context.Context, task team.Task, reason string, attempt bool) error {
+func (t *term) Reap(ctx context.Context, task team.Task, f team.Freed) error {
 	record, _, err := registry.Shown(ctx, t.team) // a damaged one keeps no task from being freed
 	if err != nil {
 		return err
@@ -163,7 +163,7 @@ func (t *term) Reap(ctx context.Context, task team.Task, reason string, attempt 
 	if merging, err := worktree.Merging(ctx, merge.New(t.team), record, task); err != nil || merging {
 		return err
 	}
-	return t.board.Reap(ctx, task.ID, task.Epoch, reason, attempt)
+	return t.board.Reap(ctx, task.ID, task.Epoch, f)
 }
 
 // Unreserve ends the reservation of a task.

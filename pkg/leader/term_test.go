@@ -133,7 +133,7 @@ func TestRemove(t *testing.T) {
 	answering, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() {
-		_ = box.Receive(answering, "coder-2", 1, 1, func(d mailbox.Delivery) error {
+		_ = box.Receive(answering, "coder-2", 1, mailbox.Mark{}, func(d mailbox.Delivery) error {
 			d.Ack()
 			if d.Content != "we are too many" {
 				return nil
@@ -215,7 +215,7 @@ func TestLeaderListens(t *testing.T) {
 		t.Fatal(err)
 	}
 	received := errors.New("received")
-	if err := box.Receive(ctx, "coder-1", 1, 1, func(mailbox.Delivery) error { return received }); !errors.Is(err, received) {
+	if err := box.Receive(ctx, "coder-1", 1, mailbox.Mark{}, func(mailbox.Delivery) error { return received }); !errors.Is(err, received) {
 		t.Fatal(err)
 	}
 	if task, err = board.NewHand(ctx, r.board, m.Holder()).Take(ctx, task); err != nil {
@@ -229,7 +229,7 @@ func TestLeaderListens(t *testing.T) {
 	if got, err := r.overview(ctx); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("the team stands as %+v (%v), want %+v", got, err, want)
 	}
-	if err := r.Reap(ctx, task, "a test", false); err != nil {
+	if err := r.Reap(ctx, task, team.Freed{Reason: "a test"}); err != nil {
 		t.Fatal(err)
 	}
 	if id := brokertest.Receive(t, "the task is taken away", revoked); id != "T-001" {
@@ -344,7 +344,7 @@ func TestReapSparesWhatIsMerged(t *testing.T) {
 	}
 	reaped := func(want team.TaskStatus) {
 		t.Helper()
-		err := term.Reap(ctx, task, "its holder is lost", true)
+		err := term.Reap(ctx, task, team.Freed{Reason: "its holder is lost", Attempt: true})
 		if is, readErr := term.board.Get(ctx, task.ID); err != nil || readErr != nil || is.Status != want {
 			t.Errorf("it is %s, want %s: %v, %v", is.Status, want, err, readErr)
 		}

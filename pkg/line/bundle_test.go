@@ -131,7 +131,7 @@ func TestHostileBundles(t *testing.T) {
 		"a link by a link":    {f.tree(link("a/b/../../../x")), team.InvalidArgument, "goes up again"},
 		"a link into .git":    {f.tree(link(".git/config")), team.InvalidArgument, ".git"},
 		"a long link":         {f.tree(link(strings.Repeat("a/", 3000))), team.InvalidArgument, "too long"},
-		"a submodule":         {f.tree("160000 mod " + head), team.InvalidArgument, "submodule mod"},
+		"a submodule":         {f.tree("160000 mod " + head), team.InvalidArgument, "mod is a separate git repository"},
 		"its source":          {f.tree("100644 .gitmodules " + f.blob("[submodule \"a\"]\n\tpath = a\n\turl = https://example.org/a\n")), team.InvalidArgument, ".gitmodules"},
 		"a source that runs":  {f.tree("100644 .gitmodules " + f.blob("[submodule \"a\"]\n\tpath = a\n\turl = -u./x\n")), team.InvalidArgument, ""},
 		"case":                {f.tree("100644 A "+x, "120000 a "+f.blob("sub")), team.InvalidArgument, "by case only"},

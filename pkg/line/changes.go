@@ -14,7 +14,7 @@ import (
 )
 
 // Changes names the files of a checkout that differ from its HEAD, new ones too; not those
-// that git ignores, and nothing in submodules. Neither its index nor its files are touched,
+// that git ignores or a cluster keeps, and nothing in submodules. Neither its index nor its files are touched,
 // and no filter of its config runs. HEAD must have been fetched.
 func (r *Repo) Changes(ctx context.Context, c Checkout) ([]string, error) {
 	s, err := r.survey(ctx, c)
@@ -66,6 +66,26 @@ func (r *Repo) Snapshot(ctx context.Context, c Checkout, m Message) (Hash, error
 		return "", fmt.Errorf("take the changes of %s along: %w", c.Root, err)
 	}
 	return r.Commit(ctx, Hash(tree), m, c.Head)
+}
+
+// Live makes a commit of the files of a tree as they are at this moment, on top of base, which it returns. The tree may be open in any
+// process, and stays as it is. Errors: those of [Repo.Snapshot]; NotFound if there is no whole tree of that name.
+func (r *Repo) Live(ctx context.Context, tree string, m Message) (base, at Hash, err error) {
+	t := &Tree{repo: r, name: tree, Root: filepath.Join(r.trees(), tree)}
+	n, err := t.read()
+	if errors.Is(err, fs.ErrNotExist) {
+		err = team.Errorf(team.NotFound, "there is no tree %s", tree)
+	}
+	if err != nil {
+		return "", "", err
+	}
+	c := Checkout{Root: t.Root, Head: n.Base, dir: filepath.Join(t.Root, ".git")}
+	if info, err := os.Lstat(c.dir); err != nil || !info.IsDir() { // its member may have put anything there
+		return "", "", team.Errorf(team.InvalidState, "the git folder of the tree %s is gone", tree)
+	}
+	c.common = c.dir
+	at, err = r.Snapshot(ctx, c, m)
+	return n.Base, at, err
 }
 
 // survey is a look at the files of a checkout by our own repository, with a copy of its index,
@@ -131,6 +151,7 @@ func (r *Repo) survey(ctx context.Context, c Checkout) (_ *survey, err error) {
 		return nil, err
 	}
 	s.changed = slices.Compact(slices.Sorted(slices.Values(slices.Concat(added, tracked, untracked))))
+	s.changed = slices.DeleteFunc(s.changed, func(name string) bool { return slices.Contains(strings.Split(name, "/"), team.ClusterDir) })
 	return s, nil
 }
 
@@ -201,7 +222,7 @@ func fields(out []byte) []string {
 func (s *survey) refuse(ctx context.Context) error {
 	for _, name := range s.changed {
 		if strings.HasSuffix(name, "/") {
-			return team.Errorf(team.InvalidState, "%s in %s is a git repository of its own", name, s.of.Root).
+			return team.Errorf(team.InvalidState, "%s in %s is a separate git repository", name, s.of.Root).
 				WithHint("have .gitignore name it, or make it a submodule and commit that")
 		}
 	}

@@ -132,6 +132,54 @@ func locate(ctx context.Context, dir string) (Checkout, error) {
 	return c, nil
 }
 
+// Exclude has git ignore a name in the work trees of dir's repository, by the list that the repository has
+// on this machine (info/exclude); not if git ignores dir's file of that name already, or dir is in no
+// repository. Errors: Unavailable without a git; those of writing the list.
+func Exclude(ctx context.Context, dir, name string) error {
+	c, err := locate(ctx, dir)
+	if errors.Is(err, team.NotFound) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	c.ignore = userIgnore(ctx)
+	if _, err := inside(dir, append(c.ignoring(), "check-ignore", "--quiet", "--no-index", "--", name)...).run(ctx); exitCode(err) != 1 {
+		return err
+	}
+	root, err := os.OpenRoot(c.common) // a link of the repository must not lead us out
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := root.MkdirAll("info", 0o777); err != nil {
+		return err
+	}
+	f, err := root.OpenFile("info/exclude", os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o666)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil {
+		return err
+	} else if last := make([]byte, 1); info.Size() > 0 {
+		if _, err := f.ReadAt(last, info.Size()-1); err != nil {
+			return err
+		}
+		if last[0] != '\n' {
+			name = "\n" + name
+		}
+	}
+	_, err = f.WriteString(name + "\n")
+	return err
+}
+
+// Tracks reports whether dir's repository has a file, or a folder with files, of that name: it came with the repository, or will
+// go with it. It is false where there is no repository, or no git that could have made one.
+func Tracks(ctx context.Context, dir, name string) bool {
+	out, err := inside(dir, "ls-files", "--", ":(literal)"+name).run(ctx)
+	return err == nil && len(out) > 0
+}
+
 // refusePartial refuses a clone that has not all objects.
 func (c Checkout) refusePartial(ctx context.Context, dir string) error {
 	_, err := inside(dir, "config", "--get-regexp", `^(extensions\.partialclone|remote\..*\.promisor|remote\..*\.partialclonefilter)$`).run(ctx)

@@ -24,37 +24,62 @@ import (
 // lead out or into .git, submodules, what is damaged or cut short; BudgetExceeded beyond the
 // [Limits]; Conflict if base is not in the line.
 func (r *Repo) Import(ctx context.Context, bundle []byte, base Hash) (Hash, error) {
+	all, err := r.takeIn(ctx, bundle, base, work)
+	if err != nil {
+		return "", err
+	}
+	return all[0], nil
+}
+
+// kind is what a bundle may have that is made on a commit of the line.
+type kind struct {
+	commits int  // at most, one on the other
+	bundle  int  // how many times as large as [Limits].Bundle it may be
+	links   bool // symbolic links may lead anywhere, and paths may differ by case only: no other tree gets them
+}
+
+// The kinds: what is to be merged, and what a member has not finished.
+var (
+	work       = kind{commits: 1, bundle: 1}
+	unfinished = kind{commits: 2, bundle: 2, links: true} // what does not shrink grows by how it is packed
+)
+
+// takeIn takes in the commits of a bundle, which it returns, the oldest first.
+func (r *Repo) takeIn(ctx context.Context, bundle []byte, base Hash, k kind) ([]Hash, error) {
 	head, err := r.Head(ctx)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	if ok, err := r.Contains(ctx, head, base); err != nil {
-		return "", err
+		return nil, err
 	} else if !ok {
-		return "", team.Errorf(team.Conflict, "the commit's base %s is not in the line", base.Short())
+		return nil, team.Errorf(team.Conflict, "the commit's base %s is not in the line", base.Short())
 	}
-	q, err := r.quarantine(ctx, bytes.NewReader(bundle), r.limits)
+	limits := r.limits
+	limits.Bundle *= int64(k.bundle)
+	q, err := r.quarantine(ctx, bytes.NewReader(bundle), limits)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	defer q.end()
 	if len(q.bases) != 1 || q.bases[0] != base || len(q.shallow) > 0 {
-		return "", refused("its bundle is not made on %s", base.Short())
+		return nil, refused("its bundle is not made on %s", base.Short())
 	}
 	if err := q.index(ctx, strict); err != nil {
-		return "", err
+		return nil, err
 	}
-	if err := q.oneCommit(ctx, base); err != nil {
-		return "", err
+	all, err := q.chain(ctx, base, k.commits)
+	if err != nil {
+		return nil, err
 	}
-	if err := q.checkFiles(ctx, base); err != nil {
-		return "", err
+	if err := q.checkFiles(ctx, base, k); err != nil {
+		return nil, err
 	}
 	if err := q.release(); err != nil {
-		return "", err
+		return nil, err
 	}
 	r.tidy(ctx)
-	return q.tip, nil
+	return all, nil
 }
 
 // strict has index-pack check all objects, and that none is missing. Its complaints
@@ -148,16 +173,35 @@ var (
 		"signal: killed", "signal: terminated", "signal: interrupt", "signal: hangup", "signal: bus error"}, noRoom...)
 )
 
-// oneCommit checks that the tip is a commit on base and nothing else.
-func (q *quarantined) oneCommit(ctx context.Context, base Hash) error {
+// chain checks that the tip is one of at most so many commits on base, one on the other, and nothing else. It returns
+// them, the oldest first.
+func (q *quarantined) chain(ctx context.Context, base Hash, most int) (all []Hash, err error) {
+	for at := q.tip; at != base; {
+		if len(all) == most {
+			return nil, refused("it is not one commit on %s, or has more than %d", base.Short(), most)
+		}
+		all = append(all, at)
+		if at, err = q.parent(ctx, at); err != nil {
+			return nil, err
+		}
+	}
+	if len(all) == 0 {
+		return nil, refused("its bundle has no commit on %s", base.Short())
+	}
+	slices.Reverse(all)
+	return all, nil
+}
+
+// parent returns the one parent of a commit.
+func (q *quarantined) parent(ctx context.Context, of Hash) (Hash, error) {
 	g := q.git("cat-file", "--batch") // prints what it is: a tag would pass for its commit elsewhere
-	g.stdin = strings.NewReader(string(q.tip) + "\n")
+	g.stdin = strings.NewReader(string(of) + "\n")
 	out, err := g.run(ctx)
 	if err != nil {
-		return err
+		return "", err
 	}
-	if !strings.HasPrefix(string(out), string(q.tip)+" commit ") {
-		return refused("its bundle has no commit %s", q.tip.Short())
+	if !strings.HasPrefix(string(out), string(of)+" commit ") {
+		return "", refused("its bundle has no commit %s", of.Short())
 	}
 	head, _, _ := strings.Cut(string(out), "\n\n")
 	var parents []string
@@ -166,17 +210,17 @@ func (q *quarantined) oneCommit(ctx context.Context, base Hash) error {
 			parents = append(parents, p)
 		}
 	}
-	if !slices.Equal(parents, []string{string(base)}) {
-		return refused("it is not one commit on %s", base.Short())
+	if len(parents) != 1 {
+		return "", refused("commit %s has %d parents, and must have one", of.Short(), len(parents))
 	}
-	return nil
+	return ParseHash(parents[0])
 }
 
 // mostNames bounds the names of all files of a commit, in bytes.
 const mostNames = 128 << 20
 
 // checkFiles checks what differs between base and the tip.
-func (q *quarantined) checkFiles(ctx context.Context, base Hash) error {
+func (q *quarantined) checkFiles(ctx context.Context, base Hash, k kind) error {
 	// First what writes as it reads: a few small trees in each other may have more files than
 	// fit into any memory, and all of them differ.
 	list := q.git("ls-tree", "-r", "-z", "--name-only", "--full-tree", string(q.tip))
@@ -216,6 +260,9 @@ func (q *quarantined) checkFiles(ctx context.Context, base Hash) error {
 	}
 	if err := q.checkSizes(ctx, now); err != nil {
 		return err
+	}
+	if k.links {
+		return nil
 	}
 	if err := q.checkLinks(ctx, links); err != nil || len(added) == 0 {
 		return err

@@ -37,23 +37,28 @@ func (t *Tree) Commit(ctx context.Context, in command.Runner, m Message) ([]byte
 	if err := m.check(); err != nil {
 		return nil, err
 	}
+	return t.bundle(ctx, in, m, "commit", t.repo.limits.Bundle)
+}
+
+// bundle has the script make a bundle of at most so many bytes.
+func (t *Tree) bundle(ctx context.Context, in command.Runner, m Message, how string, most int64, args ...string) ([]byte, error) {
 	env := append(m.identity(t.repo.team), "LINE_MESSAGE="+m.text(t.repo.team))
-	word, rest, err := t.run(ctx, in, env, "commit", string(t.Base), strconv.FormatInt(t.repo.limits.Bundle, 10))
+	word, rest, err := t.run(ctx, in, env, most, append([]string{how, string(t.Base), strconv.FormatInt(most, 10)}, args...)...)
 	if err != nil {
-		return nil, fmt.Errorf("commit the tree %s: %w", t.name, err)
+		return nil, fmt.Errorf("%s the tree %s: %w", how, t.name, err)
 	}
 	switch first, size, _ := strings.Cut(word, " "); first {
 	case "nothing":
 		return nil, nil
 	case "large":
-		return nil, tooBig("its bundle has %s bytes, at most %d", size, t.repo.limits.Bundle)
+		return nil, tooBig("its bundle has %s bytes, at most %d", size, most)
 	case "bundle":
 		if strconv.Itoa(len(rest)) != size {
-			return nil, fmt.Errorf("commit the tree %s: %w", t.name, damaged(errCutShort))
+			return nil, fmt.Errorf("%s the tree %s: %w", how, t.name, damaged(errCutShort))
 		}
 		return rest, nil
 	}
-	return nil, fmt.Errorf("commit the tree %s: the sandbox answers %.80q", t.name, word)
+	return nil, fmt.Errorf("%s the tree %s: the sandbox answers %.80q", how, t.name, word)
 }
 
 // Forward brings the tree to another commit, inside the member's sandbox, if its files are
@@ -63,7 +68,21 @@ func (t *Tree) Forward(ctx context.Context, in command.Runner, same, to Hash) (m
 	if err := check(same, to); err != nil {
 		return false, err
 	}
-	word, _, err := t.run(ctx, in, nil, "forward", string(same), string(to))
+	return t.move(ctx, in, to, "forward", string(same), string(to))
+}
+
+// Onto brings the tree to another commit, inside the member's sandbox, with files that are changes of that one: what
+// [Repo.Merge] has made of it and same. The tree's files are those of same, else moved is false, and nothing changes.
+func (t *Tree) Onto(ctx context.Context, in command.Runner, same, files, to Hash) (moved bool, err error) {
+	if err := check(same, files, to); err != nil {
+		return false, err
+	}
+	return t.move(ctx, in, to, "onto", string(same), string(files), string(to))
+}
+
+// move runs a script that brings the tree to another commit.
+func (t *Tree) move(ctx context.Context, in command.Runner, to Hash, args ...string) (moved bool, err error) {
+	word, _, err := t.run(ctx, in, nil, 0, args...)
 	if err != nil {
 		return false, fmt.Errorf("bring the tree %s to %s: %w", t.name, to.Short(), err)
 	}
@@ -79,25 +98,17 @@ func (t *Tree) Reset(ctx context.Context, in command.Runner, to Hash) error {
 	if err := check(to); err != nil {
 		return err
 	}
-	word, _, err := t.run(ctx, in, nil, "reset", string(t.Base), string(to))
-	if err == nil && word != "moved" {
-		err = fmt.Errorf("the sandbox answers %.80q", word)
+	moved, err := t.move(ctx, in, to, "reset", string(t.Base), string(to))
+	if err == nil && !moved {
+		err = fmt.Errorf("the tree %s is not at %s, and the sandbox does not give a reason", t.name, to.Short())
 	}
-	if err != nil {
-		return fmt.Errorf("reset the tree %s to %s: %w", t.name, to.Short(), err)
-	}
-	return t.now(to)
+	return err
 }
 
 // now notes that the tree has the files of a commit. Not before the files are there: with the new
 // base and the old files, the next commit would take back what others have done meanwhile.
 func (t *Tree) now(at Hash) error {
-	n, err := t.read()
-	if err != nil {
-		return err
-	}
-	n.Base = at
-	if err := t.write(n); err != nil {
+	if err := t.amend(func(n *note) { n.Base = at }); err != nil {
 		return err
 	}
 	t.Base = at
@@ -108,13 +119,13 @@ func (t *Tree) now(at Hash) error {
 // killed, there was no room. What the member has changed is still there, and the same call may do it later.
 var ErrInterrupted = errors.New("was interrupted")
 
-// run runs the script and returns the first line of its answer, and what follows that.
-func (t *Tree) run(ctx context.Context, in command.Runner, env []string, args ...string) (word string, rest []byte, err error) {
+// run runs the script and returns the first line of its answer, and the bytes that follow it, at most so many.
+func (t *Tree) run(ctx context.Context, in command.Runner, env []string, most int64, args ...string) (word string, rest []byte, err error) {
 	var out bytes.Buffer
 	over := false
 	c := command.Command{
 		Args: append([]string{"bash", "-c", script, "line"}, args...),
-		Dir:  t.Root, Output: &bounded{&out, t.repo.limits.Bundle + mostStderr, func() { over = true }}, Limit: commandLimit,
+		Dir:  t.Root, Output: &bounded{&out, most + mostStderr, func() { over = true }}, Limit: commandLimit,
 		Env: slices.Concat(insideEnviron, env, []string{"LINE_OBJECTS=" + t.repo.objects()}),
 	}
 	exit, err := in.Run(ctx, c)
@@ -128,7 +139,7 @@ func (t *Tree) run(ctx context.Context, in command.Runner, env []string, args ..
 	case exit.Cause != nil:
 		return "", nil, team.Errorf(team.InvalidState, "git %w: %w", ErrInterrupted, exit.Cause)
 	case over:
-		return "", nil, tooBig("its bundle has more than %d bytes", t.repo.limits.Bundle)
+		return "", nil, tooBig("its bundle has more than %d bytes", most)
 	case !found || !whole:
 		h := head{most: 500}
 		_, _ = h.Write(out.Bytes()) // never fails
@@ -139,8 +150,7 @@ func (t *Tree) run(ctx context.Context, in command.Runner, env []string, args ..
 		if has(h.line(), noRoom...) {
 			return "", nil, team.Errorf(team.InvalidState, "git %w: %s", ErrInterrupted, h.line())
 		}
-		return "", nil, team.Errorf(team.InvalidState, "git cannot store the files: %s", h.line()).
-			WithHint("a file that cannot be read, or a repository within the tree, has to go or be ignored")
+		return "", nil, t.refusal(h.line())
 	}
 	return string(line), rest, nil
 }

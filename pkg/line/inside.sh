@@ -2,6 +2,10 @@
 #   line commit BASE MOST_BYTES      all files as one commit on BASE, and that as a bundle
 #   line forward SAME TO             from the files of SAME, if these are they, to those of TO
 #   line reset FROM TO               to the files of TO, whatever these are; what is ignored stays
+#   line onto SAME FILES TO          from the files of SAME, if these are they, to FILES, which are changes of TO
+#   line list BASE                   the names of what differs from BASE ("c"), of what is ignored ("i"), and of what cannot be read ("u")
+#   line save BASE MOST_BYTES NAME.. all files but these of the names as one commit on BASE, what is ignored as one
+#                                    on that, and both as a bundle
 # LINE_OBJECTS is where the objects of the line are; they can be read only.
 #
 # Its git dir is made for this one run, so nothing that the member has written into its own, no
@@ -28,8 +32,11 @@ mkdir -p "$GIT_DIR/info"
 [ ! -f .git/shallow ] || cp .git/shallow "$GIT_DIR/shallow"
 git config core.checkStat minimal
 
-# stored prints the tree of the files as they are.
-stored() { git -c advice.addEmbeddedRepo=false add -A 2>>"$tmp/said" && git write-tree 2>>"$tmp/said"; }
+# stored prints the tree of the files as they are, also of those at which the member's git does not look.
+stored() {
+	git ls-files -z -v | sed -zn 's/^[Ss] //p' | git update-index -z --no-skip-worktree --stdin 2>>"$tmp/said"
+	git -c advice.addEmbeddedRepo=false add -A 2>>"$tmp/said" && git write-tree 2>>"$tmp/said"
+}
 fresh() { rm -f "$GIT_INDEX_FILE" && git read-tree "$1" && stored; }
 
 # moved makes the member's own git dir stand at a commit, with the index.
@@ -41,6 +48,18 @@ moved() {
 	exit 0
 }
 
+bundle() { # of the commit $1, in at most $2 bytes
+	git update-ref refs/heads/agentteam/bundle "$1" || failed
+	git bundle create -q "$tmp/bundle" "$from..refs/heads/agentteam/bundle" || failed
+	size=$(($(wc -c <"$tmp/bundle")))
+	[ "$size" -le "$2" ] || { answer large "$size"; exit 0; }
+	answer bundle "$size"
+	cat "$tmp/bundle" >&3
+	exit 0
+}
+commit() { printf %s "$LINE_MESSAGE" | git commit-tree "$1" -p "$2" -F -; }
+ignored() { git ls-files -z --others --ignored --exclude-standard --directory; }
+
 from=$2
 git cat-file -e "$from^{commit}" || failed
 if [ "$1" = reset ]; then
@@ -49,6 +68,44 @@ if [ "$1" = reset ]; then
 	git clean -ffdq || failed # repositories within the tree too
 	moved "$3"
 fi
+if [ "$1" = list ] || [ "$1" = save ]; then
+	# What the member has added to its own index counts as any other file.
+	{ [ -f .git/index ] && cp -p .git/index "$GIT_INDEX_FILE" && git read-tree -i -m "$from"; } ||
+		{ rm -f "$GIT_INDEX_FILE" && git read-tree "$from"; } || failed
+fi
+case $1 in
+list)
+	{ git ls-files -z --modified --others --exclude-standard | while IFS= read -r -d '' name; do printf 'c%s\0' "$name"; done &&
+		ignored | while IFS= read -r -d '' name; do printf 'i%s\0' "$name"; done; } >"$tmp/names" || failed
+	# Git leaves out in silence what it cannot read.
+	find . -path ./.git -prune -o \( -type d \( ! -readable -o ! -executable \) -o -type f ! -readable \) -printf 'u%P\0' -prune >>"$tmp/names"
+	answer list "$(($(wc -c <"$tmp/names")))"
+	cat "$tmp/names" >&3
+	exit 0
+	;;
+save)
+	most=$3
+	shift 3
+	declare -A out
+	but=() none=()
+	for name in "$@"; do
+		pattern=":(exclude,top,literal)${name:1}"
+		none+=("${pattern%/}")
+		if [ "${name:0:1}" = i ]; then out[${name:1}]=1; else but+=("${pattern%/}"); fi
+	done
+	git -c advice.addEmbeddedRepo=false add -A -- . "${but[@]}" && tree=$(git write-tree) || failed
+	ignored | while IFS= read -r -d '' name; do [ "${out[$name]-}" ] || printf ':(top,literal)%s\0' "$name"; done >"$tmp/names" || failed
+	whole=$tree
+	if [ -s "$tmp/names" ]; then
+		[ ${#none[@]} = 0 ] || printf '%s\0' "${none[@]}" >>"$tmp/names"
+		git add -f --pathspec-from-file="$tmp/names" --pathspec-file-nul && whole=$(git write-tree) || failed
+	fi
+	[ "$whole" != "$(git rev-parse "$from^{tree}")" ] || { answer nothing; exit 0; }
+	tip=$(commit "$tree" "$from") || failed
+	[ "$whole" = "$tree" ] || tip=$(commit "$whole" "$tip") || failed
+	bundle "$tip" "$most"
+	;;
+esac
 tree=
 # With its time: git compares that with those of files, to know which have changed within the
 # second in which it was written.
@@ -65,13 +122,14 @@ same=no
 case $1 in
 commit)
 	[ $same = no ] || { answer nothing; exit 0; }
-	commit=$(printf %s "$LINE_MESSAGE" | git commit-tree "$tree" -p "$from" -F -) || failed
-	git update-ref refs/heads/agentteam/bundle "$commit" || failed
-	git bundle create -q "$tmp/bundle" "$from..refs/heads/agentteam/bundle" || failed
-	size=$(($(wc -c <"$tmp/bundle")))
-	[ "$size" -le "$3" ] || { answer large "$size"; exit 0; }
-	answer bundle "$size"
-	cat "$tmp/bundle" >&3
+	commit=$(commit "$tree" "$from") || failed
+	bundle "$commit" "$3"
+	;;
+onto)
+	[ $same = yes ] || { answer changed; exit 0; }
+	git read-tree -m -u "$from" "$3" || failed
+	git read-tree -i -m "$3" "$4" || failed # the files stay: they are changes of this one
+	moved "$4"
 	;;
 forward)
 	[ $same = yes ] || { answer changed; exit 0; }

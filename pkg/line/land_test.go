@@ -63,7 +63,7 @@ func TestSnapshot(t *testing.T) {
 		t.Errorf("without changes: %s %v", h, err)
 	}
 	sh(t, r.user, `sed -i s/^3$/three/ numbers.txt; rm gone; echo more >>staged; git add staged; echo most >>staged; echo n >new; echo f >forced.log; git add -f forced.log
-		echo l >x.log; echo p >private; printf 'b\r\n' >a.crlf; (cd mod; echo x >x; git config core.fsmonitor 'touch canary'); touch .gitignore; chmod +x sub/inner.txt; ln -s new link; git rm -q --cached .gitignore`)
+		echo l >x.log; echo p >private; printf 'b\r\n' >a.crlf; (cd mod; echo x >x; git config core.fsmonitor 'touch canary'); touch .gitignore; chmod +x sub/inner.txt; ln -s new link; ln -s "$HOME" .agentteam; mkdir sub/.agentteam; echo t >sub/.agentteam/token; git add sub/.agentteam; git rm -q --cached .gitignore`)
 	all := "git status --porcelain --ignore-submodules=all; git rev-parse HEAD; sha256sum .git/index; find . -path ./mod -prune -o -type f -print | sort | xargs sha256sum"
 	sh(t, r.user, "git update-index -q --refresh || true")
 	before := sh(t, r.user, all)

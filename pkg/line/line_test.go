@@ -183,15 +183,45 @@ func TestCommitRefused(t *testing.T) {
 	})
 	t.Run("a repository inside without a commit", func(t *testing.T) {
 		tr := r.tree("t-002")
-		sh(t, tr.Dir, "git init -q inner")
+		sh(t, tr.Dir, "mkdir -p 'web app' ; git init -q 'web app/inner'; echo x >'web app/inner/x'")
 		_, err := tr.Commit(r.ctx, command.Plain{}, message("T-002"))
-		refuses(t, err, team.InvalidState, "inner")
+		refuses(t, err, team.InvalidState, "web app/inner is a separate git repository", "remove web app/inner/.git", "have .gitignore name web app/inner/")
+		sh(t, tr.Dir, "rm -rf 'web app/inner/.git'") // as it was advised
+		if c, err := r.Import(r.ctx, r.bundle(tr, "T-002"), tr.Base); err != nil || r.at(c, "web app/inner/x") != "x\n" {
+			t.Errorf("after the advice: %v", err)
+		}
+	})
+	t.Run("what git says of a file", func(t *testing.T) {
+		for name, tt := range map[string]struct {
+			script string
+			words  []string
+		}{
+			"t-011": {"printf 'a.txt working-tree-encoding=UTF-16\n' >.gitattributes; echo a >a.txt", []string{"a.txt is not in the working-tree-encoding", "change .gitattributes"}},
+			"t-012": {"mkdir sub/git~1; echo a >sub/git~1/f", []string{"sub/git~1/f is a name that some systems", "rename it, or remove it"}},
+			"t-013": {"git init -q sub/deep; chmod 755 sub", []string{"sub/deep is a separate git repository", "remove sub/deep/.git"}},
+		} {
+			tr := r.tree(name)
+			sh(t, tr.Dir, tt.script)
+			_, err := tr.Commit(r.ctx, command.Plain{}, message("T-011"))
+			refuses(t, err, team.InvalidState, tt.words...)
+		}
+	})
+	t.Run("seen from the member's folder", func(t *testing.T) {
+		r := &rig{t: t, ctx: t.Context(), user: userRepo(t)}
+		r.begin(line.Limits{})
+		var err error
+		r.c, err = line.Look(r.ctx, filepath.Join(r.user, "sub"))
+		r.must(err)
+		tr := r.tree("t-014")
+		sh(t, tr.Dir, "git init -q ../app")
+		_, err = tr.Commit(r.ctx, command.Plain{}, message("T-014"))
+		refuses(t, err, team.InvalidState, "../app is a separate git repository", "remove ../app/.git")
 	})
 	t.Run("a repository inside", func(t *testing.T) {
 		tr := r.tree("t-003")
 		sh(t, tr.Dir, "git init -q inner; cd inner; echo x >x; git add x; git -c user.name=x -c user.email=x commit -qm x")
 		_, err := r.Import(r.ctx, r.bundle(tr, "T-003"), tr.Base)
-		refuses(t, err, team.InvalidArgument, "submodule inner")
+		refuses(t, err, team.InvalidArgument, "inner is a separate git repository", "remove inner/.git")
 	})
 	t.Run("a changed submodule", func(t *testing.T) {
 		r := &rig{t: t, ctx: t.Context(), user: userRepo(t)}

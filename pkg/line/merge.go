@@ -42,7 +42,8 @@ func (r *Repo) Merge(ctx context.Context, ours, theirs Hash) (Merged, error) {
 	}
 	base, err := r.git("merge-base", string(ours), string(theirs)).line(ctx)
 	if exitCode(err) == 1 {
-		return Merged{}, team.Errorf(team.InvalidArgument, "%s and %s have no history in common", ours.Short(), theirs.Short())
+		return Merged{}, team.Errorf(team.InvalidArgument, "%s and %s have no history in common: the team's branch is of another repository than this folder", ours.Short(), theirs.Short()).
+			WithHint("run the team in a clone of its repository, or set the goal to another team: --team NAME")
 	} else if err != nil {
 		return Merged{}, r.gone(err)
 	}

@@ -36,9 +36,11 @@ type change struct {
 
 // checkChange judges a file that a task has changed, without its content.
 func checkChange(c change) error {
-	if c.before == modeSubmodule || c.after == modeSubmodule {
-		return refused("it changes the submodule %s, or a git repository of its own there", c.path).
-			WithHint("leave submodules as they are; have .gitignore name a repository of your own")
+	switch {
+	case c.before == modeSubmodule:
+		return refused("it changes the submodule %s", c.path).WithHint("leave submodules as they are: bring %s back to commit %s", c.path, c.was.Short())
+	case c.after == modeSubmodule:
+		return refused("%s is a separate git repository", c.path).WithHint("%s", ownRepository(c.path))
 	}
 	if alias(path.Base(c.path), ".gitmodules", "gitmod~1") {
 		return refused("it changes %s, which says where submodules come from", c.path).WithHint("leave submodules as they are")
@@ -49,16 +51,19 @@ func checkChange(c change) error {
 	switch c.after {
 	case "100644", "100755", modeLink:
 	default:
-		return refused("%q has mode %s", c.path, c.after)
+		return refused("%q has mode %s", c.path, c.after).WithHint("make it a regular file, %s", leave)
 	}
-	return checkPath(c.path)
+	if err := checkPath(c.path); err != nil {
+		return err.WithHint("rename it, %s", leave)
+	}
+	return nil
 }
 
 const mostPath, mostDepth = 4000, 200
 
 // checkPath refuses paths that lead out of a tree or into its .git, on any system, and those
 // that print as something else than they are.
-func checkPath(p string) error {
+func checkPath(p string) *team.Error {
 	parts := strings.Split(p, "/")
 	switch {
 	case len(p) > mostPath || len(parts) > mostDepth:

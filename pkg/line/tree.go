@@ -28,6 +28,10 @@ type Plan struct {
 	Mounted bool         // Links are not copied: places are made where the sandbox mounts them, read-only
 
 	Branches map[string]Hash // commits of the repository that its git has by these names; those of a tree that is there stay
+
+	Epoch     uint64     // under which its task is held
+	Work      Unfinished // has its files on top of At, as changes that are not committed; zero: none
+	Continues string     // a tree of the same member that becomes this one, with all that is in it; "": none
 }
 
 // Tree is a folder for one member to work in, with a separate git dir. Both are the
@@ -37,6 +41,7 @@ type Tree struct {
 	Root   string            // the folder
 	Dir    string            // where the member works: Root, or the same subfolder of it as the user's
 	Base   Hash              // the commit whose files it got, at last by Forward
+	Begun  bool              // it was made, or became this one, when it was opened: its files may be other than those of the last use
 	Mounts map[string]string // what the sandbox is to show in it, for reading: the place, and what of the user
 
 	repo *Repo
@@ -49,6 +54,8 @@ type note struct {
 	Base   Hash              `json:"base"`
 	Prefix string            `json:"prefix,omitempty"`
 	Mounts map[string]string `json:"mounts,omitempty"` // by the place from the tree's root
+	Lent   []string          `json:"lent,omitempty"`   // what of the user is in it, from the tree's root
+	Epoch  uint64            `json:"epoch,omitempty"`  // under which its task was held last
 }
 
 var treeName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{0,100}$`)
@@ -80,7 +87,14 @@ func (r *Repo) Tree(ctx context.Context, p Plan) (_ *Tree, err error) {
 	}()
 	n, err := t.read()
 	if errors.Is(err, fs.ErrNotExist) {
-		n, err = t.make(ctx, p)
+		t.Begun = true
+		if n, err = t.become(p); errors.Is(err, fs.ErrNotExist) {
+			n, err = t.make(ctx, p)
+		}
+	}
+	if err == nil && n.Epoch < p.Epoch {
+		n.Epoch = p.Epoch
+		err = t.write(n)
 	}
 	if err == nil {
 		err = t.usable(n)
@@ -183,28 +197,103 @@ func (t *Tree) make(ctx context.Context, p Plan) (n note, err error) {
 	if err := t.init(ctx, p, fresh); err != nil {
 		return note{}, err
 	}
-	// read-tree runs no hook of checkout and no filter: none is in the config of a git dir that
-	// was made a moment ago.
-	g := git{args: []string{"read-tree", "-m", "-u", string(p.At)}, dir: fresh, within: slow}
-	g.env = []string{"GIT_DIR=" + filepath.Join(fresh, ".git"), "GIT_WORK_TREE=" + fresh}
-	if _, err := g.run(ctx); err != nil {
+	ignored, err := t.fill(ctx, p, fresh)
+	if err != nil {
 		return note{}, err
 	}
-	n = note{Base: p.At, Prefix: p.From.Prefix}
+	n = note{Base: p.At, Prefix: p.From.Prefix, Epoch: p.Epoch}
 	if err := mkdirInside(fresh, n.Prefix); err != nil {
 		return note{}, err
 	}
-	var lent []string
-	if lent, n.Mounts, err = p.From.lend(ctx, p.Links, fresh, p.Mounted); err != nil {
+	if n.Lent, n.Mounts, err = p.From.lend(ctx, p.Links, fresh, p.Mounted); err != nil {
 		return note{}, err
 	}
-	if err := exclude(fresh, lent); err != nil {
+	if err := exclude(fresh, append(ignored, n.Lent...)); err != nil {
 		return note{}, err
 	}
 	if err := t.write(n); err != nil {
 		return note{}, err
 	}
 	return n, os.Rename(fresh, t.Root)
+}
+
+// fill writes the files of a new tree. It returns those of the work that git ignored where that was done.
+func (t *Tree) fill(ctx context.Context, p Plan, fresh string) (ignored []string, err error) {
+	files := p.At
+	if p.Work.Whole != "" {
+		all, err := changes(ctx, t.repo.git, p.Work.Files, p.Work.Whole)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range all {
+			ignored = append(ignored, c.path)
+		}
+		m, err := t.repo.Merge(ctx, p.At, p.Work.Whole)
+		if err != nil {
+			return nil, err
+		}
+		files = m.Tree
+	}
+	// read-tree runs no hook of checkout and no filter: none is in the config of a git dir that
+	// was made a moment ago.
+	steps := [][]string{{"read-tree", "-m", "-u", string(files)}}
+	if files != p.At {
+		steps = append(steps, []string{"read-tree", "-i", "-m", string(files), string(p.At)}) // the files stay: they are changes
+	}
+	for _, args := range steps {
+		g := git{args: args, dir: fresh, within: slow}
+		g.env = []string{"GIT_DIR=" + filepath.Join(fresh, ".git"), "GIT_WORK_TREE=" + fresh}
+		if _, err := g.run(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return ignored, nil
+}
+
+// become makes the tree of that which it continues. fs.ErrNotExist if there is none, or a process has it.
+func (t *Tree) become(p Plan) (note, error) {
+	if p.Continues == "" {
+		return note{}, fs.ErrNotExist
+	}
+	old := &Tree{repo: t.repo, name: p.Continues, Root: filepath.Join(t.repo.trees(), p.Continues)}
+	if err := old.take(); errors.Is(err, team.Busy) {
+		return note{}, fs.ErrNotExist
+	} else if err != nil {
+		return note{}, err
+	}
+	n, err := old.read()
+	if err == nil {
+		err = errors.Join(removeAll(t.Root), t.write(n)) // the note first: without it the folder is no tree
+	}
+	if err == nil {
+		err = os.Rename(old.Root, t.Root)
+	}
+	if err != nil {
+		return note{}, errors.Join(err, old.Close())
+	}
+	return n, old.Remove() // what is left: its note and its lock
+}
+
+// Keep notes that the tree's task is held under an epoch now, so that no older work takes the place of its files.
+func (t *Tree) Keep(epoch uint64) error {
+	return t.amend(func(n *note) { n.Epoch = max(n.Epoch, epoch) })
+}
+
+// amend changes the tree's note.
+func (t *Tree) amend(f func(*note)) error {
+	n, err := t.read()
+	if err != nil {
+		return err
+	}
+	f(&n)
+	return t.write(n)
+}
+
+// EpochOf returns the epoch under which the task of a tree was held last; ok is false if there is no such tree, or not
+// a whole one.
+func (r *Repo) EpochOf(tree string) (epoch uint64, ok bool) {
+	n, err := (&Tree{repo: r, name: tree, Root: filepath.Join(r.trees(), tree)}).read()
+	return n.Epoch, err == nil
 }
 
 // init makes the git dir of a tree: the objects of the line are read where they are.

@@ -86,7 +86,7 @@ func Listen(ctx context.Context, t *broker.Storage, agents []team.AgentID, f fun
 		err = sub.SetPendingLimits(maxDeltas, maxBytes)
 	}
 	if err != nil {
-		return team.Errorf(team.Unavailable, "listen to what is written in team %s: %w", t.ID, err)
+		return team.Errorf(team.Unavailable, "listen to what is written in team %s: %w", t.ID, broker.Unheard(err))
 	}
 	<-ctx.Done()
 	return nil

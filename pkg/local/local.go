@@ -55,7 +55,11 @@ type Cluster struct {
 	cancel   context.CancelFunc
 	wg       sync.WaitGroup
 
+	id     string     // by which its processes know it
+	broken chan error // gets why a child cannot start
+
 	mu   sync.Mutex
+	up   bool           // all have answered
 	pids map[string]int // by the child's label
 	// http and api are the addresses of the leader's pages and of its API, the last one's
 	// until its successor tells its own; "" = none was up yet.
@@ -72,6 +76,7 @@ const (
 	firstBackoff = 200 * time.Millisecond
 	maxBackoff   = 10 * time.Second
 	steady       = 10 * time.Second // a child that ran so long had started well
+	mostTries    = 5                // of a child that ends early by its own fault: with these back-offs 3 s
 )
 
 // Start starts a cluster and returns once its leader and all its standbys answer.
@@ -97,8 +102,8 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 		}
 		bins[name] = bin
 	}
-	o.Env = append(slices.Clone(o.Env), child.OfCluster(ulid.Make().String())...)
-	c := &Cluster{opt: o, pids: map[string]int{}}
+	c := &Cluster{opt: o, id: ulid.Make().String(), broken: make(chan error, 1), pids: map[string]int{}}
+	c.opt.Env = append(slices.Clone(o.Env), child.OfCluster(c.id)...)
 	var err error
 	if c.server, err = embedded.Start(embedded.Options{Dir: o.DataDir, Port: o.Port, Logger: o.Logger}); err != nil {
 		return nil, err
@@ -200,13 +205,25 @@ func Ended(dir string, owner int) bool {
 // URL is the address of the NATS server.
 func (c *Cluster) URL() string { return c.server.URL() }
 
+// ID is how the member records of its processes name the cluster.
+func (c *Cluster) ID() string { return c.id }
+
+// Broken receives, once, why the leader cannot start again, however often it is tried: a fault of the
+// program, its settings or its environment. It is tried further.
+func (c *Cluster) Broken() <-chan error { return c.broken }
+
 // supervise keeps one child running until ctx ends, then stops it. Each start asks for its
 // arguments.
 func (c *Cluster) supervise(ctx context.Context, label, bin string, args func() []string) {
 	c.wg.Go(func() {
+		tries := 0 // in a row that the child has ended early by its own fault
 		for backoff := firstBackoff; ctx.Err() == nil; {
-			begun := time.Now()
-			p, err := child.Start(bin, append([]string{"--server", c.server.URL()}, args()...), c.opt.Env, c.lifeline[0], c.opt.Output)
+			begun, output, said := time.Now(), c.opt.Output, (*lastLine)(nil)
+			if tries == mostTries-1 { // not before: output through this process ends with it
+				said = &lastLine{to: output}
+				output = said
+			}
+			p, err := child.Start(bin, append([]string{"--server", c.server.URL()}, args()...), c.opt.Env, c.lifeline[0], output)
 			if err != nil {
 				c.opt.Logger.Error("child not started", "child", label, "err", err)
 			} else {
@@ -220,7 +237,14 @@ func (c *Cluster) supervise(ctx context.Context, label, bin string, args func() 
 				if wanted {
 					return
 				}
-				c.opt.Logger.Warn("child ended; it is started again", "child", label, "pid", p.PID(), "err", p.Err(), "in", backoff)
+				err = p.Err()
+				c.opt.Logger.Warn("child ended; it is started again", "child", label, "pid", p.PID(), "err", err, "in", backoff)
+			}
+			if tries++; time.Since(begun) > steady || !faulty(err) {
+				tries = 0
+			}
+			if tries == mostTries {
+				c.breaks(label, said.reason(err))
 			}
 			if time.Since(begun) > steady {
 				backoff = firstBackoff
@@ -334,7 +358,15 @@ func (c *Cluster) ready(ctx context.Context) error {
 		s, err := cl.Processes(ctx)
 		up := len(s.Standbys) + len(s.Members) // one may have been taken already
 		if err == nil && up >= c.opt.Standbys && c.knowsPages() {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.up = true
 			return nil
+		}
+		select {
+		case err := <-c.broken:
+			return err
+		default:
 		}
 		if up > standbys || len(s.Leaders) > leaders {
 			giveUp.Reset(readyWait)

@@ -12,15 +12,12 @@ import (
 	"agentteam/pkg/team"
 )
 
-// clusterDir is where a cluster keeps what it stores.
-const clusterDir = ".agentteam"
-
 // Apart makes dir's .agentteam a symbolic link to a folder of the user's state, and moves there
 // what it holds. The sandbox that has no mount namespace cannot hide a folder inside of the one
 // in which commands work; what a link leads to is out of their reach. It is called while no
 // cluster runs in dir. Errors: InvalidState if the folder cannot be moved or made.
 func Apart(dir string) error {
-	at := filepath.Join(dir, clusterDir)
+	at := filepath.Join(dir, team.ClusterDir)
 	info, err := os.Lstat(at)
 	if err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		return nil

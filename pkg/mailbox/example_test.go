@@ -47,7 +47,7 @@ func Example() {
 	fmt.Printf("%v; %s\n", err, team.HintOf(err))
 
 	enough := errors.New("enough")
-	err = box.Receive(ctx, "coder-1", 1, 1, func(d mailbox.Delivery) error {
+	err = box.Receive(ctx, "coder-1", 1, mailbox.Mark{}, func(d mailbox.Delivery) error {
 		fmt.Printf("%s from %s: %s\n", d.Type, d.From, d.Content)
 		d.Ack()
 		return enough

@@ -203,21 +203,51 @@ func names(all []team.AgentID) string {
 	return s
 }
 
+// Mark is how far a member has taken in its mail: its newest message, or, before its first one,
+// the sequence behind which it begins to read.
+type Mark = broker.Mark
+
 // Delivery is a message that came. Until Ack is called, once it is recorded, it comes
 // again and again, and none after it comes.
 type Delivery struct {
 	team.Message
-	Seq     uint64 // in the message stream; grows
-	Pending uint64 // how many messages there were behind it when it was handed out
-	Ack     func() // nil for a message that was only read
+	Seq     uint64    // in the message stream; grows
+	At      time.Time // when it was stored, by the server's clock
+	Pending uint64    // how many messages there were behind it when it was handed out
+	Ack     func()    // nil for a message that was only read
 }
 
-// Receive gives each message for one incarnation of a member to f, in order, from
-// sequence from on, until ctx ends (then it returns nil) or f fails. Predecessors'
+// Receive gives each message for one incarnation of a member to f, in order, behind what
+// the member has taken in, until ctx ends (then it returns nil) or f fails. Predecessors'
 // consumers are removed, so that a process that was replaced hears nothing more;
 // such a process gets [team.ErrSuperseded].
-func (b *Mailbox) Receive(ctx context.Context, a team.AgentID, incarnation, from uint64, f func(Delivery) error) error {
-	c, err := b.team.Messages.Consumer(ctx, subject.Consumer(a, incarnation), from, subject.Mail(b.team.ID, a)...)
+//
+// Where the stream was restored from an older copy, its sequences are used a second time. Then
+// the messages come that were stored since the member has last taken one in.
+func (b *Mailbox) Receive(ctx context.Context, a team.AgentID, incarnation uint64, after Mark, f func(Delivery) error) error {
+	for {
+		at := after.At
+		err := b.receive(ctx, a, incarnation, after, func(d Delivery) error {
+			at = d.At
+			return f(d)
+		})
+		switch {
+		case errors.Is(err, broker.ErrConsumerGone):
+			return team.ErrSuperseded
+		case !errors.Is(err, broker.ErrFellBack):
+			return err
+		}
+		b.log.WarnContext(ctx, "the team's mail was restored from an older copy: messages may be lost", "agent", a, "err", err)
+		first, err := b.team.Messages.FirstSince(ctx, at.Add(1))
+		if err != nil {
+			return err
+		}
+		after = Mark{Seq: first - 1}
+	}
+}
+
+func (b *Mailbox) receive(ctx context.Context, a team.AgentID, incarnation uint64, after Mark, f func(Delivery) error) error {
+	c, err := b.team.Messages.Consumer(ctx, subject.Consumer(a, incarnation), after, subject.Mail(b.team.ID, a)...)
 	if err != nil {
 		return err
 	}
@@ -225,7 +255,7 @@ func (b *Mailbox) Receive(ctx context.Context, a team.AgentID, incarnation, from
 		// Harmless: who receives there finds itself superseded elsewhere too.
 		b.log.DebugContext(ctx, "earlier inbox not closed", "agent", a, "err", err)
 	}
-	err = c.Run(ctx, func(m broker.Delivery) error {
+	return c.Run(ctx, func(m broker.Delivery) error {
 		msg, ok := decode(m.Msg)
 		if !ok {
 			return b.bury(ctx, a, m)
@@ -234,17 +264,13 @@ func (b *Mailbox) Receive(ctx context.Context, a team.AgentID, incarnation, from
 			return m.Ack()
 		}
 		b.metrics.received.WithLabelValues(string(msg.Type)).Inc()
-		return f(Delivery{Message: msg, Seq: m.Seq, Pending: m.Pending, Ack: func() {
+		return f(Delivery{Message: msg, Seq: m.Seq, At: m.Time, Pending: m.Pending, Ack: func() {
 			// A lost ack means that the message comes again and is skipped.
 			if err := m.Ack(); err != nil {
 				b.log.DebugContext(ctx, "ack failed", "message", msg.ID, "err", err)
 			}
 		}})
 	})
-	if errors.Is(err, broker.ErrConsumerGone) {
-		return team.ErrSuperseded
-	}
-	return err
 }
 
 // Unread is how many messages that wake their reader wait for the incarnation:

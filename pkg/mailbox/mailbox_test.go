@@ -63,19 +63,27 @@ func send(t *testing.T, b *mailbox.Mailbox, from, to team.AgentID, text string) 
 
 // inbox is one incarnation that receives.
 type inbox struct {
-	t    *testing.T
-	last uint64 // sequence of the newest message that was taken
-	mail chan mailbox.Delivery
-	done chan error
-	stop func()
+	t     *testing.T
+	taken mailbox.Mark // the newest message that was taken
+	mail  chan mailbox.Delivery
+	done  chan error
+	stop  func()
 }
 
 func receive(t *testing.T, b *mailbox.Mailbox, a team.AgentID, incarnation, from uint64) *inbox {
 	t.Helper()
+	return receiveBehind(t, b, a, incarnation, mailbox.Mark{Seq: from - 1})
+}
+
+func receiveBehind(t *testing.T, b *mailbox.Mailbox, a team.AgentID, incarnation uint64, after mailbox.Mark) *inbox {
+	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	in := &inbox{t: t, mail: make(chan mailbox.Delivery, 1000), done: make(chan error, 1), stop: stop}
+	if !after.At.IsZero() {
+		in.taken = after
+	}
 	go func() {
-		in.done <- b.Receive(ctx, a, incarnation, from, func(d mailbox.Delivery) error { in.mail <- d; return nil })
+		in.done <- b.Receive(ctx, a, incarnation, after, func(d mailbox.Delivery) error { in.mail <- d; return nil })
 	}()
 	return in
 }
@@ -94,13 +102,13 @@ func (in *inbox) take(text string) mailbox.Delivery {
 	for {
 		select {
 		case d := <-in.mail:
-			if d.Seq <= in.last {
+			if in.taken.Covers(d.Seq, d.At) {
 				continue // what is not recorded comes again
 			}
 			if d.Content != text {
 				in.t.Fatalf("received %q from %s, want %q", d.Content, d.From, text)
 			}
-			in.last = d.Seq
+			in.taken = mailbox.Mark{Seq: d.Seq, At: d.At}
 			return d
 		case err := <-in.done:
 			in.t.Fatalf("waiting for %q: Receive = %v", text, err)
@@ -124,7 +132,7 @@ func (in *inbox) ended(want error) {
 		in.t.Errorf("Receive = %v, want %v", err, want)
 	}
 	for len(in.mail) > 0 {
-		if d := <-in.mail; d.Seq > in.last {
+		if d := <-in.mail; d.Seq > in.taken.Seq {
 			in.t.Errorf("received %q too", d.Content)
 		}
 	}

@@ -19,7 +19,7 @@ func (b *Mailbox) Read(ctx context.Context, a team.AgentID, from uint64, f func(
 		if !ok || msg.From == a { // one's own broadcast
 			return nil
 		}
-		return f(Delivery{Message: msg, Seq: m.Seq, Pending: m.Pending})
+		return f(Delivery{Message: msg, Seq: m.Seq, At: m.Time, Pending: m.Pending})
 	}, subject.Mail(b.team.ID, a)...)
 }
 

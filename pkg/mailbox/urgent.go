@@ -6,6 +6,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"agentteam/pkg/broker"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 )
@@ -42,7 +43,7 @@ func (b *Mailbox) Urgent(a team.AgentID, f func(seq uint64)) (stop func(), err e
 		})
 		if err != nil {
 			stop()
-			return nil, team.Errorf(team.Unavailable, "listen for urgent mail: %w", err)
+			return nil, team.Errorf(team.Unavailable, "listen for urgent mail: %w", broker.Unheard(err))
 		}
 		subs = append(subs, s)
 	}

@@ -8,6 +8,7 @@ import (
 	"agentteam/pkg/board"
 	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/mailbox"
+	"agentteam/pkg/permission"
 	"agentteam/pkg/roster"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
@@ -24,7 +25,7 @@ func TestSubagentShowsThatItAsks(t *testing.T) {
 	}
 	m.plans = approval.New(bt.Bucket, approval.Options{Tasks: m.board, Members: m.roster, Post: mailbox.New(bt, mailbox.Options{Members: m.roster})})
 	asksForAll := func(context.Context, tool.Request) (approval.Judgement, error) {
-		return approval.Judgement{Answer: approval.Ask, Why: "no rule allows it"}, nil
+		return approval.Judgement{Answer: permission.Ask, Why: "no rule allows it"}, nil
 	}
 	m.asks = m.plans.Permissions(m.Member, board.NewHand(t.Context(), m.board, m.Member.Holder()), asksForAll)
 	m.jobs = job.New(job.Options{})

@@ -16,6 +16,7 @@ import (
 	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/command"
 	"agentteam/pkg/control"
+	"agentteam/pkg/engine"
 	"agentteam/pkg/model"
 	"agentteam/pkg/roster"
 	"agentteam/pkg/subject"
@@ -88,7 +89,7 @@ type rig struct {
 
 // rigRecord is the record of its team.
 var rigRecord = team.Team{ID: "t", LeaseSeconds: 60, Roles: map[string]team.Role{"coder": {Name: "coder"},
-	"tester": {Name: "tester", Model: "fast", Hands: team.Hands{Permissions: team.Permissions{Deny: []string{"Read(web/secret/CLAUDE.md)"}}}}}}
+	"tester": {Name: "tester", Model: "fast", Hands: team.Policy{Permissions: team.Permissions{Deny: []string{"Read(web/secret/CLAUDE.md)"}}}}}}
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
@@ -103,7 +104,15 @@ func newRigIn(t *testing.T, dir string, in workspace.Source) *rig {
 
 func newRigAs(t *testing.T, dir string, in workspace.Source, as team.Role) *rig {
 	t.Helper()
-	r := &rig{T: t, bt: brokertest.Team(t, "t"), model: puppet{t, make(chan model.Request), make(chan model.Reply)}, workspace: dir}
+	p := puppet{t, make(chan model.Request), make(chan model.Reply)}
+	r := newRigWith(t, dir, in, as, p)
+	r.model = p
+	return r
+}
+
+func newRigWith(t *testing.T, dir string, in workspace.Source, as team.Role, llm engine.Model) *rig {
+	t.Helper()
+	r := &rig{T: t, bt: brokertest.Team(t, "t"), workspace: dir}
 	r.board = board.New(r.bt.Bucket, board.Options{})
 	m, err := roster.New(r.bt).Put(t.Context(), team.Member{AgentID: "coder-1", Role: "coder", Backend: team.Exec, State: team.Joined, Incarnation: 1})
 	if err != nil {
@@ -113,7 +122,7 @@ func newRigAs(t *testing.T, dir string, in workspace.Source, as team.Role) *rig 
 	ended := make(chan error, 1)
 	go func() {
 		ended <- Run(ctx, Options{Process: "p", Team: r.bt, Record: rigRecord, Member: m,
-			Role: as, Model: r.model, ModelChanged: func() <-chan struct{} { return nil }, Workspaces: in})
+			Role: as, Model: llm, ModelChanged: func() <-chan struct{} { return nil }, Workspaces: in})
 	}()
 	r.end = sync.OnceFunc(func() {
 		cancel()
@@ -237,5 +246,26 @@ func TestClaimedBeforeRevoked(t *testing.T) {
 	}
 	if task, err := r.board.Get(t.Context(), ids[1]); err != nil || task.Assignee != "coder-1" {
 		t.Errorf("T-002 is held by %q, %v", task.Assignee, err)
+	}
+}
+
+// A member that claims a task which needs an approved plan reads in the answer how it is submitted, in its dialect.
+func TestClaimOfGatedTaskInItsDialect(t *testing.T) {
+	dir := t.TempDir()
+	r := newRigAs(t, dir, workspace.Shared{Dir: dir, Runner: command.Plain{}}, team.Role{Name: "coder", Dialect: team.Claude})
+	ids := r.add("first", "gated")
+	planner := board.NewHand(t.Context(), r.board, team.Member{AgentID: "planner-1", Incarnation: 1, PlanMode: true}.Holder())
+	_, err := planner.Claim(t.Context(), ids[1])
+	if err == nil {
+		_, err = planner.Release(t.Context(), ids[1], team.Freed{Reason: "lost"})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.assign(ids[0])
+	r.model.next(t)
+	r.model.calls("TaskUpdate", `{"taskId":"1","status":"completed","result_summary":"done"}`, "TaskUpdate", `{"taskId":"2","owner":"coder-1"}`)
+	if heard := r.model.next(t); !strings.Contains(heard, "then call ExitPlanMode") || strings.Contains(heard, "submit_plan") {
+		t.Errorf("the model was told\n%s", heard)
 	}
 }

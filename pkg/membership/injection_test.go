@@ -24,6 +24,7 @@ import (
 	"agentteam/pkg/hands"
 	"agentteam/pkg/mailbox"
 	"agentteam/pkg/model"
+	"agentteam/pkg/permission"
 	"agentteam/pkg/registry"
 	"agentteam/pkg/roster"
 	"agentteam/pkg/spawn"
@@ -140,7 +141,7 @@ func notYet(t *testing.T, self team.AgentID) *victim {
 	if err != nil {
 		t.Fatal(err)
 	}
-	asks := team.Hands{Permissions: team.Permissions{Ask: []string{"Bash(git push *)"}}, PermissionAsk: team.AskDeny}
+	asks := team.Policy{Permissions: team.Permissions{Ask: []string{"Bash(git push *)"}}, PermissionAsk: team.AskDeny}
 	bt, record, err := reg.Make(t.Context(), team.Team{ID: "t", Goal: "work", LeaseSeconds: 60, Workspace: v.dir, Hands: asks,
 		Policies: team.Policies{Create: team.CreateAll, Respawn: team.RespawnAlways, Approver: team.ByLeader},
 		Roles:    map[string]team.Role{"coder": {Name: "coder"}, "leader": {Name: "leader"}}})
@@ -185,7 +186,7 @@ func (v *victim) waiting() {
 	ids := []string{"PLAN", plan.ID}
 	for name, of := range map[string]team.AgentID{"ASKED": "asker-1", "OWN": v.self} {
 		pass := v.plans.Permissions(team.Member{AgentID: of, Incarnation: 1}, hold{}, func(context.Context, tool.Request) (approval.Judgement, error) {
-			return approval.Judgement{Answer: approval.Ask, Dir: v.dir, Asking: team.AskWait, Always: "Bash(git push origin main)"}, nil
+			return approval.Judgement{Answer: permission.Ask, Dir: v.dir, Asking: team.AskWait, Always: "Bash(git push origin main)"}, nil
 		}).Pass
 		if err := pass(v.Context(), tool.Request{Called: "bash", Tool: "bash", Arguments: json.RawMessage(`{"command":"git push origin main"}`)}); team.CodeOf(err) != team.PermissionDenied {
 			v.Fatal(err)

@@ -38,9 +38,19 @@ func (m *member) folders(lend func(team.Team) team.Team) agent.Folders {
 	}
 }
 
+// changes returns the files that differ from the last commit where the member works now, a line each.
+func (m *member) changes(ctx context.Context) string {
+	ws, done, err := m.current.Use(ctx)
+	if err != nil { // the next call shows it
+		return ""
+	}
+	defer done()
+	return place.Changes(ctx, ws.Check)
+}
+
 // here is where the member works now, which may be another tree than the one in which it began, with what
 // stands there of the project's instructions.
-func (m *member) here(ctx context.Context, lend func(team.Team) team.Team) (place.Place, error) {
+func (m *member) here(ctx context.Context, r team.Role, lend func(team.Team) team.Team) (place.Place, error) {
 	at := *m.at
 	ws, done, err := m.current.Use(ctx)
 	if err != nil {
@@ -51,5 +61,5 @@ func (m *member) here(ctx context.Context, lend func(team.Team) team.Team) (plac
 		at.Workspace, at.Git = ws.Dir(), ""
 	}
 	at.Project = place.Standing(ws.Dir(), m.mayTell(lend(m.record()), ws.Dir()))
-	return at, nil
+	return m.withSkills(at, r, ws.Dir(), lend), nil
 }

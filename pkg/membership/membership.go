@@ -83,9 +83,11 @@ func Run(ctx context.Context, o Options) error {
 	process := ctx
 	leaving, left := shutdown.Outlive(process, shutdown.Part)
 	defer left()
+	storing, stored := shutdown.Outlive(process, shutdown.Part-writeWithin)
+	defer stored()
 	ctx, cancel := context.WithCancelCause(process)
 	defer cancel(nil)
-	m := &member{Options: o, ctx: ctx, cancel: cancel, process: process, leaving: leaving, roster: roster.New(o.Team), pulse: roster.NewPulse(),
+	m := &member{Options: o, ctx: ctx, cancel: cancel, process: process, leaving: leaving, storing: storing, roster: roster.New(o.Team), pulse: roster.NewPulse(),
 		offered: make(chan team.Task, 1), offers: make(chan team.Task), given: make(chan team.Task, 16), revoked: make(chan struct{}, 1),
 		mail: make(chan mailbox.Delivery), compacts: make(chan struct{}, 1)}
 	m.newest.Store(&o.Record)
@@ -99,12 +101,13 @@ type member struct {
 	cancel   context.CancelCauseFunc
 	process  context.Context // ends when the process is to stop
 	leaving  context.Context // of what the member does when it ends; ends a while after process
+	storing  context.Context // of what it stores before it puts its task back; ends earlier
 	roster   *roster.Roster
 	pulse    *roster.Pulse // the leader's beats, of a teammate
 	board    *board.Board
 	hand     *board.Hand
 	plans    *approval.Plans
-	gate     *approval.Gate // of a member in plan mode
+	gate     *approval.Gate // of a teammate; nil of a leader, which submits no plans
 	asks     *approval.Permissions
 	newest   atomic.Pointer[team.Team] // the team's record, as it was last heard of
 	line     *worktree.Line
@@ -160,7 +163,7 @@ func (m *member) run() error {
 	if past.Turns > 0 {
 		m.current.Resume()
 	}
-	if o.Member.PlanMode {
+	if o.Member.AgentID != team.Leader {
 		if m.gate, err = m.plans.Gate(ctx, o.Member, m.hand); err != nil {
 			return err
 		}
@@ -178,7 +181,7 @@ func (m *member) run() error {
 	if o.Started != nil {
 		o.Started(a)
 	}
-	err = m.work(a, box, max(past.Inbox+1, o.Member.InboxFrom))
+	err = m.work(a, box)
 	stopServing() // else a task could be assigned after letGo has looked
 	m.leave(err)
 	return err
@@ -193,6 +196,7 @@ func (m *member) place(box *mailbox.Mailbox) (*worktree.Line, *workspace.Current
 	m.heart.Jobs(m.jobs.List)
 	l := worktree.New(m.lineOptions(box))
 	m.hand.OthersEnd(l.Merging)
+	m.hand.Unfinished(l.Unfinished)
 	texts := stored.In(m.Team.Files)
 	return l, workspace.Follow(l, m.doing, workspace.Options{Stored: texts.Open, Keep: texts.Put, Begin: m.begin, Allowed: m.heart.Allowed, Writable: m.mayWrite, Hides: m.hides})
 }
@@ -203,7 +207,7 @@ func (m *member) lineOptions(box *mailbox.Mailbox) worktree.Options {
 			_, _, err := box.Send(ctx, team.Message{ID: id, Type: team.MsgWatchdog, From: team.Watchdog, To: to, Content: team.Clean(text, team.MaxTextBytes)})
 			return err
 		},
-		Source: m.Workspaces, Level: m.Level, May: m.mayRun, Logger: m.Logger, Metrics: m.Metrics}
+		ToStore: m.toStore, Peers: m.peers, Source: m.Workspaces, Level: m.Level, May: m.mayRun, Logger: m.Logger, Metrics: m.Metrics}
 }
 
 // close ends what the member has under way and closes where it works. The process may end next, and
@@ -219,12 +223,12 @@ func (m *member) leave(err error) {
 	m.jobs.Close() // before the task is another's
 	switch {
 	case err == nil:
-		m.letGo("its holder's process was stopped")
+		m.letGo(team.Freed{Reason: "its holder's process was stopped", Keep: true})
 		ctx, cancel := m.looking()
 		m.line.Glance(ctx)
 		cancel()
 	case errors.Is(err, ErrForced), errors.Is(err, ErrTeamEnded), errors.Is(err, agent.ErrShutdown): // an assignment may have been under way when the agent left
-		m.letGo("its holder was stopped")
+		m.letGo(team.Freed{Reason: "its holder was stopped"})
 		ctx, cancel := m.looking()
 		m.line.Aside(ctx) // while its tree is open: from then on others of this host may remove it
 		cancel()
@@ -241,6 +245,28 @@ const (
 	leaveWithin   = 5 * time.Second
 	hurriedWithin = shutdown.Release / 2
 )
+
+// storeWithin bounds the storing of unfinished work, letGoWithin all that puts a task back when its holder leaves, and
+// writeWithin is left of that for the write itself.
+const (
+	storeWithin = time.Minute
+	letGoWithin = shutdown.Part
+	writeWithin = shutdown.Release / 2
+)
+
+// toStore returns the context in which unfinished work is stored: it ends while there is time for the write that frees the task.
+func (m *member) toStore(ctx context.Context) (context.Context, context.CancelFunc) {
+	within := storeWithin
+	if end, ok := ctx.Deadline(); ok {
+		within = min(within, time.Until(end)-writeWithin)
+	}
+	ctx, cancel := context.WithTimeout(ctx, within)
+	stop := context.AfterFunc(m.storing, cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+	}
+}
 
 // looking returns the context of that look.
 func (m *member) looking() (context.Context, context.CancelFunc) {
@@ -272,7 +298,7 @@ func (m *member) agent(log *journal.Journal, past *agent.Conversation, mode func
 		Past: past, Journal: log, Model: o.Model, Tools: tools, Dialect: o.Record.Dialect(o.Role), Hand: m.hand, Post: box, Heart: m.heart,
 		Input:  agent.Input{Mail: m.mail, Offers: m.offers, Given: m.given, Compacts: m.compacts},
 		Events: event.New(o.Team, o.Logger), Live: m.live.Tell, Jobs: m.jobs, Store: stored.In(o.Team.Files), Team: m.surroundings(box, begun),
-		Lease: o.Record.Lease(), MaxTurns: o.Role.MaxTurns, Idle: o.Role.IdleTimeout(), Folders: m.folders(whole), Logger: o.Logger, Metrics: o.Metrics,
+		Lease: o.Record.Lease(), MaxTurns: o.Role.MaxTurns, Idle: o.Role.IdleTimeout(), Folders: m.folders(whole), Changes: m.changes, Logger: o.Logger, Metrics: o.Metrics,
 	})
 }
 
@@ -284,7 +310,7 @@ func (m *member) open(ctx context.Context) (*journal.Journal, *agent.Conversatio
 		return nil, nil, err
 	}
 	m.folder = cmp.Or(m.folder, ws.Dir())
-	at := place.Look(ctx, m.folder, ws.Check, m.mayTell(m.record(), m.folder))
+	at := m.withSkills(place.Look(ctx, m.folder, ws.Check, m.mayTell(m.record(), m.folder)), m.Role, m.folder, whole)
 	done()
 	for _, f := range at.Project {
 		for _, fault := range f.Faults {
@@ -323,10 +349,14 @@ func (m *member) open(ctx context.Context) (*journal.Journal, *agent.Conversatio
 }
 
 // work runs the parts until the first one ends the membership.
-func (m *member) work(a *agent.Agent, box *mailbox.Mailbox, from uint64) error {
+func (m *member) work(a *agent.Agent, box *mailbox.Mailbox) error {
+	after := a.Taken()
+	if after.Seq == 0 {
+		after = mailbox.Mark{Seq: max(m.Member.InboxFrom, 1) - 1}
+	}
 	receive := func(ctx context.Context) error {
-		return box.Receive(ctx, m.Member.AgentID, m.Member.Incarnation, from, func(d mailbox.Delivery) error {
-			if d.Seq <= a.Taken() { // with a backlog
+		return box.Receive(ctx, m.Member.AgentID, m.Member.Incarnation, after, func(d mailbox.Delivery) error {
+			if a.Taken().Covers(d.Seq, d.At) { // with a backlog
 				d.Ack()
 				return nil
 			}
@@ -395,12 +425,12 @@ func (m *member) lastWord(ctx context.Context) {
 
 // letGo gives the task back when the process stops in an orderly way, so that
 // nobody has to wait for the lease to run out.
-func (m *member) letGo(reason string) {
+func (m *member) letGo(f team.Freed) {
 	t, ok := m.hand.Task()
 	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(m.leaving, shutdown.Release)
+	ctx, cancel := context.WithTimeout(m.leaving, letGoWithin)
 	defer cancel()
 	if merging, err := m.line.Merging(ctx, t); err != nil || merging {
 		if err != nil {
@@ -408,7 +438,12 @@ func (m *member) letGo(reason string) {
 		}
 		return // the queue ends it
 	}
-	if _, err := m.hand.Release(ctx, t.ID, reason, false); err != nil {
+	_, err := m.hand.Release(ctx, t.ID, f)
+	if team.HoldLost(err) { // the agent has ended before it heard of that
+		m.Lost(t)
+		return
+	}
+	if err != nil {
 		m.Logger.WarnContext(ctx, "task not released; it is freed when its lease has run out", "task", t.ID, "err", err)
 	}
 }

@@ -24,14 +24,29 @@ func (m *member) judge(ctx context.Context, r tool.Request) (approval.Judgement,
 func (m *member) judgeAs(ctx context.Context, r tool.Request, lend func(team.Team) team.Team) (approval.Judgement, error) {
 	dir := m.dir(ctx)
 	j, err := m.judgeBy(ctx, lend(*m.newest.Load()), m.Member.Role, r, dir)
-	if err != nil || j.Answer != approval.Ask {
+	if err != nil || j.Answer != permission.Ask {
 		return j, err
 	}
 	record, err := registry.Record(ctx, m.Team)
 	if err != nil {
 		return j, err
 	}
-	return m.judgeBy(ctx, lend(record), m.Member.Role, r, dir)
+	j, err = m.judgeBy(ctx, lend(record), m.Member.Role, r, dir)
+	j.Dir = m.where(record, dir)
+	return j, err
+}
+
+// where is the place of a call for the people who are asked: a task has a new folder with each hold, in which a call is the same.
+func (m *member) where(record team.Team, dir string) string {
+	if !record.OnLine() {
+		return dir
+	}
+	held, _ := m.hand.Task()
+	tree := "the tree of " + string(cmp.Or(team.AgentID(held.ID), m.Member.AgentID))
+	if record.Line.Prefix != "" {
+		tree += ", in " + record.Line.Prefix
+	}
+	return tree
 }
 
 // dir is the folder in which the member's calls work.
@@ -46,11 +61,11 @@ func (m *member) dir(ctx context.Context) string {
 
 // judgeBy judges a call of a member of a role by a record of the team.
 func (m *member) judgeBy(ctx context.Context, record team.Team, role string, r tool.Request, dir string) (approval.Judgement, error) {
-	hands := record.HandsOf(role)
-	j := approval.Judgement{Dir: dir, Asking: hands.PermissionAsk}
+	hands := record.PolicyOf(role)
+	j := approval.Judgement{Asking: hands.PermissionAsk}
 	rules, _, err := permission.Parse(m.Organisation.And(hands.Permissions))
 	if err != nil {
-		return m.judgeWithout(j, r, err)
+		return m.judgeWithout(j, r, dir, err)
 	}
 	var v permission.Verdict
 	if m.Level != nil {
@@ -59,35 +74,29 @@ func (m *member) judgeBy(ctx context.Context, record team.Team, role string, r t
 	} else {
 		v = rules.Decide(r, dir)
 	}
-	j.Rule, j.Why = v.Rule, v.Why
-	switch v.Decision {
-	case permission.None, permission.Allow:
-		j.Answer = approval.Allow
+	j.Answer, j.Rule, j.Why, j.Doubt = v.Decision, v.Rule, v.Why, v.Doubt
+	switch {
+	case v.Decision < permission.Ask:
 		if by, ok := hands.Permissions.Given[v.Rule]; ok && !slices.Contains(m.Organisation.Allow, v.Rule) {
 			j.Given = &by
 		}
-	case permission.Ask:
-		j.Answer = approval.Ask
-		if v.Rule == "" { // a rule that asks goes before each that allows
-			j.Always = permission.Always(r)
-		}
-	default:
-		j.Answer = approval.Deny
+	case v.Decision == permission.Ask && v.Rule == "": // a rule that asks goes before each that allows
+		j.Always = permission.Always(r)
 	}
 	return j, nil
 }
 
 // judgeWithout judges a call while the rules of the team or of the role cannot be read: which of them denies
 // something is not known then. Those of the organisation hold, and the team's own tools are asked for nothing.
-func (m *member) judgeWithout(j approval.Judgement, r tool.Request, unreadable error) (approval.Judgement, error) {
+func (m *member) judgeWithout(j approval.Judgement, r tool.Request, dir string, unreadable error) (approval.Judgement, error) {
 	rules, _, err := permission.Parse(m.Organisation)
-	v := rules.Decide(r, j.Dir)
+	v := rules.Decide(r, dir)
 	switch {
 	case err == nil && v.Decision == permission.Deny:
-		j.Answer, j.Rule, j.Why = approval.Deny, v.Rule, v.Why
+		j.Answer, j.Rule, j.Why = permission.Deny, v.Rule, v.Why
 		return j, nil
 	case err == nil && permission.OfTeam(r):
-		j.Answer = approval.Allow
+		j.Answer = permission.Allow
 		return j, nil
 	}
 	return j, team.Errorf(team.InvalidState, "the permissions of the team cannot be read: %w", cmp.Or(err, unreadable)).WithHint("a person has to mend them; notify the user")
@@ -98,8 +107,8 @@ func (m *member) mayCheck(ctx context.Context, t team.Task) error {
 	return m.mayRun(ctx, t.ID, m.Member.Role, t.Check, m.dir(ctx))
 }
 
-// mayRun returns an error if a rule denies the check of a task, in a folder, as a command of a role: who writes a
-// check must not run by it what no command may.
+// mayRun returns an error if a rule denies the check of a task, in a folder, as a command of a role, or may deny it, since no person
+// is asked: who writes a check must not run by it what no command may.
 func (m *member) mayRun(ctx context.Context, id team.TaskID, role, check, dir string) error {
 	if check == "" {
 		return nil
@@ -109,8 +118,12 @@ func (m *member) mayRun(ctx context.Context, id team.TaskID, role, check, dir st
 		return err
 	}
 	j, err := m.judgeBy(ctx, *m.newest.Load(), role, tool.Request{Called: "bash", Tool: "bash", Arguments: arguments, Traits: known().Traits("bash")}, dir)
-	if err == nil && j.Answer == approval.Deny && j.Rule != "" {
-		err = team.Errorf(team.PermissionDenied, "the check of %s is not run: the rule %q denies it", id, j.Rule).
+	if err == nil && (j.Answer == permission.Deny || j.Doubt) && j.Rule != "" {
+		denies := "denies it"
+		if j.Doubt {
+			denies = "may deny it: " + j.Why
+		}
+		err = team.Errorf(team.PermissionDenied, "the check of %s is not run: the rule %q %s", id, j.Rule, denies).
 			WithHint("ask the leader for a check that may run")
 	}
 	return err
@@ -119,7 +132,7 @@ func (m *member) mayRun(ctx context.Context, id team.TaskID, role, check, dir st
 // mayTell reports of files, absolute paths, whether no rule of the organisation or of a record of the team denies the member to
 // read them from dir, its folder: what it may not read it does not learn otherwise.
 func (m *member) mayTell(record team.Team, dir string) place.May {
-	rules, _, err := permission.Parse(m.Organisation.And(record.HandsOf(m.Member.Role).Permissions))
+	rules, _, err := permission.Parse(m.Organisation.And(record.PolicyOf(m.Member.Role).Permissions))
 	return func(path string) bool {
 		arguments, jerr := json.Marshal(map[string]string{"path": path})
 		if cmp.Or(err, jerr) != nil { // which of the rules denies something is not known then
@@ -133,11 +146,8 @@ func (m *member) mayTell(record team.Team, dir string) place.May {
 // hides is [permission.Rules.Hides] by the rules of the organisation and of the team's record, for a subagent with those of
 // its type. Errors: those of [permission.Parse].
 func (m *member) hides(ctx context.Context, tool, dir, start string) (func(path string) bool, error) {
-	record := *m.newest.Load()
-	if lend, ok := ctx.Value(lentKey{}).(func(team.Team) team.Team); ok {
-		record = lend(record)
-	}
-	rules, _, err := permission.Parse(m.Organisation.And(record.HandsOf(m.Member.Role).Permissions))
+	record := lendOf(ctx)(*m.newest.Load())
+	rules, _, err := permission.Parse(m.Organisation.And(record.PolicyOf(m.Member.Role).Permissions))
 	if err != nil {
 		return nil, err
 	}

@@ -56,7 +56,7 @@ func (m *member) openSubagent(ctx context.Context, s subagent.Spec) (engine.Opti
 	if err != nil {
 		return engine.Options{}, nil, err
 	}
-	at, err := m.here(ctx, lend)
+	at, err := m.here(ctx, s.Role, lend)
 	if err != nil {
 		return engine.Options{}, nil, err
 	}
@@ -115,13 +115,13 @@ func (m *member) lending(r team.Role) func(team.Team) team.Team {
 }
 
 // subagentTools are those of a subagent with that role: what its type has of its owner's tools of the
-// workspace, behind its owner's gates, with what both its type and its owner may do. changes reports
+// workspace, behind its owner's gates, as [team.Team.Lending] has it. changes reports
 // whether one of them changes anything.
 func (m *member) subagentTools(r team.Role, d team.Dialect, lend func(team.Team) team.Team) (tools engine.Tools, changes bool, err error) {
 	l := &m.lent
 	l.once.Do(func() {
 		l.files = m.current.Bound()
-		l.set, l.err = tool.NewSet(m.Metrics, append(l.files, subagent.None())...)
+		l.set, l.err = tool.NewSet(m.Metrics, append(slices.Clone(l.files), m.skillTool(), subagent.None())...)
 		if l.err != nil {
 			return
 		}
@@ -142,12 +142,23 @@ func (m *member) subagentTools(r team.Role, d team.Dialect, lend func(team.Team)
 		}
 		names, changes = append(names, t.Name), changes || t.Traits.Writes
 	}
+	if slices.Contains(names, "read_file") {
+		names = append(names, "skill")
+	}
 	set, err := l.set.Behind(m.passOnceDecided(func(ctx context.Context, r tool.Request) (approval.Judgement, error) { return m.judgeAs(ctx, r, lend) })).Speaking(d).Allow(names)
-	return boundTools{set, lend, m.current.Here(lend)}, changes, err
+	return boundTools{set, lend, m.current.Here()}, changes, err
 }
 
 // lentKey is the key under which the context of a subagent's call holds what makes its record of the team's.
 type lentKey struct{}
+
+// lendOf is what makes the record by which a call works of the team's: for a call of the member itself that is the same.
+func lendOf(ctx context.Context) func(team.Team) team.Team {
+	if lend, ok := ctx.Value(lentKey{}).(func(team.Team) team.Team); ok {
+		return lend
+	}
+	return whole
+}
 
 // boundTools work where their subagent was begun.
 type boundTools struct {

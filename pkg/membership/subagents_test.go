@@ -2,6 +2,7 @@ package membership
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"agentteam/pkg/board"
 	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/command"
+	"agentteam/pkg/engine"
 	"agentteam/pkg/model"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
@@ -33,8 +35,8 @@ func owner(t *testing.T, tools []string, record team.Team) *member {
 
 // A subagent has what its role has of the tools of its owner, and never more.
 func TestToolsOfSubagent(t *testing.T) {
-	all := []string{"bash", "read_file", "write_file", "edit_file", "glob", "grep"}
-	looks := []string{"read_file", "glob", "grep"}
+	all := []string{"bash", "read_file", "write_file", "edit_file", "glob", "grep", "skill"}
+	looks := []string{"read_file", "glob", "grep", "skill"}
 	for name, tt := range map[string]struct {
 		owner []string // its tools
 		role  team.Role
@@ -73,23 +75,63 @@ func TestToolsOfSubagent(t *testing.T) {
 	}
 }
 
-// What a subagent may do is what both its type and its owner may.
+// The tool skill gives no file that a rule denies to read: of the team, and for a subagent of its type.
+func TestDeniedFilesOfSkill(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("XDG_CONFIG_HOME", filepath.Join(home, ".config"))
+	for name, text := range map[string]string{"SKILL.md": "---\nname: deploy\ndescription: Deploys\n---\nGo.\n", ".env": "hunter2", "keys/a.pem": "hunter3", "go.sh": "true"} {
+		path := filepath.Join(home, ".claude/skills/deploy", name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := owner(t, []string{"read_file"}, team.Team{Hands: team.Policy{Permissions: team.Permissions{Deny: []string{"Read(//**/.env)"}}}})
+	own, err := tool.NewSet(nil, m.skillTool())
+	if err != nil {
+		t.Fatal(err)
+	}
+	kind := team.Role{Name: "type", Hands: team.Policy{Permissions: team.Permissions{Deny: []string{"Read(~/**/*.pem)"}}}}
+	sub, _, err := m.subagentTools(kind, team.Native, m.lending(kind))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for of, tt := range map[string]struct {
+		tools engine.Tools
+		files map[string]bool // whether they are given
+	}{
+		"the member":   {own, map[string]bool{".env": false, "keys/a.pem": true, "go.sh": true}},
+		"its subagent": {sub, map[string]bool{".env": false, "keys/a.pem": false, "go.sh": true}},
+	} {
+		text := tt.tools.Run(t.Context(), tool.Call{Name: "skill", Arguments: `{"name":"deploy"}`}).Content
+		for file, given := range tt.files {
+			r := tt.tools.Run(t.Context(), tool.Call{Name: "skill", Arguments: `{"name":"deploy","file":"` + file + `"}`})
+			if r.IsError == given || !given && r.Code != team.NotFound || strings.Contains(text, file) != given {
+				t.Errorf("%s of %s: %s; the skill:\n%s", file, of, r.Content, text)
+			}
+		}
+	}
+}
+
+// A subagent may do what its owner may, or reads only where its type may less.
 func TestPermissionsOfSubagent(t *testing.T) {
-	record := team.Team{Roles: map[string]team.Role{"coder": {Name: "coder", Hands: team.Hands{PermissionMode: team.AcceptEdits, Permissions: team.Permissions{Deny: []string{"Bash(rm *)"}, Allow: []string{"Bash(true)"}}}}}}
+	record := team.Team{Hands: team.Policy{Credentials: []string{"gh"}}, Roles: map[string]team.Role{"coder": {Name: "coder", Hands: team.Policy{PermissionMode: team.AcceptEdits, Permissions: team.Permissions{Deny: []string{"Bash(rm *)"}, Allow: []string{"Bash(true)"}}}}}}
 	m := owner(t, []string{"bash", "read_file", "write_file"}, record)
 	const write, list, remove = `write_file {"path":"a","content":"b"}`, `bash {"command":"ls"}`, `bash {"command":"rm a"}`
 	for name, tt := range map[string]struct {
-		by   team.Hands
+		by   team.Policy
 		call string
 		want string // in the refusal; "": it runs
 	}{
-		"nothing of its own":     {team.Hands{}, write, ""},
-		"its type only reads":    {team.Hands{PermissionMode: team.ReadOnlyMode}, write, "in the mode read-only nothing is changed"},
-		"which still may look":   {team.Hands{PermissionMode: team.ReadOnlyMode}, list, ""},
-		"its type denies":        {team.Hands{Permissions: team.Permissions{Deny: []string{"Write(a)"}}}, write, `the rule "Write(a)" denies it`},
-		"its owner denies":       {team.Hands{}, remove, `the rule "Bash(rm *)" denies it`},
-		"its type allows that":   {team.Hands{Permissions: team.Permissions{Allow: []string{"Bash"}}}, remove, `the rule "Bash(rm *)" denies it`},
-		"its type passes by all": {team.Hands{PermissionMode: team.BypassPermissions}, remove, `the rule "Bash(rm *)" denies it`},
+		"nothing of its own":     {team.Policy{}, write, ""},
+		"its type only reads":    {team.Policy{PermissionMode: team.ReadOnlyMode}, write, "in the mode read-only nothing is changed"},
+		"which still may look":   {team.Policy{PermissionMode: team.ReadOnlyMode}, list, ""},
+		"its type has less":      {team.Policy{Credentials: []string{}}, write, "in the mode read-only nothing is changed"},
+		"which looks as well":    {team.Policy{Credentials: []string{}}, list, ""},
+		"its type denies":        {team.Policy{Permissions: team.Permissions{Deny: []string{"Write(a)"}}}, write, `the rule "Write(a)" denies it`},
+		"its owner denies":       {team.Policy{}, remove, `the rule "Bash(rm *)" denies it`},
+		"its type allows that":   {team.Policy{Permissions: team.Permissions{Allow: []string{"Bash"}}}, remove, `the rule "Bash(rm *)" denies it`},
+		"its type passes by all": {team.Policy{PermissionMode: team.BypassPermissions}, remove, `the rule "Bash(rm *)" denies it`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			kind := team.Role{Name: "type", Hands: tt.by}

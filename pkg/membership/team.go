@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -38,7 +39,7 @@ func (s surroundings) Wait(w team.Await, holds bool) agent.Wait {
 	case w.Plan != "":
 		return agent.Decision(w, s.decided)
 	case w.OfPerson():
-		return agent.Person(w, holds, s.left)
+		return agent.Person(w, holds, s.left, s.answered)
 	}
 	return agent.Answer(w, holds)
 }
@@ -75,17 +76,21 @@ func (s surroundings) Peers(ctx context.Context) (account.Situation, error) {
 	return s.peers(ctx)
 }
 
-// Reserved finds the first task in order of work that is reserved for the member and could be
-// claimed now.
+// Inherited reads what is stored of the plans and the questions of earlier holders.
+func (s surroundings) Inherited(ctx context.Context, t team.Task) (team.Inherited, error) {
+	return s.inherited(ctx, s.box, t)
+}
+
+// Reserved finds the most urgent task that is reserved for the member and could be claimed now.
 func (s surroundings) Reserved(ctx context.Context) (team.TaskID, bool) {
-	p, err := index.List(ctx, s.Team, s.board, team.Query{ReservedFor: s.Member.AgentID, Status: []team.TaskStatus{team.Pending}, Blocked: new(bool), Sort: team.ByWork, Limit: 1})
+	p, err := index.List(ctx, s.Team, s.board, team.Query{ReservedFor: s.Member.AgentID, Status: []team.TaskStatus{team.Pending}, Blocked: new(bool)})
 	if err != nil { // it is offered, too
 		s.Logger.DebugContext(ctx, "look for a reserved task failed", "err", err)
 	}
 	if err != nil || len(p.Tasks) == 0 {
 		return "", false
 	}
-	return p.Tasks[0].ID, true
+	return slices.MinFunc(p.Tasks, func(a, b team.TaskView) int { return a.Task.Compare(b.Task) }).ID, true
 }
 
 // Expected takes a board that cannot be read for one that has work, and members that cannot be for too
@@ -143,6 +148,14 @@ func (s surroundings) Rests(ctx context.Context) {
 	}
 }
 
+// Lost stores what is in the tree of a task that was taken away, and gives that tree back.
+func (m *member) Lost(t team.Task) {
+	ctx, done := context.WithTimeout(m.leaving, storeWithin+letGoWithin)
+	defer done()
+	m.line.Taken(ctx, t)
+	m.current.Settle()
+}
+
 // Parked shows in the member's record that its model's endpoint refuses it, and with an
 // empty cause that it answers again.
 func (s surroundings) Parked(ctx context.Context, cause string) {
@@ -152,6 +165,48 @@ func (s surroundings) Parked(ctx context.Context, cause string) {
 func (s surroundings) EndGoal(ctx context.Context, cause string) { s.member.EndGoal(ctx, cause) }
 
 func (s surroundings) ModelChanged() <-chan struct{} { return s.member.ModelChanged() }
+
+// inherited returns what a task brings along that the member has taken, see [agent.Team].
+func (m *member) inherited(ctx context.Context, box *mailbox.Mailbox, t team.Task) (brings team.Inherited, err error) {
+	if m.gate != nil {
+		var plan team.Approval
+		if brings.Note, plan, err = m.gate.Taken(ctx, t); err != nil {
+			return brings, err
+		}
+		brings.Note = m.Record.Dialect(m.Role).Say(brings.Note)
+		if brings.Plan = plan.Plan; plan.Status == team.PlanPending && plan.AgentID == m.Member.AgentID {
+			brings.Await = plan.Await()
+		}
+	}
+	if t.Epoch <= 1 {
+		return brings, nil
+	}
+	copies, err := m.board.History(ctx, t.ID)
+	if err == nil {
+		brings.Asked, brings.Answers, err = box.Asked(ctx, t, copies)
+	}
+	if errors.Is(err, team.NotFound) || errors.Is(err, team.ErrUnreadable) { // the record was damaged just now: the next step finds that
+		err = nil
+	}
+	for _, q := range brings.Asked {
+		if brings.Answers[q.ID].ID == "" && brings.Await == nil {
+			brings.Await = q.Await()
+		}
+	}
+	return brings, err
+}
+
+// answered blocks until the question that w is a wait for is answered, or ctx ends.
+func (s surroundings) answered(ctx context.Context, w team.Await) (text string, err error) {
+	err = until(ctx, func() bool {
+		m, err := s.box.Answered(ctx, w)
+		if err == nil {
+			text = fmt.Sprintf("%s has answered what %s had asked for %s (mail %s): %s", m.From, w.Asker, w.Task, team.ShortID(w.MessageID), m.Content)
+		}
+		return err == nil
+	})
+	return text, err
+}
 
 // left blocks until a person's seat is no more, or ctx ends.
 func (m *member) left(ctx context.Context, person team.AgentID) error {

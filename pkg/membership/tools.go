@@ -2,6 +2,7 @@ package membership
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,7 +17,9 @@ import (
 	"agentteam/pkg/mailbox"
 	"agentteam/pkg/place"
 	"agentteam/pkg/registry"
+	"agentteam/pkg/skills"
 	"agentteam/pkg/subagent"
+	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
 	"agentteam/pkg/tool/job"
@@ -54,6 +57,7 @@ func (m *member) tools(at *workspace.Current, box *mailbox.Mailbox, past *agent.
 	}
 	crew := teamtool.New(teamtool.Options{
 		Self: m.Member, Board: m.board, Hand: m.hand, Mailbox: box, Roster: m.roster, Heard: m.heard, Asked: past.Asks, Crew: leads, Aliases: m.Aliases, Plans: m.plans, Gate: m.gate,
+		Inherited:     func(ctx context.Context, t team.Task) (team.Inherited, error) { return m.inherited(ctx, box, t) },
 		LeaderCreates: m.Record.Policies.Create == team.CreateLeader,
 		List:          func(ctx context.Context, q team.Query) (team.Page, error) { return index.List(ctx, m.Team, m.board, q) },
 		Team:          func(ctx context.Context) (team.Team, error) { return registry.Record(ctx, m.Team) },
@@ -69,7 +73,15 @@ func (m *member) tools(at *workspace.Current, box *mailbox.Mailbox, past *agent.
 			return completion.Verify(ctx, t, ws, m.Team.Files)
 		},
 		Complete: m.complete,
+		Exchange: func(ctx context.Context, to team.AgentID) (team.Exchange, error) {
+			changed, err := m.Team.Bucket.Get(ctx, subject.AllTasks) // the task that was written last
+			if err != nil && !errors.Is(err, team.NotFound) {
+				return team.Exchange{}, err
+			}
+			return past.Exchange(to, changed.Revision), nil
+		},
 	})
+	crew = append(crew, m.skillTool())
 	set, err = tool.NewSet(m.Metrics, append(files, crew...)...)
 	if err != nil {
 		return nil, nil, err
@@ -128,7 +140,7 @@ func Has(name string) bool { return known().Has(name) }
 // known are the tools of all members. They have nothing to work on, so none can be run.
 var known = sync.OnceValue(func() *tool.Set {
 	crew := teamtool.New(teamtool.Options{Gate: new(approval.Gate)})
-	set, err := tool.NewSet(nil, slices.Concat(new(workspace.Workspace).Tools(), []tool.Tool{subagent.None()}, new(job.Jobs).Tools(), crew)...)
+	set, err := tool.NewSet(nil, slices.Concat(new(workspace.Workspace).Tools(), []tool.Tool{subagent.None(), skills.Tool(nil)}, new(job.Jobs).Tools(), crew)...)
 	if err != nil {
 		panic(err.Error()) // so had each member's own set
 	}

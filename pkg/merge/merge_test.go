@@ -198,7 +198,7 @@ func (r *rig) retries(m seat, n int, check string) {
 	r.board.mu.Unlock()
 	e.Returned = record.ReturnedEpochs()
 	for _, y := range record.Returned {
-		if commit, err := m.site.Pinned(r.ctx, e.Task, y); err != nil || string(commit) != y.Commit {
+		if commit, err := m.site.Pinned(r.ctx, e.Task, y); err != nil || string(commit.Files) != y.Commit {
 			r.t.Errorf("%s takes up %s as %s, %v", m.name, y.Commit, commit, err)
 		}
 	}
@@ -331,7 +331,7 @@ func (r *rig) takesUp(id team.TaskID, tk task, change string) {
 	for range 2 {
 		commit, err := site.Pinned(r.ctx, id, work)
 		r.must(err)
-		if commit != o.Commit {
+		if commit.Files != o.Commit {
 			r.t.Errorf("%s: it gets %s, want %s", id, commit, o.Commit)
 		}
 		sh(r.t, r.root, "cd host-of-"+strings.ToLower(string(id))+"/line.git; git gc -q --prune=now")

@@ -1,6 +1,8 @@
 package merge
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -36,40 +38,56 @@ func workOf(name string) (w Work, ok bool) {
 	return w, err == nil
 }
 
-// Returned brings work of a task that was returned into this host's repository, wherever it was
+// Keep stores the unfinished work of a hold, as [line.Tree.Save] has made it on base, for the tree of the next holder on
+// whatever host. It can be repeated. Errors: those of [line.Repo.ImportUnfinished]; Unavailable.
+func (s *Site) Keep(ctx context.Context, w Work, bundle []byte, base line.Hash) (line.Unfinished, error) {
+	u, err := s.Repo.ImportUnfinished(ctx, bundle, base) // which no host would take in, the next holder would not get
+	if err == nil {
+		_, err = s.Records.files.Put(ctx, subject.MergeBundle(w.Task, w.Epoch), bytes.NewReader(bundle))
+	}
+	return u, err
+}
+
+// Returned brings work of a task that was returned, or not finished, into this host's repository, wherever it was
 // done, for who looks at it. The repository has to be at the line's head. It can be repeated.
 //
 // Errors: NotFound if the work is not stored any more; InvalidArgument if that is not what the
 // task's record names; those of [line.Repo]; Unavailable.
-func (s *Site) Returned(ctx context.Context, id team.TaskID, y team.Try) (line.Hash, error) {
-	want, err := line.ParseHash(y.Commit)
-	if err != nil {
-		return "", err
+func (s *Site) Returned(ctx context.Context, id team.TaskID, y team.Try) (line.Unfinished, error) {
+	want := line.Unfinished{Files: line.Hash(y.Commit), Whole: line.Hash(cmp.Or(y.Ignored, y.Commit))}
+	if _, err := line.ParseHash(y.Commit); err != nil {
+		return line.Unfinished{}, err
 	}
-	if there, err := s.Repo.Has(ctx, want); err != nil || there {
+	if there, err := s.Repo.Has(ctx, want.Whole); err != nil || there {
 		return want, err
 	}
 	bundle, err := s.Records.read(ctx, subject.MergeBundle(id, y.Epoch))
 	if err != nil {
-		return "", err
+		return line.Unfinished{}, err
 	}
-	got, err := s.Repo.Import(ctx, bundle, line.Hash(y.Base))
+	var got line.Unfinished
+	if y.Unfinished {
+		got, err = s.Repo.ImportUnfinished(ctx, bundle, line.Hash(y.Base))
+	} else {
+		got.Files, err = s.Repo.Import(ctx, bundle, line.Hash(y.Base))
+		got.Whole = got.Files
+	}
 	if err != nil {
-		return "", err
+		return line.Unfinished{}, err
 	}
 	if got != want {
-		return "", team.Errorf(team.InvalidArgument, "what is stored of the returned work of %s is commit %s, not %s", id, got.Short(), want.Short())
+		return line.Unfinished{}, team.Errorf(team.InvalidArgument, "what is stored of the returned work of %s is commit %s, not %s", id, got.Whole.Short(), want.Whole.Short())
 	}
 	return want, nil
 }
 
 // Pinned is Returned, and pins the work for the next holder on this host, which sweeps what is not pinned.
-func (s *Site) Pinned(ctx context.Context, id team.TaskID, y team.Try) (line.Hash, error) {
-	commit, err := s.Returned(ctx, id, y)
+func (s *Site) Pinned(ctx context.Context, id team.TaskID, y team.Try) (line.Unfinished, error) {
+	work, err := s.Returned(ctx, id, y)
 	if err != nil {
-		return "", err
+		return line.Unfinished{}, err
 	}
-	return commit, s.Repo.Pin(ctx, Work{id, y.Epoch}.pin(), commit)
+	return work, s.Repo.Pin(ctx, Work{id, y.Epoch}.pin(), work.Whole)
 }
 
 // Works lists the work that this host's repository has pinned, and with stored also that of which

@@ -351,7 +351,7 @@ func (b *board) Release(_ context.Context, e merge.Entry, o merge.Outcome) error
 			return err
 		}
 	}
-	g := team.GiveBack{Reason: o.Reason, Merge: true, Returned: &team.Try{By: e.Agent, Epoch: e.Epoch, Commit: string(o.Commit), Base: string(o.Base)}}
+	g := team.GiveBack{Freed: team.Freed{Reason: o.Reason, Work: &team.Try{By: e.Agent, Epoch: e.Epoch, Commit: string(o.Commit), Base: string(o.Base)}}, Merge: true}
 	for _, s := range o.Since {
 		g.Others = append(g.Others, s.Agent)
 	}

@@ -29,10 +29,7 @@ var _ turnReader = (*chatReader)(nil)
 
 func newChatReader(req Request, onDelta func(string)) *chatReader {
 	r := &chatReader{onDelta: onDelta, ids: idsIn(req), model: req.Model, extra: pieces{}}
-	r.calls.known = make(map[string]bool, len(req.Tools))
-	for _, t := range req.Tools {
-		r.calls.known[t.Name] = true
-	}
+	r.calls.known = namesOf(req)
 	return r
 }
 
@@ -99,15 +96,15 @@ func (r *chatReader) event(name string, data []byte) error {
 		}
 	}
 	for _, choice := range c.Choices {
-		if choice.Index != 0 { // we ask for one choice only
-			continue
+		delta, callsOnly := choice.Delta, choice.Index != 0 // we ask for one choice only
+		if !isSet(delta) && isSet(choice.Message) && !r.calls.has(choice.Index) {
+			delta, callsOnly = choice.Message, callsOnly || r.size() > 0 // else it may say once more what came in pieces
 		}
-		delta := choice.Delta
-		if !isSet(delta) && isSet(choice.Message) && r.size() == 0 { // else it may say once more what came in pieces
-			delta = choice.Message
-		}
-		if err := r.add(delta); err != nil {
+		if err := r.add(choice.Index, delta, callsOnly); err != nil {
 			return fmt.Errorf("a chunk cannot be read: %w", err)
+		}
+		if choice.Index != 0 && !r.calls.has(choice.Index) {
+			continue
 		}
 		if choice.FinishReason == "error" { // OpenRouter's word for a provider that broke down
 			return &apiError{kind: "server_error", message: "the provider behind the endpoint broke down"}
@@ -138,9 +135,9 @@ func finishReason(word string) string {
 	return word
 }
 
-// add takes a delta, which is what one chunk says.
-func (r *chatReader) add(delta json.RawMessage) error {
-	if said, ok := onlyContent(delta); ok {
+// add takes a delta, which is what one chunk says of a choice.
+func (r *chatReader) add(choice number, delta json.RawMessage, callsOnly bool) error {
+	if said, ok := onlyContent(delta); ok && !callsOnly {
 		r.say(said)
 		return nil
 	}
@@ -151,7 +148,7 @@ func (r *chatReader) add(delta json.RawMessage) error {
 	if err := json.Unmarshal(delta, &d); err != nil {
 		return err
 	}
-	if isSet(d["content"]) {
+	if isSet(d["content"]) && !callsOnly {
 		said, thought, err := contentOf(d["content"])
 		if err != nil {
 			return err
@@ -168,9 +165,15 @@ func (r *chatReader) add(delta json.RawMessage) error {
 	if err := d.take("tool_calls", &calls); err != nil {
 		return err
 	}
-	r.extra.add(d)
+	if isSet(d["function_call"]) { // as it was before there were several
+		calls = append(calls, fields{"function": d["function_call"]})
+		delete(d, "function_call")
+	}
+	if !callsOnly {
+		r.extra.add(d)
+	}
 	for _, c := range calls {
-		if err := r.calls.add(c); err != nil {
+		if err := r.calls.add(choice, c); err != nil {
 			return err
 		}
 	}
@@ -225,6 +228,14 @@ func contentOf(raw json.RawMessage) (said, thought string, err error) {
 
 func (r *chatReader) finished() bool { return r.finish != "" }
 
+func (r *chatReader) over() {
+	if r.calls.whole() && (len(r.calls.list) > 0 || r.content.Len() > 0) {
+		r.finish = "stop"
+	}
+}
+
+func (r *chatReader) used() Usage { return r.usage }
+
 func (r *chatReader) reply() Reply {
 	turn := Reply{
 		Message:      Message{Role: "assistant", Content: r.content.String(), Extra: r.extra.join()},
@@ -235,8 +246,7 @@ func (r *chatReader) reply() Reply {
 	if r.finish == "length" || r.finish == "content_filter" {
 		return turn // the last call may be cut in the middle of its arguments
 	}
-	for _, c := range r.calls.list {
-		turn.Message.ToolCalls = append(turn.Message.ToolCalls, ToolCall{ID: r.ids.own(c.id), Name: c.name, Arguments: c.arguments(), Extra: c.extra.join()})
+	if turn.Message.ToolCalls = r.calls.calls(r.ids); turn.Message.ToolCalls != nil {
 		turn.FinishReason = "tool_calls" // whatever the endpoint calls it
 	}
 	return turn

@@ -5,15 +5,13 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
-	"strings"
 	"time"
-
-	"github.com/tmaxmax/go-sse"
 )
 
 const (
@@ -28,8 +26,11 @@ const (
 	lateEnd   = 100 * time.Millisecond
 )
 
-// endMark is the data of the last event of a stream.
-const endMark = "[DONE]"
+// The last event of a stream: its data, or its type in Anthropic's Messages.
+const (
+	endMark     = "[DONE]"
+	lastMessage = "message_stop"
+)
 
 // attempt makes one HTTP request of q and reads its answer to the end.
 func (c *Client) attempt(ctx context.Context, req Request, q call, onDelta func(string)) (Reply, *failure) {
@@ -46,8 +47,16 @@ func (c *Client) attempt(ctx context.Context, req Request, q call, onDelta func(
 		return Reply{}, fail
 	}
 	reply := turn.reply()
+	known := namesOf(req)
+	for i, call := range reply.Message.ToolCalls {
+		reply.Message.ToolCalls[i].Name = known.plain(call.Name)
+	}
+	reply.takeWritten(req, known)
 	reply.Usage = completed(reply.Usage, len(q.body), turn.size())
 	reply.Message.Origin = c.dialect.origin(req.Model)
+	if reply.Message.Extra[answerBlocks] != nil {
+		reply.Message.Extra[answersTo], _ = json.Marshal(q.bound) // a string always encodes
+	}
 	return reply, nil
 }
 
@@ -66,33 +75,29 @@ func (c *Client) read(x *exchange, q call, turn turnReader) *failure {
 
 	head, _ := body.Peek(min(body.Buffered(), mostSaid)) // for the case that it is no stream
 	head = bytes.Clone(head)
-	events := 0
-	// The parser drops a last line that has no end; all of an event that is whole may
-	// stand in it.
-	for e, fail := range sse.Read(io.MultiReader(body, strings.NewReader("\n\n")), &sse.ReadConfig{MaxEventSize: largestEvent}) {
-		if err = fail; err != nil {
-			break
+	x.begin(body)
+	for err = nil; err == nil; {
+		var name string
+		var data []byte
+		if name, data, err = x.event(q); err == nil {
+			err = turn.event(name, data)
 		}
-		x.stopAlarm()
-		events++
-		if err = turn.event(e.Type, []byte(e.Data)); err != nil {
-			break
+		if turn.finished() && x.wait == c.opt.Idle {
+			x.wait = min(c.opt.Idle, lateUsage)
 		}
-		switch {
-		case e.Data == endMark:
-			x.expect(min(c.opt.Idle, lateEnd))
-		case turn.finished():
-			x.expect(min(c.opt.Idle, lateUsage))
-		default:
-			x.expect(c.opt.Idle)
-		}
+	}
+	if err == io.EOF {
+		err = nil
+	}
+	if x.marked && !turn.finished() {
+		turn.over()
 	}
 	// Some endpoints break the connection after a good answer, others end a broken
 	// one politely. Only the finish reason tells.
 	switch {
 	case turn.finished():
 		return nil
-	case events == 0 && len(head) > 0 && err == nil && !isStream(x.resp.Header):
+	case x.events == 0 && len(head) > 0 && err == nil && !isStream(x.resp.Header):
 		return c.noEndpoint(x, head)
 	}
 	return c.brokenOff(x, q, turn, err)
@@ -106,7 +111,9 @@ func (c *Client) readWhole(x *exchange, q call, body io.Reader, turn turnReader)
 		return c.brokenOff(x, q, turn, err)
 	}
 	if data[0] != '<' {
-		err = turn.event("", data)
+		if err = turn.event("", data); err == nil && !turn.finished() {
+			turn.over()
+		}
 	}
 	if turn.finished() {
 		return nil
@@ -146,6 +153,7 @@ type failure struct {
 	said   apiError      // as the endpoint told it; zero if it told nothing
 	window int           // of the model in tokens, if it told; else 0
 	asked  time.Duration // how long it asks to wait; else 0
+	again  string        // whether it asks for another try: true, false, or "" if it does not say
 	wasted Usage         // what the attempt has cost
 	err    error         // one line, without secrets
 }
@@ -166,7 +174,9 @@ func (c *Client) refused(x *exchange) *failure {
 	if to := x.resp.Header.Get("Location"); e.status < 400 && to != "" {
 		e.message = "it redirects to " + to
 	}
-	return c.told(x, e)
+	f := c.told(x, e)
+	f.again = x.resp.Header.Get("X-Should-Retry") // of OpenAI and Anthropic
+	return f
 }
 
 // told judges an error that the endpoint reports, by status or in its answer.
@@ -191,13 +201,13 @@ func (c *Client) brokenOff(x *exchange, q call, turn turnReader, err error) *fai
 	var f *failure
 	if said, ok := errors.AsType[*apiError](err); ok {
 		f = c.told(x, *said)
-		if turn.size() == 0 {
+		if turn.size() == 0 && turn.used() == (Usage{}) {
 			return f // refused before the model had a word: that costs nothing
 		}
 	} else {
 		f = c.unanswered(x, q, err)
 	}
-	f.wasted = estimate(len(q.body), turn.size())
+	f.wasted = thrownAway(turn.used(), len(q.body), turn.size())
 	return f
 }
 

@@ -10,29 +10,31 @@ import (
 
 // callList puts the tool calls of one turn together from their pieces.
 type callList struct {
-	known map[string]bool // the names that the model was offered
+	known offered
 	list  []*toolCall
 }
 
 type toolCall struct {
-	index *number // the endpoint's number for it; nil if it sends none
-	id    string
-	name  string
-	args  strings.Builder
-	depth nesting // of args
-	extra pieces
+	choice number  // of the answer's choices
+	index  *number // the endpoint's number for it; nil if it sends none
+	id     string
+	name   string
+	args   strings.Builder
+	depth  nesting // of args
+	extra  pieces
 }
 
 // piece is what one chunk says of one call.
 type piece struct {
-	index *number
-	id    string
-	name  string
-	args  string
+	choice number
+	index  *number
+	id     string
+	name   string
+	args   string
 }
 
-// add takes one piece of a tool call.
-func (cs *callList) add(d fields) error {
+// add takes one piece of a tool call of a choice.
+func (cs *callList) add(choice number, d fields) error {
 	var index *number
 	var id, kind word
 	var fn struct {
@@ -42,10 +44,10 @@ func (cs *callList) add(d fields) error {
 	if err := errors.Join(d.take("index", &index), d.take("id", &id), d.take("type", &kind), d.take("function", &fn)); err != nil {
 		return err
 	}
-	p := piece{index: index, id: string(id), name: string(fn.Name), args: argumentText(fn.Arguments)}
+	p := piece{choice: choice, index: index, id: string(id), name: string(fn.Name), args: argumentText(fn.Arguments)}
 	c := cs.find(p)
 	if c == nil {
-		c = &toolCall{index: index, extra: pieces{}}
+		c = &toolCall{choice: choice, index: index, extra: pieces{}}
 		cs.list = append(cs.list, c)
 	}
 	c.id = cmp.Or(c.id, p.id)
@@ -61,6 +63,7 @@ func (cs *callList) add(d fields) error {
 func (cs *callList) find(p piece) *toolCall {
 	for _, c := range slices.Backward(cs.list) {
 		switch {
+		case p.choice != c.choice:
 		case p.index != nil && c.index != nil && *c.index == *p.index:
 			// Some number every call 0.
 			if !cs.begins(p, c) {
@@ -75,7 +78,7 @@ func (cs *callList) find(p piece) *toolCall {
 	}
 	last := cs.list[len(cs.list)-1]
 	switch {
-	case cs.begins(p, last):
+	case p.choice != last.choice, cs.begins(p, last):
 		return nil
 	case p.name == "", cs.known[last.name+p.name]:
 		return last
@@ -117,6 +120,28 @@ func (cs *callList) grown(name, more string) string {
 		return more
 	}
 	return name + more
+}
+
+// has reports whether a choice has calls.
+func (cs *callList) has(choice number) bool {
+	return slices.ContainsFunc(cs.list, func(c *toolCall) bool { return c.choice == choice })
+}
+
+// whole reports whether each call is valid JSON and has a name.
+func (cs *callList) whole() bool {
+	return !slices.ContainsFunc(cs.list, func(c *toolCall) bool { return c.name == "" || !json.Valid([]byte(c.arguments())) })
+}
+
+// calls are those of all choices, but for what one choice says as another did.
+func (cs *callList) calls(ids heldIDs) (calls []ToolCall) {
+	for i, c := range cs.list {
+		if !slices.ContainsFunc(cs.list[:i], func(o *toolCall) bool {
+			return o.choice != c.choice && o.name == c.name && o.arguments() == c.arguments()
+		}) {
+			calls = append(calls, ToolCall{ID: ids.own(c.id), Name: c.name, Arguments: c.arguments(), Extra: c.extra.join()})
+		}
+	}
+	return calls
 }
 
 func (cs *callList) size() (n int) {

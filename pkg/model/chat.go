@@ -2,13 +2,17 @@ package model
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/json"
 	"maps"
 	"math/big"
 	"regexp"
 	"slices"
 	"strings"
+
+	openai "github.com/sashabaranov/go-openai"
 )
 
 // chatWire writes chat completions.
@@ -18,172 +22,140 @@ func (chatWire) path() string { return "/chat/completions" }
 
 const ephemeral = `{"type":"ephemeral"}`
 
-func (chatWire) head(e *encoding, req Request) []byte {
-	o := openObject(nil)
-	o.text("model", e.model)
-	ours := []bodyField{{"stream", "true"}}
-	if e.AskUsage {
-		ours = append(ours, bodyField{"stream_options", `{"include_usage":true}`})
+func (chatWire) write(e *encoding, req Request, runs []run, end int) (call, error) {
+	r := openai.ChatCompletionRequest{Model: e.model, Messages: []openai.ChatCompletionMessage{}}
+	extra := maps.Clone(fields(e.Extra))
+	if e.AskUsage && e.ours("stream_options", extra) {
+		r.StreamOptions = &openai.StreamOptions{IncludeUsage: true}
 	}
-	if e.marks == onTop {
-		ours = append(ours, bodyField{"cache_control", ephemeral})
+	if e.marks == onTop && e.ours("cache_control", extra) {
+		extra["cache_control"] = json.RawMessage(ephemeral)
 	}
-	e.bodyFields(o, e.Extra, ours...)
-	if len(req.Tools) > 0 {
-		list(o, "tools", req.Tools, func(b []byte, i int, t ToolSpec) []byte {
-			return e.chatTool(b, t, e.marks == onBlocks && i == len(req.Tools)-1)
-		})
+	c := &carrier{encoding: e, req: req, extra: extra, limit: e.limitFieldFor(e.model)}
+	var kept beginning
+	at := 0
+	for i, run := range runs {
+		if i == end {
+			at, kept = len(r.Messages), e.upTo(r.Messages)
+		}
+		r.Messages = e.chatMessages(r.Messages, run)
 	}
-	o.key("messages")
-	return append(o.b, '[')
+	r.Messages = slices.Insert(r.Messages, at, openai.ChatCompletionMessage{Role: e.element(nil, &c.to)})
+	r.Messages = slices.Insert(r.Messages, 0, openai.ChatCompletionMessage{Role: e.element(e.earlier.body, &c.from)})
+	for i, t := range req.Tools {
+		schema := e.schema(t.Schema)
+		if schema == nil {
+			schema = noKey
+		}
+		tool := openai.Tool{Type: openai.ToolTypeFunction, Function: &openai.FunctionDefinition{Name: e.say(t.Name), Description: e.said(t.Description), Parameters: e.raw(schema)}}
+		if e.marks == onBlocks && i == len(req.Tools)-1 {
+			tool.Parameters = map[string]any{"cache_control": e.raw([]byte(ephemeral))}
+		}
+		r.Tools = append(r.Tools, tool)
+	}
+	return carry(c, runs[:end], kept, func(c *openai.Client) (*openai.ChatCompletionStream, error) {
+		return c.CreateChatCompletionStream(context.Background(), r)
+	})
 }
 
-func (e *encoding) chatTool(b []byte, t ToolSpec, mark bool) []byte {
-	fn := openObject(nil)
-	fn.text("name", t.Name)
-	fn.said("description", t.Description)
-	if schema := e.schema(t.Schema); schema != nil {
-		fn.raw("parameters", schema)
+// upTo is the beginning that ends with the messages.
+func (e *encoding) upTo(ms []openai.ChatCompletionMessage) beginning {
+	b := beginning{last: e.earlier.last, pictures: e.pictures}
+	if len(ms) > 0 {
+		b.last = ms[len(ms)-1].Role
 	}
-	o := openObject(b)
-	o.text("type", "function")
-	o.raw("function", fn.close())
-	if mark {
-		o.raw("cache_control", []byte(ephemeral))
-	}
-	return o.close()
+	return b
 }
 
-func (chatWire) tail(e *encoding, limit int) []byte {
-	o := &object{b: []byte("]"), any: true}
-	o.number(e.limitFieldFor(e.model), limit)
-	return o.close()
-}
-
-func (chatWire) message(e *encoding, b []byte, ms []*Message, prev string, mark bool) ([]byte, string) {
-	m := ms[0]
+// chatMessages appends the messages that a run is made of.
+func (e *encoding) chatMessages(to []openai.ChatCompletionMessage, r run) []openai.ChatCompletionMessage {
+	prev := e.upTo(to).last
+	m := r.ms[0]
 	switch {
 	case e.joins(m) || m.Role == "user":
-		if !slices.ContainsFunc(ms, func(m *Message) bool { return m.Role != "assistant" }) {
-			return b, prev // empty turns only
+		if !slices.ContainsFunc(r.ms, func(m *Message) bool { return m.Role != "assistant" }) {
+			return to // empty turns only
 		}
 		if prev == "tool" && e.AfterTool != "" {
-			b = e.line(b, "assistant", e.AfterTool)
+			to = append(to, e.chatTurn(&Message{Role: "assistant", Content: e.AfterTool}))
 		}
-		o := openObject(b)
-		o.text("role", "user")
-		e.chatContent(o, e.parts(ms), mark)
-		return append(o.close(), ','), "user"
+		return append(to, e.chatContent(openai.ChatCompletionMessage{Role: "user"}, e.parts(r.ms), r.mark))
 	case m.Role == "system":
-		o := openObject(b)
-		o.text("role", e.SystemRole)
-		e.chatContent(o, []contentPart{{text: e.text(m)}}, e.marks == onBlocks)
-		return append(o.close(), ','), "system"
+		return append(to, e.chatContent(openai.ChatCompletionMessage{Role: e.SystemRole}, []contentPart{{text: e.text(m)}}, e.marks == onBlocks))
 	case m.Role == "tool":
-		o := openObject(b)
-		o.text("role", "tool")
-		o.text("tool_call_id", e.callID(m.ToolCallID))
 		// An empty result is refused by several.
-		e.chatContent(o, []contentPart{{text: cmp.Or(e.text(m), "(no output)")}}, mark)
-		return append(o.close(), ','), "tool"
+		result := []contentPart{{text: cmp.Or(e.text(m), "(no output)")}}
+		return append(to, e.chatContent(openai.ChatCompletionMessage{Role: "tool", ToolCallID: e.say(e.callID(m.ToolCallID))}, result, r.mark))
 	case e.leavesOut(m):
-		return b, prev
+		return to
 	}
 	if e.BeforeTurn != "" && prev != "user" && prev != "tool" {
-		b = e.line(b, "user", e.BeforeTurn)
+		to = append(to, openai.ChatCompletionMessage{Role: "user", Content: e.say(e.BeforeTurn)})
 	}
-	return append(e.chatTurn(b, m), ','), "assistant"
+	return append(to, e.chatTurn(m))
 }
 
-// line appends a message of ours.
-func (e *encoding) line(b []byte, role, text string) []byte {
-	o := openObject(b)
-	o.text("role", role)
-	o.text("content", text)
-	if role == "assistant" && e.Always != "" {
-		o.text(e.Always, "")
-	}
-	return append(o.close(), ',')
-}
-
-// chatTurn appends a turn of the assistant.
-func (e *encoding) chatTurn(b []byte, m *Message) []byte {
-	o := openObject(b)
-	o.text("role", "assistant")
+// chatTurn returns a turn of the assistant.
+func (e *encoding) chatTurn(m *Message) openai.ChatCompletionMessage {
+	turn := openai.ChatCompletionMessage{Role: "assistant"}
 	text := e.text(m)
 	switch {
 	case text != "":
-		o.text("content", text)
+		turn.Content = e.say(text)
 	case len(m.ToolCalls) == 0:
-		o.text("content", e.EmptyTurn)
+		turn.Content = e.say(e.EmptyTurn)
 	case e.BesideCalls == emptyText:
-		o.text("content", "")
+		turn.Content = e.say("")
 	case e.BesideCalls == null:
-		o.raw("content", []byte("null"))
+		turn.Content = e.raw([]byte("null"))
 	}
-	if len(m.ToolCalls) > 0 {
-		list(o, "tool_calls", m.ToolCalls, func(b []byte, i int, c ToolCall) []byte { return e.chatCall(b, m, i, c) })
+	for i, c := range m.ToolCalls {
+		back := e.extras(m, c.Extra)
+		if back == nil && i == 0 { // another model's
+			back = e.Foreign
+		}
+		turn.ToolCalls = append(turn.ToolCalls, openai.ToolCall{
+			ID: e.say(e.callID(c.ID)), Type: openai.ToolType(e.also("function", back, "id", "type", "function", "index")),
+			Function: openai.FunctionCall{Name: e.say(e.callName(c.Name)), Arguments: e.say(arguments(c))},
+		})
 	}
 	back := e.extras(m, m.Extra)
 	if _, ok := back[e.Always]; e.Always != "" && !ok {
-		o.text(e.Always, "")
+		back = maps.Clone(back)
+		if back == nil {
+			back = fields{}
+		}
+		back[e.Always] = json.RawMessage(`""`)
 	}
-	fields(back).write(o, "role", "content", "tool_calls")
-	return o.close()
+	if len(back) > 0 {
+		turn.Role = e.also("assistant", back, "role", "content", "tool_calls")
+	}
+	return turn
 }
 
-// chatCall appends the i-th call of m.
-func (e *encoding) chatCall(b []byte, m *Message, i int, c ToolCall) []byte {
-	o := openObject(b)
-	o.text("id", e.callID(c.ID))
-	o.text("type", "function")
-	fn := openObject(nil)
-	fn.text("name", e.callName(c.Name))
-	fn.text("arguments", arguments(c))
-	o.raw("function", fn.close())
-	back := e.extras(m, c.Extra)
-	if back == nil && i == 0 { // another model's
-		back = e.Foreign
-	}
-	fields(back).write(o, "id", "type", "function", "index")
-	return o.close()
-}
-
-// chatContent writes what people or tools gave: as text if it is nothing else, for
+// chatContent returns m with what people or tools gave: as text if it is nothing else, for
 // several endpoints know no other content.
-func (e *encoding) chatContent(o *object, ps []contentPart, mark bool) {
+func (e *encoding) chatContent(m openai.ChatCompletionMessage, ps []contentPart, mark bool) openai.ChatCompletionMessage {
 	if len(ps) == 0 {
 		ps = []contentPart{{text: "(empty)"}} // an empty message is refused by several
 	}
 	if !mark && len(ps) == 1 && ps[0].image == "" {
-		o.text("content", ps[0].text)
-		return
+		m.Content = e.say(ps[0].text)
+		return m
 	}
-	list(o, "content", ps, func(b []byte, i int, p contentPart) []byte {
-		part := openObject(b)
+	for i, p := range ps {
+		part := openai.ChatMessagePart{Type: openai.ChatMessagePartTypeText}
 		if p.image != "" {
-			url := openObject(nil)
-			url.text("url", p.image)
-			part.text("type", "image_url")
-			part.raw("image_url", url.close())
+			part.Type, part.ImageURL = openai.ChatMessagePartTypeImageURL, &openai.ChatMessageImageURL{URL: e.say(p.image)}
 		} else {
-			part.text("type", "text")
-			part.text("text", p.text)
+			part.Text = e.say(p.text)
 		}
 		if mark && i == len(ps)-1 {
-			part.raw("cache_control", []byte(ephemeral))
+			part.Type = openai.ChatMessagePartType(e.also(string(part.Type), fields{"cache_control": json.RawMessage(ephemeral)}))
 		}
-		return part.close()
-	})
-}
-
-// write writes the fields in the order of their names, without those that are ours.
-func (f fields) write(o *object, ours ...string) {
-	for _, k := range slices.Sorted(maps.Keys(f)) {
-		if !slices.Contains(ours, k) {
-			o.raw(k, f[k])
-		}
+		m.MultiContent = append(m.MultiContent, part)
 	}
+	return m
 }
 
 var nineAlnum = regexp.MustCompile(`^[a-zA-Z0-9]{9}$`)

@@ -140,6 +140,11 @@ func TestSilence(t *testing.T) {
 			go io.WriteString(in, "data: "+finish("stop")+"\n\n")
 			return resp, nil
 		}, nil, 5 * time.Second},
+		"no data after the end mark": {func(r *http.Request) (*http.Response, error) {
+			in, resp := stream(r)
+			go io.WriteString(in, "data: "+finish("stop")+"\n\ndata: [DONE]\n\nevent: ping\n\n")
+			return resp, nil
+		}, nil, lateEnd},
 		"slow but alive": {func(r *http.Request) (*http.Response, error) {
 			in, resp := stream(r)
 			go func() {

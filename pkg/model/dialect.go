@@ -3,12 +3,15 @@ package model
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
 	"regexp"
 	"slices"
 	"sync"
 	"time"
+
+	openai "github.com/sashabaranov/go-openai"
 
 	"agentteam/pkg/team"
 )
@@ -21,6 +24,8 @@ type dialect struct {
 	model  string // asked unless a request names another
 	header http.Header
 	set    Limits // by the settings; 0: not set
+
+	begun beginnings
 
 	mu    sync.Mutex
 	now   *spoken // what it holds never changes; to learn is to replace it
@@ -38,7 +43,7 @@ func speak(p profile) *spoken { return &spoken{profile: p, names: regexp.MustCom
 
 // fixed are the fields of a body that are ours alone.
 var fixed = []string{
-	"model", "messages", "input", "instructions", "tools", "stream",
+	"model", "messages", "input", "instructions", "system", "tools", "stream",
 	"max_tokens", "max_completion_tokens", "max_output_tokens", // Options.MaxTokens, in the endpoint's own word
 }
 
@@ -104,9 +109,11 @@ type call struct {
 	path   string // after the base URL; its query, if it has one, comes after that one's own
 	header http.Header
 	body   []byte
+	bound  string   // the digest of the prompt, with which an answer's thoughts are bound to it; "": they are not
+	stream *carrier // through which go-openai reads the answer; nil: it has no part in it
 }
 
-// encode returns the body that asks for the next turn. Errors: InvalidArgument for a
+// encode returns the request for the next turn. Errors: InvalidArgument for a
 // conversation that is none.
 //
 // The limit of the answer is req's, else that of the settings, the model or the
@@ -114,22 +121,28 @@ type call struct {
 // is never below 256: a prompt that leaves less is for the endpoint to refuse.
 func (d *dialect) encode(req Request) (call, error) {
 	e := d.encoding(req)
-	body, err := e.body(req)
-	if err != nil {
+	q, err := e.call(req)
+	switch {
+	case errors.Is(err, openai.ErrReasoningToolsRequireResponses) && d.learn(apiError{message: "v1/responses"}):
+		return d.encode(req) // what its endpoint would answer
+	case err != nil:
 		return call{}, err
 	}
-	path := e.wire.path()
+	q.path, q.header = e.wire.path(), d.header.Clone()
 	if d.query != "" {
-		path += "?" + d.query
+		q.path += "?" + d.query
 	}
-	return call{path: path, header: d.header.Clone(), body: body}, nil
+	return q, nil
 }
 
 // reader returns what puts the answer to req together. onDelta gets the text as it
 // comes.
 func (d *dialect) reader(req Request, onDelta func(string)) turnReader {
-	if d.spoken().wireFor(cmp.Or(req.Model, d.model)) == responses {
+	switch d.spoken().wireFor(cmp.Or(req.Model, d.model)) {
+	case responses:
 		return newResponsesReader(req, onDelta)
+	case messages:
+		return newMessagesReader(req, onDelta)
 	}
 	return newChatReader(req, onDelta)
 }
@@ -208,8 +221,12 @@ type turnReader interface {
 	// finished reports whether the endpoint has said why it stopped: then the turn is
 	// complete, whatever breaks off after it.
 	finished() bool
-	// reply returns the finished turn; its Usage is zero if none was told.
+	// over finishes a turn that is whole, and whose endpoint has said that it is over and not why.
+	over()
+	// reply returns the finished turn; its Usage is that of used.
 	reply() Reply
+	// used is what the endpoint has counted so far; zero if it has told nothing.
+	used() Usage
 	// size is the length in bytes of all that the model wrote so far.
 	size() int
 }

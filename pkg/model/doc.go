@@ -8,9 +8,9 @@
 // the stream or a body that is none of a model endpoint. The types know nothing of a
 // wire format.
 //
-// It asks over plain net/http and lets a library cut the stream into events. The
-// protocol's SDK would hide headers, drop provider fields and take many a broken
-// stream for a good end, and has no type for what endpoints really send.
+// go-openai writes the requests and reads the events of the answers. It would hide headers, drop
+// provider fields and take many a broken stream for a good end, so the exchange with the endpoint,
+// the end of a turn and what is in it are judged here.
 //
 // The package does not run tools (package tool), keep conversations (package
 // journal) or count budgets (package agent). Its sub-package rehearsal is an

@@ -1,10 +1,9 @@
 package model
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
-	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -14,31 +13,38 @@ import (
 // encoding is how one request is encoded: the profile, and a wire.
 type encoding struct {
 	*spoken
+	slots
 	model    string
 	origin   string // of answers whose Extra goes back
 	limits   Limits
 	marks    cacheMarks
 	load     func(Image) ([]byte, error) // nil: images are told of in text
 	wire     wireFormat
-	pictures int // bytes of images that were written; they are no text
+	pictures int  // bytes of images that were written; they are no text
+	unseen   bool // an image could not be loaded
+
+	begun   *beginnings
+	earlier *beginning // as which this request begins
 }
 
 // wireFormat writes a request in one protocol.
 type wireFormat interface {
 	// path is where requests go, after the base URL.
 	path() string
-	// head returns the body up to and including the bracket that opens the messages.
-	head(e *encoding, req Request) []byte
-	// message appends the wire messages that the run ms is made of, each with a comma
-	// after it, and returns the role of the last; prev is the role before.
-	message(e *encoding, b []byte, ms []*Message, prev string, mark bool) ([]byte, string)
-	// tail returns what follows the messages: the closing bracket and the limit.
-	tail(e *encoding, limit int) []byte
+	// write returns the call with its body. What is to be written of the messages are the runs,
+	// of which those before end may stand in further requests as they are now.
+	write(e *encoding, req Request, runs []run, end int) (call, error)
+}
+
+// run are messages that are encoded together.
+type run struct {
+	ms   []*Message
+	mark bool // what is encoded of them ends in a cache mark
 }
 
 // encoding returns how req is encoded.
 func (d *dialect) encoding(req Request) *encoding {
-	e := &encoding{spoken: d.spoken(), model: cmp.Or(req.Model, d.model)}
+	e := &encoding{spoken: d.spoken(), model: cmp.Or(req.Model, d.model), begun: &d.begun}
 	e.origin = d.origin(e.model)
 	e.limits = d.limitsOf(e.model)
 	e.marks = e.marksFor(e.model)
@@ -49,45 +55,68 @@ func (d *dialect) encoding(req Request) *encoding {
 	return e
 }
 
-var wireFormats = map[protocol]wireFormat{chat: chatWire{}, responses: responsesWire{}}
+var wireFormats = map[protocol]wireFormat{chat: chatWire{}, responses: responsesWire{}, messages: messagesWire{}}
 
-// body returns the whole body of req. What two requests have in common is encoded alike, so that
-// the prompt of the later one begins with that of the earlier, which endpoints cache; a cache
-// mark is no part of that.
-func (e *encoding) body(req Request) ([]byte, error) {
-	var runs [][]*Message
-	size := 0 // about
-	for at := 0; at < len(req.Messages); {
-		n := e.run(req.Messages[at:])
-		runs = append(runs, req.Messages[at:at+n])
-		at += n
-	}
+// call returns the request that asks for the next turn. What two requests have in common is
+// encoded alike, so that the prompt of the later one begins with that of the earlier, which
+// endpoints cache; a cache mark is no part of that.
+func (e *encoding) call(req Request) (call, error) {
 	for i, m := range req.Messages {
 		if err := checkMessage(i, m); err != nil {
-			return nil, err
+			return call{}, err
 		}
-		size += len(m.Content) + 256
 	}
-	marked := e.marked(runs)
-	b, prev := slices.Grow(e.wire.head(e, req), size+size/8), ""
-	for i, run := range runs {
-		b, prev = e.wire.message(e, b, run, prev, slices.Contains(marked, i))
+	var runs []run
+	for at := 0; at < len(req.Messages); {
+		n := e.run(req.Messages[at:])
+		runs = append(runs, run{ms: req.Messages[at : at+n]})
+		at += n
 	}
-	b = bytes.TrimSuffix(b, []byte(",")) // behind the last message
-	return append(b, e.wire.tail(e, e.limit(req, len(b)-e.pictures))...), nil
+	e.mark(runs)
+	end := slices.IndexFunc(runs, func(r run) bool { return r.mark })
+	if end < 0 {
+		end = max(len(runs)-1, 0) // which may grow
+	}
+	e.earlier = e.begun.of(e.wording(""), req.Messages)
+	skip := 0
+	for n := 0; n < len(e.earlier.messages); skip++ {
+		n += len(runs[skip].ms)
+	}
+	if skip > end { // it has no mark where this request has one
+		e.earlier, skip = &beginning{by: e.earlier.by}, 0
+	}
+	e.pictures = e.earlier.pictures
+	return e.wire.write(e, req, runs[skip:], end-skip)
 }
 
-// marked returns which of the runs get cache marks: the last two that are not the
-// assistant's. So the endpoint finds the first of them where the last request had its last.
-func (e *encoding) marked(runs [][]*Message) (marked []int) {
+// wording is what the JSON of the messages depends on that stand behind what has that digest.
+func (e *encoding) wording(before string) wording {
+	return wording{spoken: e.spoken, model: e.model, images: e.load != nil, before: before}
+}
+
+// keep has further requests begin as this one up to the end of the runs, whose JSON is body.
+func (e *encoding) keep(runs []run, b beginning) {
+	if e.unseen {
+		return
+	}
+	b.by, b.messages = e.earlier.by, slices.Clone(e.earlier.messages)
+	for _, r := range runs {
+		b.messages = append(b.messages, r.ms...)
+	}
+	e.begun.keep(&b, e.earlier)
+}
+
+// mark has the last two of the runs that are not the assistant's marked. So the endpoint finds
+// the first of them where the last request had its last.
+func (e *encoding) mark(runs []run) {
 	input := func(m *Message) bool { return m.Role != "assistant" }
-	for i := len(runs) - 1; i >= 0 && len(marked) < 2 && e.marks == onBlocks; i-- {
-		first := runs[i][0]
-		if first.Role == "tool" || first.Role == "user" || e.joins(first) && slices.ContainsFunc(runs[i], input) {
-			marked = append(marked, i)
+	for i, marked := len(runs)-1, 0; i >= 0 && marked < 2 && e.marks == onBlocks; i-- {
+		first := runs[i].ms[0]
+		if first.Role == "tool" || first.Role == "user" || e.joins(first) && slices.ContainsFunc(runs[i].ms, input) {
+			runs[i].mark = true
+			marked++
 		}
 	}
-	return marked
 }
 
 // run returns how many of ms, at least one, are encoded together: users in a row,
@@ -189,6 +218,7 @@ func (e *encoding) parts(ms []*Message) (ps []contentPart) {
 			default:
 				data, err := e.load(*p.Image)
 				if err != nil {
+					e.unseen = true
 					say(reference(*p.Image), "\n")
 					continue
 				}
@@ -210,33 +240,31 @@ func arguments(c ToolCall) string {
 	case args == "":
 		return "{}"
 	case args[0] == '{' && json.Valid([]byte(args)):
-		return withoutNUL(c.Arguments)
+		return sendable(c.Arguments)
 	}
-	o := openObject(nil)
-	o.text("malformed_arguments", c.Arguments)
-	return string(o.close())
+	return string(append(appendText([]byte(`{"malformed_arguments":`), c.Arguments), '}'))
 }
 
-// withoutNUL returns JSON without the escapes of NUL in its strings, as [appendText] leaves the
-// character out.
-func withoutNUL(text string) string {
-	const escape = `\u0000`
-	if !strings.Contains(text, escape) {
+// escapes matches the escapes in JSON: those of NUL, whole pairs of surrogates, lone ones, and
+// the beginning of any other.
+var escapes = regexp.MustCompile(`\\u0000|\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u[dD][89a-fA-F]..|\\.`)
+
+// sendable returns JSON without the escapes of NUL in its strings, as [appendText] leaves the
+// character out, and with U+FFFD for lone surrogates, which are no text: Anthropic refuses the
+// whole request as no JSON.
+func sendable(text string) string {
+	if !strings.Contains(text, `\u0000`) && !strings.Contains(text, `\ud`) && !strings.Contains(text, `\uD`) {
 		return text
 	}
-	var b strings.Builder
-	for i := 0; i < len(text); i++ {
+	return escapes.ReplaceAllStringFunc(text, func(escape string) string {
 		switch {
-		case strings.HasPrefix(text[i:], escape):
-			i += len(escape) - 1
-			continue
-		case text[i] == '\\': // with what it escapes, which may be a backslash
-			b.WriteByte(text[i])
-			i++
+		case escape == `\u0000`:
+			return ""
+		case len(escape) == len(`\ud83d`): // a pair has two of them
+			return `\ufffd`
 		}
-		b.WriteByte(text[i])
-	}
-	return b.String()
+		return escape
+	})
 }
 
 // extras returns the fields of an earlier answer that go back to the model that is
@@ -254,19 +282,9 @@ func (e *encoding) extras(m *Message, extra map[string]json.RawMessage) map[stri
 	return back
 }
 
-// bodyField is a field of a body, its value in JSON.
-type bodyField struct{ name, value string }
-
-// bodyFields writes ours, each unless extra replaces it, and then extra.
-func (e *encoding) bodyFields(o *object, extra map[string]json.RawMessage, ours ...bodyField) {
-	for _, f := range ours {
-		if _, replaced := extra[f.name]; !replaced && !slices.Contains(e.Drop, f.name) {
-			o.raw(f.name, []byte(f.value))
-		}
-	}
-	for _, k := range slices.Sorted(maps.Keys(extra)) {
-		if !slices.Contains(e.Drop, k) {
-			o.raw(k, extra[k])
-		}
-	}
+// ours reports whether the body has the field as we write it: neither the settings replace it
+// nor the endpoint refuses it.
+func (e *encoding) ours(field string, extra fields) bool {
+	_, replaced := extra[field]
+	return !replaced && !slices.Contains(e.Drop, field)
 }

@@ -2,14 +2,18 @@ package model
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
+	"iter"
 	"maps"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/tmaxmax/go-sse"
 )
 
 // The causes of a context that ended since the endpoint took too long.
@@ -26,12 +30,22 @@ type exchange struct {
 	stop   context.CancelFunc // of the deadline for the whole
 	alarm  *time.Timer
 	resp   *http.Response // nil if none came
+
+	next   func() (sse.Event, error, bool) // the events of the answer; nil before they are read
+	halt   func()
+	idle   time.Duration // how long an event may take
+	wait   time.Duration // how long the next event may take; 0: as the alarm is set already
+	events int
+	marked bool      // the end mark came
+	newest sse.Event // the last event that says something
+	unread bool      // newest was not given to a turn yet
+	line   []byte    // of newest, as far as go-openai has not read it
 }
 
 // open sends q to the endpoint and waits for the headers of the answer. The caller
 // must close the exchange, also after an error.
 func (c *Client) open(ctx context.Context, method string, q call) (*exchange, error) {
-	x := &exchange{}
+	x := &exchange{idle: c.opt.Idle}
 	ctx, x.cancel = context.WithCancelCause(ctx)
 	x.ctx, x.stop = context.WithTimeoutCause(ctx, c.opt.Total, errTooLong)
 	x.alarm = time.AfterFunc(c.opt.FirstByte, func() { x.cancel(errSilent) })
@@ -65,6 +79,9 @@ func (c *Client) address(path string) string {
 // again.
 func (x *exchange) close() {
 	x.alarm.Stop()
+	if x.halt != nil {
+		x.halt()
+	}
 	if x.resp != nil {
 		_ = x.resp.Body.Close() // what came of it is known already
 	}
@@ -75,9 +92,78 @@ func (x *exchange) close() {
 // expect calls the exchange off unless it is heard of again within d.
 func (x *exchange) expect(d time.Duration) { x.alarm.Reset(d) }
 
-// stopAlarm keeps the alarm from ringing until the next expect: what the reader of an
-// answer does with it takes time that is not the endpoint's.
-func (x *exchange) stopAlarm() { x.alarm.Stop() }
+// begin prepares to read the events of body.
+func (x *exchange) begin(body io.Reader) {
+	// The parser drops a last line that has no end; all of an event that is whole may
+	// stand in it.
+	x.next, x.halt = iter.Pull2(sse.Read(io.MultiReader(body, strings.NewReader("\n\n")), &sse.ReadConfig{MaxEventSize: largestEvent}))
+}
+
+// advance waits for the next event that says something.
+func (x *exchange) advance() error {
+	for {
+		if x.wait > 0 {
+			x.alarm.Reset(x.wait)
+		}
+		e, err, ok := x.next()
+		x.alarm.Stop() // what the reader of an answer does with it takes time that is not the endpoint's
+		switch {
+		case !ok:
+			return io.EOF
+		case err != nil:
+			return err
+		}
+		x.events++
+		switch e.Data {
+		case endMark:
+			x.marked = true
+			x.wait = min(x.idle, lateEnd)
+		case "":
+			x.wait = cmp.Or(x.wait, x.idle) // no news: after the end it prolongs nothing
+		default:
+			x.newest, x.unread, x.wait = e, true, x.idle
+			if x.marked = e.Type == lastMessage; x.marked {
+				x.wait = min(x.idle, lateEnd)
+			}
+			return nil
+		}
+	}
+}
+
+// Read gives go-openai the events, each as one line of data: it makes an end of comments, of an
+// event's name, of the end mark, and of data of two lines.
+func (x *exchange) Read(p []byte) (int, error) {
+	if len(x.line) == 0 {
+		if err := x.advance(); err != nil {
+			return 0, err
+		}
+		x.line = append(append(x.line[:0], "data: "...), strings.ReplaceAll(x.newest.Data, "\n", " ")...)
+		if x.line = append(x.line, '\n'); strings.Contains(x.newest.Data, `"error":`) {
+			x.line = append(x.line, '\n') // it waits for one line more then
+		}
+	}
+	n := copy(p, x.line)
+	x.line = x.line[n:]
+	return n, nil
+}
+
+// event returns the next event of the answer to q, its data as go-openai has read it.
+func (x *exchange) event(q call) (name string, data []byte, err error) {
+	if q.stream == nil {
+		err = x.advance()
+	} else {
+		q.stream.Reader = x
+		data, err = q.stream.next()
+	}
+	if !x.unread {
+		return "", nil, cmp.Or(err, io.EOF)
+	}
+	x.unread = false
+	if err != nil || len(data) == 0 { // an error, of which go-openai may know nothing more
+		data = []byte(x.newest.Data)
+	}
+	return x.newest.Type, data, nil
+}
 
 // status is that of the answer; 0 if none came.
 func (x *exchange) status() int {

@@ -142,3 +142,23 @@ func TestWhatARefusalCosts(t *testing.T) {
 		})
 	}
 }
+
+// Whatever Anthropic's service, or what stands before it, does wrong is judged alike.
+func TestFaultsOfMessages(t *testing.T) {
+	for _, f := range modeltest.Faults() {
+		t.Run(f.Name, func(t *testing.T) {
+			t.Parallel()
+			if f.Name == "in stream: provider broke down" {
+				return // in words of chat completions only
+			}
+			url := modeltest.Server(t, nil, func(int, []byte) *modeltest.Fault { return &f })
+			o := patience(url, 1, &f)
+			o.Profile = "anthropic"
+			_, err := client(t, o).Complete(t.Context(), question, nil)
+			var got *model.Refusal
+			if !errors.As(err, &got) || got.Reason != f.Reason || got.Advice != f.Advice || got.Window != f.Window {
+				t.Errorf("Complete = %v; want a refusal with %s, %s, a window of %d", err, f.Reason, f.Advice, f.Window)
+			}
+		})
+	}
+}

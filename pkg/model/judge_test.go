@@ -174,6 +174,8 @@ func TestRetryAfter(t *testing.T) {
 		"milliseconds":            {map[string]string{"retry-after-ms": "250", "Retry-After": "1"}, 250 * time.Millisecond},
 		"an allowance used up":    {map[string]string{"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "1m3.5s"}, 63500 * time.Millisecond},
 		"an allowance that lasts": {map[string]string{"x-ratelimit-remaining-requests": "9", "x-ratelimit-reset-requests": "1m"}, 0},
+		"Anthropic's allowance":   {map[string]string{"anthropic-ratelimit-input-tokens-remaining": "0", "anthropic-ratelimit-input-tokens-reset": "2026-01-01T00:00:21Z", "anthropic-ratelimit-requests-remaining": "4", "anthropic-ratelimit-requests-reset": "2026-01-01T00:01:00Z"}, 21 * time.Second},
+		"Anthropic's, long ago":   {map[string]string{"anthropic-ratelimit-requests-remaining": "0", "anthropic-ratelimit-requests-reset": "2025-12-31T23:59:00Z"}, 0},
 		"too long":                {map[string]string{"retry-after-ms": "1e12"}, longestAsked},
 		"nonsense":                {map[string]string{"retry-after-ms": "soon", "Retry-After": "later"}, 0},
 	} {

@@ -31,7 +31,7 @@ type lesson struct {
 }
 
 // refusesField is how endpoints say that they do not take a field or a value.
-const refusesField = `unsupported|not support|unknown name|unknown (field|parameter|argument)|unrecognized|extra inputs|extra_forbidden|` +
+const refusesField = `unsupported|not support|unknown name|unknown (field|parameter|argument)|unrecognized|extra inputs|extra_forbidden|deprecated for this model|` +
 	`not permitted|not allowed|cannot find field|unexpected (field|keyword|property)|additional properties|invalid (field|parameter|property)`
 
 // mostOutput is how endpoints say what limit of an answer they would take; one of its
@@ -131,13 +131,39 @@ var lessons = []lesson{
 		"plain content",
 		lazy(`sequence, expected a string|content must be a string|image_url|(not|n't) support images?|image input`),
 		func(p *profile, _ string) bool {
-			return oneOf(change(&p.Images, false), change(&p.CacheMarks, noMarks))
+			// Of Messages all content is blocks, which then is not what is refused.
+			return oneOf(change(&p.Images, false), p.Wire != messages && change(&p.CacheMarks, noMarks))
 		},
 	},
 	{ // "Proto field is not repeating, cannot start list" at a type
 		"one type",
 		lazy(`not repeating, cannot start list.*type|type.*not repeating, cannot start list`),
 		func(p *profile, _ string) bool { return change(&p.SchemaOneType, true) },
+	},
+	{ // "Invalid `signature` in `thinking` block ... The block is bound to a different conversation",
+		// "When thinking is disabled, an `assistant` message in the final position cannot contain `thinking`"
+		"thoughts away",
+		lazy("invalid `?signature`? in `?thinking|bound to a different conversation|cannot contain `?thinking"),
+		func(p *profile, _ string) bool {
+			sent := !slices.Contains(p.Drop, answerBlocks)
+			p.Drop = withEntry(p.Drop, answerBlocks)
+			return sent
+		},
+	},
+	{ // "Expected `thinking` or `redacted_thinking`, but found `tool_use`", "adaptive thinking is not supported on this model"
+		"no thinking",
+		lazy("expected `?thinking`? or `?redacted_thinking|adaptive thinking is not supported"),
+		func(p *profile, _ string) bool {
+			p.Drop = withEntry(p.Drop, answerBlocks)
+			return dropExtra(p, "thinking")
+		},
+	},
+	{ // "This model does not support the effort parameter."
+		"no effort",
+		lazy("support the effort parameter"),
+		func(p *profile, _ string) bool {
+			return dropExtra(p, "reasoning_effort") || dropExtra(p, "output_config")
+		},
 	},
 	{
 		"fields",
@@ -184,11 +210,21 @@ func dropKeywords(p *profile, text string) bool {
 	return changed
 }
 
+// dropExtra has the extra field sent no more, and reports whether it was sent.
+func dropExtra(p *profile, field string) bool {
+	if _, set := p.Extra[field]; !set || slices.Contains(p.Drop, field) {
+		return false
+	}
+	p.Drop = withEntry(p.Drop, field)
+	return true
+}
+
 // dropField learns the fields that the error names and that we send but need not:
 // the extra ones, and those that go back to the model.
 func dropField(p *profile, text string) bool {
+	text, _, _ = strings.Cut(text, ". use ") // what it advises it takes
 	sent := slices.Concat(slices.Sorted(maps.Keys(p.Extra)), p.Echo, reasoningFields,
-		[]string{"stream_options", "cache_control", "extra_content", "include", "store", "parallel_tool_calls"})
+		[]string{"stream_options", "output_config", "cache_control", "extra_content", "include", "store", "parallel_tool_calls"})
 	changed := false
 	for _, f := range sent {
 		if slices.Contains(p.Drop, f) || !mentions(text, f) {

@@ -21,13 +21,14 @@ func TestLearned(t *testing.T) {
 		profile, message string
 		check            func(p profile) bool // of what is learned; nil: nothing is
 	}{
+		"what is advised":          {"anthropic", `"thinking.type.enabled" is not supported for this model. Use "thinking.type.adaptive" and "output_config.effort" to control thinking behavior.`, nil},
 		"limit renamed":            {unknownEndpoint, "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.", func(p profile) bool { return p.LimitField == "max_completion_tokens" }},
 		"limit unnamed":            {unknownEndpoint, "Unrecognized request argument supplied: max_tokens", func(p profile) bool { return p.LimitField == "max_completion_tokens" }},
 		"limit back":               {"openai", `[{"type":"extra_forbidden","loc":["body","max_completion_tokens"],"msg":"Extra inputs are not permitted"}]`, func(p profile) bool { return p.LimitField == "max_tokens" }},
 		"limit of a model":         {unknownEndpoint, "unknown field max_completion_tokens", func(p profile) bool { return p.limitFieldFor("gpt-5") == "max_tokens" }},
 		"highest limit, OpenAI":    {"openai", "max_tokens is too large: 32000. This model supports at most 16384 completion tokens, whereas you provided 32000.", func(p profile) bool { return p.MostOutput == 16384 }},
 		"highest limit, DeepSeek":  {"deepseek", "Invalid max_tokens value, the valid range of max_tokens is [1, 8192]", func(p profile) bool { return p.MostOutput == 8192 }},
-		"highest limit, Anthropic": {"anthropic", "max_tokens: 32000 > 8192, which is the maximum allowed number of output tokens for claude-x", func(p profile) bool { return p.MostOutput == 8192 }},
+		"highest limit, Anthropic": {"anthropic-compat", "max_tokens: 32000 > 8192, which is the maximum allowed number of output tokens for claude-x", func(p profile) bool { return p.MostOutput == 8192 }},
 		"highest limit, Groq":      {"groq", "`max_completion_tokens` must be less than or equal to `4096`, the maximum value for `max_completion_tokens` is less than the `context_window` for this model", func(p profile) bool { return p.MostOutput == 4096 }},
 		"usage":                    {unknownEndpoint, `[{"type":"extra_forbidden","loc":["body","stream_options","include_usage"],"msg":"Extra inputs are not permitted"}]`, func(p profile) bool { return slices.Equal(p.Drop, []string{"stream_options"}) }},
 		"usage, flattened":         {unknownEndpoint, "body.stream_options: Extra inputs are not permitted", func(p profile) bool { return slices.Equal(p.Drop, []string{"stream_options"}) }},
@@ -51,8 +52,9 @@ func TestLearned(t *testing.T) {
 		"alternating roles":   {"vllm", "Conversation roles must alternate user/assistant/user/assistant/...", func(p profile) bool { return p.MergeUsers && p.AfterTool != "" && p.BeforeTurn != "" }},
 		"no system role":      {unknownEndpoint, "System role not supported", func(p profile) bool { return p.SystemRole == "user" && p.MergeUsers }},
 		"no empty content":    {unknownEndpoint, "messages: text content blocks must be non-empty", func(p profile) bool { return p.BesideCalls == absent }},
-		"content must be":     {"anthropic", "messages[2]: missing field `content`", func(p profile) bool { return p.BesideCalls == emptyText }},
+		"content must be":     {"anthropic-compat", "messages[2]: missing field `content`", func(p profile) bool { return p.BesideCalls == emptyText }},
 		"content is text":     {"openai", "messages[1]: invalid type: sequence, expected a string", func(p profile) bool { return !p.Images }},
+		"no images at Claude": {"anthropic", "This model does not support image input.", func(p profile) bool { return !p.Images && p.CacheMarks == onBlocks }},
 		"no images":           {"openai", "This model does not support image input.", func(p profile) bool { return !p.Images }},
 		"keywords of schemas": {unknownEndpoint, `Invalid JSON payload received. Unknown name "additionalProperties" at 'tools[0].function_declarations[0].parameters': Cannot find field. Unknown name "$schema" at 'tools[0]'`, func(p profile) bool { return slices.Equal(p.SchemaDrop, []string{"additionalProperties", "$schema"}) }},
 		"bare objects":        {unknownEndpoint, "parameters.properties[metadata].properties: should be non-empty for OBJECT type", func(p profile) bool { return p.SchemaFull }},
@@ -116,7 +118,7 @@ func TestLessonsOfRealServices(t *testing.T) {
 				about = append(about, l.name)
 			}
 		}
-		before := profiles[i]
+		before := profiles[i].with(map[string]json.RawMessage{"thinking": json.RawMessage(`{}`), "reasoning_effort": json.RawMessage(`"low"`), "temperature": json.RawMessage("1")})
 		switch row.Lesson { // what is learned must be otherwise before
 		case "limit back":
 			before.LimitField = "max_completion_tokens"

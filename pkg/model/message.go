@@ -3,6 +3,8 @@ package model
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
+	"strings"
 
 	"agentteam/pkg/team"
 )
@@ -15,6 +17,7 @@ type Message struct {
 	Parts      []Part                     `json:"parts,omitempty"`        // what follows the text, in order
 	ToolCalls  []ToolCall                 `json:"tool_calls,omitempty"`   // of an assistant, in the order to run them
 	ToolCallID string                     `json:"tool_call_id,omitempty"` // of a tool message: the call it answers
+	IsError    bool                       `json:"is_error,omitempty"`     // of a tool message: the call failed
 	Extra      map[string]json.RawMessage `json:"extra,omitempty"`        // provider fields to be sent back as they came
 	Origin     string                     `json:"origin,omitempty"`       // the endpoint and model that wrote it; another is not sent Extra
 }
@@ -50,7 +53,15 @@ func (m Message) Thinking() string {
 			return text
 		}
 	}
-	return ""
+	var blocks []struct {
+		Thinking string `json:"thinking"`
+	}
+	_ = json.Unmarshal(m.Extra[answerBlocks], &blocks) // there are none
+	var thoughts []string
+	for _, b := range blocks {
+		thoughts = append(thoughts, b.Thinking)
+	}
+	return strings.Join(slices.DeleteFunc(thoughts, blank), "\n")
 }
 
 // ToolSpec tells the model of a tool that it may call.
@@ -99,6 +110,10 @@ type Reply struct {
 	Usage        Usage  `json:"usage"`
 	Model        string `json:"model,omitempty"` // as the endpoint names it
 	Alias        string `json:"alias,omitempty"` // as the process's settings name it
+
+	// Written is the tool of a call that the model wrote as text, and that is not made; "" if there is none. Fenced: in a block of code.
+	Written string `json:"-"`
+	Fenced  bool   `json:"-"`
 }
 
 // Check reports what makes the reply no turn of a model, or nil. Error: InvalidArgument.
@@ -118,6 +133,7 @@ func (r Reply) Check() error {
 type Usage struct {
 	PromptTokens     int  `json:"prompt_tokens"`               // all input, what was cached included
 	CachedTokens     int  `json:"cached_tokens,omitempty"`     // the part of the input that the endpoint had cached
+	WrittenTokens    int  `json:"written_tokens,omitempty"`    // the part of the input that the endpoint has put into its cache
 	CompletionTokens int  `json:"completion_tokens"`           // all output, reasoning included
 	ReasoningTokens  int  `json:"reasoning_tokens,omitempty"`  // the part of the output that was reasoning
 	WastedPrompt     int  `json:"wasted_prompt,omitempty"`     // input of tries that were thrown away; not in PromptTokens
@@ -135,6 +151,7 @@ func (u Usage) Add(o Usage) Usage {
 	return Usage{
 		PromptTokens:     u.PromptTokens + o.PromptTokens,
 		CachedTokens:     u.CachedTokens + o.CachedTokens,
+		WrittenTokens:    u.WrittenTokens + o.WrittenTokens,
 		CompletionTokens: u.CompletionTokens + o.CompletionTokens,
 		ReasoningTokens:  u.ReasoningTokens + o.ReasoningTokens,
 		WastedPrompt:     u.WastedPrompt + o.WastedPrompt,
@@ -145,6 +162,9 @@ func (u Usage) Add(o Usage) Usage {
 		Unpriced:         u.Unpriced + o.Unpriced,
 	}
 }
+
+// Plain is the input that was neither read from a cache nor written to one.
+func (u Usage) Plain() int { return u.PromptTokens - u.CachedTokens - u.WrittenTokens }
 
 // Limits are what an endpoint takes and gives in one call, in tokens.
 type Limits struct {

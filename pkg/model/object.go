@@ -1,6 +1,9 @@
 package model
 
 import (
+	"bytes"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -8,55 +11,103 @@ import (
 	"agentteam/pkg/wire"
 )
 
-// object writes a JSON object, its fields in the order in which they come.
-type object struct {
-	b   []byte
-	any bool
+// slots hold what go-openai cannot say, or would take long to write: texts, which it would
+// escape three times, and the fields that its types do not have. Its request has a mark in
+// the place of each, and once it is written the marks are filled.
+type slots []slot
+
+// slot is what stands in the place of a mark: raw if it is set, else text as a string. A slot
+// with neither takes its key away.
+type slot struct {
+	text string
+	raw  []byte
+	at   *int // of an element of the list of messages that is raw: where it stands
 }
 
-// openObject begins an object at the end of b.
-func openObject(b []byte) *object { return &object{b: append(b, '{')} }
+// roleAlone begins a message of chat completions of which nothing but a mark is written.
+const roleAlone = `{"role":`
 
-func (o *object) close() []byte { return append(o.b, '}') }
+// noKey as raw JSON takes the key away whose value the mark is.
+var noKey = []byte{}
 
-func (o *object) key(k string) {
-	if o.any {
-		o.b = append(o.b, ',')
+// say returns the mark of a text. No other string of a request begins like a mark.
+func (s *slots) say(text string) string { return s.add(slot{text: text}) }
+
+// said returns the mark of a text; of none it returns none.
+func (s *slots) said(text string) string {
+	if text == "" {
+		return ""
 	}
-	o.any = true
-	o.b = append(appendText(o.b, k), ':')
+	return s.say(text)
 }
 
-func (o *object) raw(k string, v []byte) {
-	o.key(k)
-	o.b = append(o.b, v...)
+// raw returns the mark of JSON, which may have further fields behind its value.
+func (s *slots) raw(b []byte) string { return s.add(slot{raw: b}) }
+
+// also returns the mark of a word and the fields behind it.
+func (s *slots) also(word string, more fields, ours ...string) string {
+	return s.raw(appendFields(appendText(nil, word), more, ours...))
 }
 
-func (o *object) text(k, v string) {
-	o.key(k)
-	o.b = appendText(o.b, v)
+// element returns the mark of elements of the list of messages, and notes at at where they stand;
+// of none it notes the place.
+func (s *slots) element(raw []byte, at *int) string { return s.add(slot{raw: raw, at: at}) }
+
+func (s *slots) add(v slot) string {
+	*s = append(*s, v)
+	return "@" + strconv.Itoa(len(*s)-1)
 }
 
-// said writes v unless it is empty.
-func (o *object) said(k, v string) {
-	if v != "" {
-		o.text(k, v)
+// fill returns what go-openai has written with each mark filled.
+func (s slots) fill(written []byte) []byte {
+	size := len(written)
+	for _, v := range s {
+		size += len(v.text) + len(v.text)/8 + len(v.raw)
 	}
-}
-
-func (o *object) number(k string, n int) { o.raw(k, strconv.AppendInt(nil, int64(n), 10)) }
-
-// list writes an array with a value for each of all, which add appends to what is there.
-func list[T any](o *object, k string, all []T, add func(b []byte, i int, v T) []byte) {
-	o.key(k)
-	o.b = append(o.b, '[')
-	for i, v := range all {
-		if i > 0 {
-			o.b = append(o.b, ',')
+	b := make([]byte, 0, size)
+	for {
+		head, rest, found := bytes.Cut(written, []byte(`"@`))
+		b = append(b, head...)
+		if !found {
+			return b
 		}
-		o.b = add(o.b, i, v)
+		digits, after, _ := bytes.Cut(rest, []byte(`"`))
+		written = after
+		n, err := strconv.Atoi(string(digits))
+		switch {
+		case err != nil || n >= len(s): // a model's name
+			b = append(b, `"@`...)
+			written = rest
+		case s[n].at != nil:
+			b, written = bytes.TrimSuffix(b, []byte(roleAlone)), bytes.TrimPrefix(after, []byte("}"))
+			switch {
+			case len(s[n].raw) > 0:
+			case b[len(b)-1] == ',':
+				b = b[:len(b)-1]
+			default:
+				written = bytes.TrimPrefix(written, []byte(","))
+			}
+			*s[n].at = len(b)
+			b = append(b, s[n].raw...)
+		case len(s[n].raw) > 0:
+			b = append(b, s[n].raw...)
+		case s[n].raw != nil:
+			b = b[:bytes.LastIndexByte(b, ',')]
+		default:
+			b = appendText(b, s[n].text)
+		}
 	}
-	o.b = append(o.b, ']')
+}
+
+// appendFields appends the fields in the order of their names, each behind a comma, without
+// those that are ours.
+func appendFields(b []byte, f fields, ours ...string) []byte {
+	for _, k := range slices.Sorted(maps.Keys(f)) {
+		if !slices.Contains(ours, k) {
+			b = append(append(appendText(append(b, ','), k), ':'), f[k]...)
+		}
+	}
+	return b
 }
 
 // appendText appends s as a JSON string, without the escapes that are only of use
@@ -74,7 +125,13 @@ func appendText(b []byte, s string) []byte {
 	}
 	b = append(b, '"')
 	done := 0
-	for i := range len(s) {
+	for i := 0; i < len(s); i++ {
+		for i+8 <= len(s) && plainWord(s[i:i+8]) {
+			i += 8
+		}
+		if i == len(s) {
+			break
+		}
 		c := s[i]
 		if c >= ' ' && c != '"' && c != '\\' {
 			continue
@@ -99,4 +156,13 @@ func appendText(b []byte, s string) []byte {
 		}
 	}
 	return append(append(b, s[done:]...), '"')
+}
+
+// plainWord reports whether none of eight bytes needs an escape. It looks at all of them at once,
+// since a prompt of a megabyte is read so for each request.
+func plainWord(s string) bool {
+	const ones, high = 0x0101010101010101, 0x8080808080808080
+	w := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+	quote, slash := w^('"'*ones), w^('\\'*ones)
+	return ((w-' '*ones)&^w|(quote-ones)&^quote|(slash-ones)&^slash)&high == 0
 }

@@ -48,6 +48,8 @@ func (p *patience) again(f *failure) (most int, wait time.Duration, ok bool) {
 	wait = pause(p.tried, f.asked)
 	byGateway := (f.reason == BadKey || f.reason == UnknownModel) && p.answered && !p.once
 	switch {
+	case f.again == "false":
+		return p.tried, wait, false
 	case f.advice == TryAgain:
 		most = p.outage()
 		return most, wait, p.tried < most
@@ -57,6 +59,8 @@ func (p *patience) again(f *failure) (most int, wait time.Duration, ok bool) {
 		most, wait = mostOnceMore, time.Second+rand.N(time.Second)
 	case byGateway: // gateways say so now and then
 		most, wait = mostOnceMore, 2*time.Second
+	case f.again == "true":
+		most = mostOnceMore
 	}
 	most = min(most, p.attempts)
 	return most, wait, p.of[f.reason] < most

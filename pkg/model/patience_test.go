@@ -30,6 +30,15 @@ func turn() *http.Response {
 	return response(200, strings.NewReader("data: "+`{"choices":[{"index":0,"delta":{"content":"fine"}}]}`+"\n\ndata: "+finish("stop")+"\n\ndata: [DONE]\n\n"))
 }
 
+// again answers with a status, and says whether another try is wanted.
+func again(status int, want string) func() *http.Response {
+	return func() *http.Response {
+		r := said(status, "")()
+		r.Header.Set("x-should-retry", want)
+		return r
+	}
+}
+
 // How often a call is tried depends on what it fails of, and on whether the endpoint has
 // answered before.
 func TestTries(t *testing.T) {
@@ -53,6 +62,8 @@ func TestTries(t *testing.T) {
 		"an answer that breaks off":     {broken, true, false, 2, TryAgain, 2, 0},
 		"one that does not stream":      {brokenWhole, true, false, 2, TryAgain, 2, 0},
 		"503":                           {said(503, ""), true, false, 5, TryAgain, 0, 0},
+		"503 that says no":              {again(503, "false"), true, false, 1, TryAgain, 0, 0},
+		"413 that says again":           {again(413, "true"), true, false, 2, Compact, 0, 0},
 		"401":                           {said(401, ""), false, false, 1, Park, 0, 0},
 		"401 of a good key":             {said(401, ""), true, false, 2, Park, 0, 2 * time.Second},
 		"403 of a good key":             {said(403, ""), true, false, 2, Park, 0, 2 * time.Second},

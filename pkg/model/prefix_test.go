@@ -28,12 +28,12 @@ func talk(n, size int) []*Message {
 
 // messagesEnd returns what stands in body up to where its messages end.
 func messagesEnd(body []byte) []byte {
-	return body[:bytes.LastIndex(body, []byte(`],"max_`))]
+	return body[:max(bytes.LastIndex(body, []byte(`],"stream":`)), bytes.LastIndex(body, []byte(`],"instructions":`)))]
 }
 
 // Whatever is appended, the prompt of each request begins with that of the one before.
 func TestPromptsBeginAlike(t *testing.T) {
-	for _, name := range []string{"openai", "anthropic", "deepseek", "gemini", unknownEndpoint} {
+	for _, name := range []string{"openai", "anthropic-compat", "deepseek", "gemini", unknownEndpoint} {
 		for _, model := range []string{"m", "gpt-5.6"} {
 			d := dialectOf(t, name, model, Options{})
 			all := nasty(d.origin(model))
@@ -50,6 +50,53 @@ func TestPromptsBeginAlike(t *testing.T) {
 					t.Errorf("%s, %s: with message %d the prompt begins in another way:\n%s\n%s", name, model, n-1, before, c.body)
 				}
 				before = messagesEnd(c.body)
+			}
+		}
+	}
+}
+
+// What is written once and kept reads as if it were written anew: in a conversation that grows, that
+// is shortened, or in which a message was changed, in each profile.
+func TestKeptBeginnings(t *testing.T) {
+	for _, name := range Profiles() {
+		for _, model := range []string{"m", "gpt-5.6", "claude-sonnet-5"} {
+			opt := Options{Window: 34_000} // so that the limit of the answer tells the size of the prompt
+			kept := dialectOf(t, name, model, opt)
+			look := func(req Request) {
+				t.Helper()
+				got, err1 := kept.encode(req)
+				want, err2 := dialectOf(t, name, model, opt).encode(req)
+				if err1 != nil || err2 != nil || !bytes.Equal(got.body, want.body) || got.bound != want.bound {
+					t.Fatalf("%s, %s, %d messages: %v, %v\n%s\n%s", name, model, len(req.Messages), err1, err2, got.body, want.body)
+				}
+			}
+			all := nasty(kept.origin(model))
+			all.Messages = append(all.Messages, talk(60, 2000)[1:]...)
+			for n := range all.Messages {
+				req := all
+				req.Messages = all.Messages[:n+1]
+				look(req)
+			}
+			if len(kept.begun.list) != 1 {
+				t.Errorf("%s, %s: %d beginnings of one conversation", name, model, len(kept.begun.list))
+			}
+			if b := kept.begun.list[0]; len(b.messages) < len(all.Messages)-5 {
+				t.Errorf("%s, %s: of %d messages %d are kept", name, model, len(all.Messages), len(b.messages))
+			}
+			for n := len(all.Messages); n > 0; n-- {
+				req := all
+				req.Messages = all.Messages[:n]
+				look(req)
+			}
+			look(all)
+			changed := *all.Messages[40]
+			changed.Content = "[left out]"
+			all.Messages = append(append(all.Messages[:40:40], &changed), all.Messages[41:]...)
+			look(all)
+			all.Image = nil
+			look(all)
+			if len(kept.begun.list) > mostBegun {
+				t.Errorf("%s, %s: %d beginnings", name, model, len(kept.begun.list))
 			}
 		}
 	}
@@ -94,7 +141,7 @@ func TestCacheMarks(t *testing.T) {
 			t.Errorf("%d messages: %d marks, want %d: %s", n, got, want, c.body)
 		}
 		if n == len(ms) {
-			rest := c.body[bytes.LastIndex(c.body, []byte(`"role":"user"`)):] // message 19, after the tool's
+			rest := messagesEnd(c.body)[bytes.LastIndex(c.body, []byte(`"role":"user"`)):] // message 19, after the tool's
 			if bytes.Count(rest, mark) != 1 {
 				t.Errorf("the last user has no mark: %s", rest)
 			}

@@ -81,6 +81,7 @@ type protocol string
 const (
 	chat      protocol = "chat"      // chat completions
 	responses protocol = "responses" // OpenAI's Responses, without state at the server
+	messages  protocol = "messages"  // Anthropic's Messages
 )
 
 // beside is what stands as content beside calls.
@@ -177,6 +178,9 @@ func (p profile) marksFor(model string) cacheMarks {
 
 // echoes reports whether the field of an earlier answer is sent back.
 func (p profile) echoes(field string) bool {
+	if field == answerBlocks || field == answersTo { // the Messages wire has its own way
+		return false
+	}
 	return !slices.Contains(p.Drop, field) && (slices.Contains(p.Echo, field) || slices.Contains(p.Echo, "*"))
 }
 

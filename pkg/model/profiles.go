@@ -186,6 +186,12 @@ var profiles = []profile{
 	},
 	{
 		Name: "anthropic", Hosts: []string{"api.anthropic.com"},
+		Wire: messages, KeyHeader: "x-api-key", Headers: map[string]string{"anthropic-version": "2023-06-01"},
+		MaxOutput: 32_000, CacheMarks: onBlocks, CacheModels: []string{""}, // any
+		Images: true, CallIDs: shortID, Names: anyName,
+	},
+	{
+		Name: "anthropic-compat", // the same host's layer for clients of OpenAI
 		Wire: chat,
 		// docs.anthropic.com, OpenAI SDK compatibility: no caching, no thinking shown.
 		LimitField: "max_tokens", MaxOutput: 32_000, AskUsage: true,

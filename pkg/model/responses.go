@@ -2,9 +2,12 @@ package model
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"maps"
 	"slices"
+
+	openai "github.com/sashabaranov/go-openai"
 )
 
 // responsesWire writes requests of OpenAI's Responses. Nothing is kept at the
@@ -20,122 +23,116 @@ const (
 
 func (responsesWire) path() string { return "/responses" }
 
-func (responsesWire) head(e *encoding, req Request) []byte {
-	o := openObject(nil)
-	o.text("model", e.model)
-	e.bodyFields(o, e.responsesSettings(),
-		bodyField{"stream", "true"}, bodyField{"store", "false"}, bodyField{"include", `["reasoning.encrypted_content"]`})
-	if len(req.Tools) > 0 {
-		list(o, "tools", req.Tools, func(b []byte, _ int, t ToolSpec) []byte {
-			tool := openObject(b)
-			tool.text("type", "function")
-			tool.text("name", t.Name)
-			tool.said("description", t.Description)
-			if schema := e.schema(t.Schema); schema != nil {
-				tool.raw("parameters", schema)
-			}
-			tool.raw("strict", []byte("false")) // else the server makes every argument a required one
-			return tool.close()
-		})
+func (responsesWire) write(e *encoding, req Request, runs []run, end int) (call, error) {
+	extra := e.settings([]movedSetting{{"reasoning_effort", "reasoning", "effort"}, {"verbosity", "text", "verbosity"}})
+	r := openai.CreateResponseRequest{Model: e.model}
+	if e.ours("store", extra) {
+		r.Store = new(bool)
 	}
-	if len(req.Messages) > 0 && req.Messages[0].Role == "system" {
-		o.text("instructions", e.text(req.Messages[0]))
+	if e.ours("include", extra) {
+		r.Include = []openai.ResponseInclude{openai.ResponseIncludeReasoningEncryptedContent}
 	}
-	o.key("input")
-	return append(o.b, '[')
+	c := &carrier{encoding: e, req: req, extra: extra, limit: "max_output_tokens"}
+	items, kept := []any{e.element(e.earlier.body, &c.from)}, beginning{}
+	if len(e.earlier.messages) > 0 && req.Messages[0].Role == "system" {
+		r.Instructions = e.say(e.text(req.Messages[0]))
+	}
+	for i, run := range runs {
+		if i == end {
+			kept.pictures = e.pictures
+			items = append(items, e.element(nil, &c.to))
+		}
+		if run.ms[0].Role == "system" {
+			r.Instructions = e.say(e.text(run.ms[0]))
+		} else {
+			items = e.responsesItems(items, run.ms)
+		}
+	}
+	r.Input = items
+	for _, t := range req.Tools {
+		// Unless strict is false the server makes every argument a required one.
+		parameters := map[string]any{"name": e.say(t.Name), "strict": false}
+		if t.Description != "" {
+			parameters["description"] = e.say(t.Description)
+		}
+		if schema := e.schema(t.Schema); schema != nil {
+			parameters["parameters"] = e.raw(schema)
+		}
+		r.Tools = append(r.Tools, openai.ResponseTool{Type: openai.ToolTypeFunction, Parameters: parameters})
+	}
+	return carry(c, runs[:end], kept, func(c *openai.Client) (*openai.ResponseStream, error) {
+		return c.CreateResponseStream(context.Background(), r)
+	})
 }
 
-// moved are settings in the words of chat completions, which most endpoints speak,
-// that stand in a field of another here.
-var moved = []struct{ setting, field, key string }{
-	{"reasoning_effort", "reasoning", "effort"},
-	{"verbosity", "text", "verbosity"},
-}
+// movedSetting is a setting in the words of chat completions, which most endpoints speak,
+// that stands in a field of another here.
+type movedSetting struct{ setting, field, key string }
 
-// responsesSettings returns the extra fields of the body in the words of Responses.
-func (e *encoding) responsesSettings() map[string]json.RawMessage {
+// settings returns the extra fields of the body in the words of a wire.
+func (e *encoding) settings(moved []movedSetting) fields {
 	extra := maps.Clone(e.Extra)
 	for _, m := range moved {
 		v, set := extra[m.setting]
-		if _, whole := extra[m.field]; set && !whole && !slices.Contains(e.Drop, m.setting) {
-			inner := openObject(nil)
-			inner.raw(m.key, v)
-			extra[m.field] = inner.close()
-		}
 		delete(extra, m.setting)
+		whole := fields{}
+		if field, ok := extra[m.field]; !set || slices.Contains(e.Drop, m.setting) || ok && json.Unmarshal(field, &whole) != nil {
+			continue
+		}
+		if _, own := whole[m.key]; !own && whole != nil {
+			whole[m.key] = v
+			extra[m.field], _ = json.Marshal(whole) // it was JSON before
+		}
 	}
 	return extra
 }
 
-func (responsesWire) tail(e *encoding, limit int) []byte {
-	o := &object{b: []byte("]"), any: true}
-	o.number("max_output_tokens", limit)
-	return o.close()
-}
-
-func (responsesWire) message(e *encoding, b []byte, ms []*Message, prev string, _ bool) ([]byte, string) {
+// responsesItems appends the items that messages are made of.
+func (e *encoding) responsesItems(to []any, ms []*Message) []any {
 	switch m := ms[0]; m.Role {
-	case "system":
-		return b, prev // stands in the instructions
 	case "tool":
-		o := openObject(b)
-		o.text("type", "function_call_output")
-		o.text("call_id", e.callID(m.ToolCallID))
-		o.text("output", cmp.Or(e.text(m), "(no output)"))
-		return append(o.close(), ','), "tool"
+		return append(to, openai.ResponseFunctionCallOutput{Type: "function_call_output", CallID: e.say(e.callID(m.ToolCallID)), Output: e.say(cmp.Or(e.text(m), "(no output)"))})
 	case "assistant":
-		return e.responsesTurn(b, m), "assistant"
+		return e.responsesTurn(to, m)
 	}
-	o := openObject(b)
-	o.text("type", "message")
-	o.text("role", "user")
-	e.responsesContent(o, e.parts(ms))
-	return append(o.close(), ','), "user"
+	return append(to, openai.ResponseInputMessage{Type: "message", Role: "user", Content: e.responsesContent(e.parts(ms))})
 }
 
 // responsesTurn appends the items of a turn of the assistant: its thinking, its
 // text, its calls. A turn with neither text nor calls has none: thinking is refused
 // without what followed from it.
-func (e *encoding) responsesTurn(b []byte, m *Message) []byte {
+func (e *encoding) responsesTurn(to []any, m *Message) []any {
 	text := e.text(m)
 	own := m.Origin == "" || m.Origin == e.origin
 	if own && (text != "" || len(m.ToolCalls) > 0) {
-		b = appendThinking(b, m.Extra[reasoningItems])
+		to = e.appendThinking(to, m.Extra[reasoningItems])
 	}
 	if text != "" {
-		o := openObject(b)
-		o.text("type", "message") // llama.cpp knows no item without
-		o.text("role", "assistant")
-		o.text("content", text)
+		said := openai.ResponseInputMessage{Type: "message", Role: "assistant", Content: e.say(text)} // llama.cpp knows no item without a type
 		if p, ok := m.Extra[phaseField]; ok && own {
-			o.raw(phaseField, p)
+			said.Phase = e.raw(p)
 		}
-		b = append(o.close(), ',')
+		to = append(to, said)
 	}
 	for _, c := range m.ToolCalls {
 		// Without the item's own id: it names something in the server's store
 		// ("Expected an ID that begins with 'fc'", nodetool-ai/nodetool#4252).
-		o := openObject(b)
-		o.text("type", "function_call")
-		o.text("call_id", e.callID(c.ID))
-		o.text("name", e.callName(c.Name))
-		o.text("arguments", arguments(c))
-		b = append(o.close(), ',')
+		to = append(to, openai.ResponseOutputItem{Type: "function_call", CallID: e.say(e.callID(c.ID)), Name: e.say(e.callName(c.Name)), Arguments: e.say(arguments(c))})
 	}
-	return b
+	return to
 }
 
 // appendThinking appends the items that hold encrypted thinking. Ids are left out:
 // "Item with id 'rs_...' not found. Items are not persisted when store is set to
 // false" (maximhq/bifrost#5410), and an item without its encrypted content means
 // nothing to the server.
-func appendThinking(b []byte, raw json.RawMessage) []byte {
+func (e *encoding) appendThinking(to []any, raw json.RawMessage) []any {
 	var items []struct {
 		Summary   json.RawMessage `json:"summary"`
 		Encrypted string          `json:"encrypted_content"`
 	}
 	if json.Unmarshal(raw, &items) != nil {
-		return b
+		return to
 	}
 	for _, item := range items {
 		if item.Encrypted == "" {
@@ -144,33 +141,29 @@ func appendThinking(b []byte, raw json.RawMessage) []byte {
 		if len(item.Summary) == 0 {
 			item.Summary = json.RawMessage("[]") // "Missing required parameter: 'input[N].summary'"
 		}
-		o := openObject(b)
-		o.text("type", "reasoning")
-		o.raw("summary", item.Summary)
-		o.text("encrypted_content", item.Encrypted)
-		b = append(o.close(), ',')
+		to = append(to, struct { // go-openai has no words for encrypted thinking
+			Type      string `json:"type"`
+			Summary   string `json:"summary"`
+			Encrypted string `json:"encrypted_content"`
+		}{"reasoning", e.raw(item.Summary), e.say(item.Encrypted)})
 	}
-	return b
+	return to
 }
 
-func (e *encoding) responsesContent(o *object, ps []contentPart) {
+func (e *encoding) responsesContent(ps []contentPart) any {
 	switch {
 	case len(ps) == 0:
-		o.text("content", "(empty)")
-		return
+		return e.say("(empty)")
 	case len(ps) == 1 && ps[0].image == "":
-		o.text("content", ps[0].text)
-		return
+		return e.say(ps[0].text)
 	}
-	list(o, "content", ps, func(b []byte, _ int, p contentPart) []byte {
-		part := openObject(b)
+	var content []any
+	for _, p := range ps {
 		if p.image != "" {
-			part.text("type", "input_image")
-			part.text("image_url", p.image)
+			content = append(content, openai.ResponseInputImage{Type: "input_image", ImageURL: e.say(p.image)})
 		} else {
-			part.text("type", "input_text")
-			part.text("text", p.text)
+			content = append(content, openai.ResponseInputText{Type: "input_text", Text: e.say(p.text)})
 		}
-		return part.close()
-	})
+	}
+	return content
 }

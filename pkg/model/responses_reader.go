@@ -90,6 +90,7 @@ func (r *responsesReader) event(name string, data []byte) error {
 	case "response.incomplete":
 		return r.end(e, cmp.Or(finishReason(e.Response.Incomplete.Reason), "length"))
 	case "response.failed":
+		r.usage = readUsage(e.Response.Usage)
 		return streamError(e.Response.Error, "the endpoint reports that the answer failed")
 	case "error":
 		if !isSet(e.Error) {
@@ -178,6 +179,14 @@ func (r *responsesReader) end(e responsesEvent, finish string) error {
 }
 
 func (r *responsesReader) finished() bool { return r.finish != "" }
+
+func (r *responsesReader) over() {
+	if len(r.items) > 0 && !slices.ContainsFunc(r.items, func(it *outputItem) bool { return it.raw == nil }) {
+		r.finish = "stop"
+	}
+}
+
+func (r *responsesReader) used() Usage { return r.usage }
 
 func (r *responsesReader) reply() Reply {
 	reply := Reply{

@@ -25,12 +25,18 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 		return min(max(at.Sub(now), 0), longestAsked)
 	}
 	// OpenAI and Groq tell of two allowances, such as "x-ratelimit-reset-tokens:
-	// 6m0s". Only one that is used up holds the next request back.
+	// 6m0s", Anthropic of four, each with a time. Only one that is used up holds the next
+	// request back.
 	var wait time.Duration
-	for _, of := range []string{"Requests", "Tokens"} {
+	for _, of := range []string{"Requests", "Tokens", "Input-Tokens", "Output-Tokens"} {
 		if h.Get("X-Ratelimit-Remaining-"+of) == "0" {
 			if d, err := time.ParseDuration(h.Get("X-Ratelimit-Reset-" + of)); err == nil {
 				wait = max(wait, d)
+			}
+		}
+		if h.Get("Anthropic-Ratelimit-"+of+"-Remaining") == "0" {
+			if at, err := time.Parse(time.RFC3339, h.Get("Anthropic-Ratelimit-"+of+"-Reset")); err == nil {
+				wait = max(wait, at.Sub(now))
 			}
 		}
 	}

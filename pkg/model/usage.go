@@ -30,7 +30,9 @@ func (n *number) UnmarshalJSON(raw []byte) error {
 func readUsage(raw json.RawMessage) Usage {
 	type details struct {
 		Cached    number `json:"cached_tokens"`
+		Written   number `json:"cache_write_tokens"`
 		Reasoning number `json:"reasoning_tokens"`
+		Thinking  number `json:"thinking_tokens"` // Anthropic
 	}
 	var w struct {
 		PromptTokens     number `json:"prompt_tokens"`
@@ -64,7 +66,8 @@ func readUsage(raw json.RawMessage) Usage {
 		PromptTokens:     first(w.PromptTokens, w.InputTokens),
 		CompletionTokens: first(w.CompletionTokens, w.OutputTokens),
 		CachedTokens:     first(w.PromptDetails.Cached, w.InputDetails.Cached, w.CacheHit, w.CacheRead),
-		ReasoningTokens:  first(w.CompletionDetails.Reasoning, w.OutputDetails.Reasoning),
+		WrittenTokens:    first(w.PromptDetails.Written, w.InputDetails.Written, w.CacheCreation),
+		ReasoningTokens:  first(w.CompletionDetails.Reasoning, w.OutputDetails.Reasoning, w.OutputDetails.Thinking),
 	}
 	if w.PromptTokens == 0 { // Anthropic's own form counts what is cached beside the input
 		u.PromptTokens += int(w.CacheRead + w.CacheCreation)
@@ -75,6 +78,7 @@ func readUsage(raw json.RawMessage) Usage {
 		u.ReasoningTokens = max(u.ReasoningTokens, over)
 	}
 	u.CachedTokens = min(u.CachedTokens, u.PromptTokens)
+	u.WrittenTokens = min(u.WrittenTokens, u.PromptTokens-u.CachedTokens)
 	u.ReasoningTokens = min(u.ReasoningTokens, u.CompletionTokens)
 	return u
 }
@@ -83,6 +87,17 @@ func readUsage(raw json.RawMessage) Usage {
 // and as many bytes of an answer as came.
 func estimate(request, answer int) Usage {
 	return Usage{WastedPrompt: tokensIn(request), WastedCompletion: tokensIn(answer), Estimated: true}
+}
+
+// thrownAway is what a try has cost that was counted as u when it broke off. A count of the answer
+// that was told before its words came is too low.
+func thrownAway(u Usage, request, answer int) Usage {
+	guess := estimate(request, answer)
+	u = completed(u, request, answer)
+	return Usage{
+		WastedPrompt: u.PromptTokens, WastedCompletion: max(u.CompletionTokens, guess.WastedCompletion),
+		Estimated: u.Estimated || u.CompletionTokens < guess.WastedCompletion,
+	}
 }
 
 // completed is u with an estimate in place of what the endpoint did not tell.

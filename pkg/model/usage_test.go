@@ -10,7 +10,7 @@ func TestReadUsage(t *testing.T) {
 		"OpenAI":                {`{"prompt_tokens":100,"completion_tokens":20,"total_tokens":120,"prompt_tokens_details":{"cached_tokens":64},"completion_tokens_details":{"reasoning_tokens":12}}`, Usage{PromptTokens: 100, CachedTokens: 64, CompletionTokens: 20, ReasoningTokens: 12}},
 		"Responses":             {`{"input_tokens":100,"output_tokens":20,"input_tokens_details":{"cached_tokens":64},"output_tokens_details":{"reasoning_tokens":12},"total_tokens":120}`, Usage{PromptTokens: 100, CachedTokens: 64, CompletionTokens: 20, ReasoningTokens: 12}},
 		"DeepSeek":              {`{"prompt_tokens":100,"completion_tokens":20,"prompt_cache_hit_tokens":64,"prompt_cache_miss_tokens":36}`, Usage{PromptTokens: 100, CachedTokens: 64, CompletionTokens: 20}},
-		"Anthropic's own":       {`{"input_tokens":36,"output_tokens":20,"cache_read_input_tokens":64,"cache_creation_input_tokens":10}`, Usage{PromptTokens: 110, CachedTokens: 64, CompletionTokens: 20}},
+		"Anthropic's own":       {`{"input_tokens":36,"output_tokens":20,"cache_read_input_tokens":64,"cache_creation_input_tokens":10}`, Usage{PromptTokens: 110, CachedTokens: 64, WrittenTokens: 10, CompletionTokens: 20}},
 		"a proxy for Anthropic": {`{"prompt_tokens":100,"completion_tokens":20,"cache_read_input_tokens":64}`, Usage{PromptTokens: 100, CachedTokens: 64, CompletionTokens: 20}},
 		"Gemini, xAI":           {`{"prompt_tokens":100,"completion_tokens":20,"total_tokens":150}`, Usage{PromptTokens: 100, CompletionTokens: 50, ReasoningTokens: 30}},
 		"floats and texts":      {`{"prompt_tokens":100.0,"completion_tokens":"20","prompt_tokens_details":{"cached_tokens":"64.0"}}`, Usage{PromptTokens: 100, CachedTokens: 64, CompletionTokens: 20}},
@@ -39,5 +39,17 @@ func TestUsageIsCompleted(t *testing.T) {
 	}
 	if got := completed(Usage{PromptTokens: 5}, 400, 0); got.Estimated || got.CompletionTokens != 0 {
 		t.Errorf("an empty answer: %+v", got)
+	}
+}
+
+func TestThrownAway(t *testing.T) {
+	for name, tt := range map[string]struct{ told, want Usage }{
+		"all told":               {Usage{PromptTokens: 5, CompletionTokens: 30}, Usage{WastedPrompt: 5, WastedCompletion: 30}},
+		"nothing told":           {Usage{}, Usage{WastedPrompt: 100, WastedCompletion: 10, Estimated: true}},
+		"told before most words": {Usage{PromptTokens: 5, CompletionTokens: 1}, Usage{WastedPrompt: 5, WastedCompletion: 10, Estimated: true}},
+	} {
+		if got := thrownAway(tt.told, 400, 40); got != tt.want {
+			t.Errorf("%s: %+v, want %+v", name, got, tt.want)
+		}
 	}
 }

@@ -16,7 +16,7 @@ func TestKnownLimits(t *testing.T) {
 		"openai/gpt-oss-120b":         {131_072, 65_536},
 		"gpt-4o-mini":                 {128_000, 16_384}, // not gpt-4's
 		"claude-sonnet-4-5-20250929":  {200_000, 64_000},
-		"anthropic/claude-sonnet-4-6": {1_000_000, 64_000},
+		"anthropic/claude-sonnet-4-6": {1_000_000, 128_000},
 		"gemini-3-pro-preview":        {1_048_576, 65_536},
 		"deepseek-reasoner":           {1_000_000, 384_000},
 		"qwen3-coder:30b":             {262_144, 65_536},

@@ -18,9 +18,9 @@ type credential struct {
 	login string   // how the files come to be there
 }
 
-// credentials are what a role can name. Where a program writes beside its secrets, its files are
+// known are the credentials that a role can name. Where a program writes beside its secrets, its files are
 // named one by one: in the member's home they are links, and the folder is its own.
-var credentials = map[string]credential{
+var known = map[string]credential{
 	"aws": {
 		files: []string{".aws/config", ".aws/credentials", ".aws/sso"},
 		paths: []string{"AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"},
@@ -63,16 +63,13 @@ var credentials = map[string]credential{
 	},
 }
 
-// Credentials returns what programs of these names find out who they act as by: files for reading,
-// and variables. Error: InvalidArgument for a name that is not known, or of which nothing is there;
-// nothing is granted then.
-func Credentials(h Host, m Member, names []string) (Grant, error) {
-	f := newFinder(h, m)
+// credentials gives what these names stand for, and returns all that is given.
+func (f *finder) credentials(names []string) (Grant, error) {
 	for _, name := range names {
-		c, ok := credentials[name]
+		c, ok := known[name]
 		if !ok {
 			return Grant{}, team.Errorf(team.InvalidArgument, "no credentials are called %q", name).
-				WithHint("use some of: %s", strings.Join(slices.Sorted(maps.Keys(credentials)), ", "))
+				WithHint("use some of: %s", strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 		}
 		if !f.credential(name, c) {
 			looked := slices.Clone(c.files)
@@ -86,24 +83,25 @@ func Credentials(h Host, m Member, names []string) (Grant, error) {
 			return Grant{}, err.WithHint("run `%s` as the user of this process, or take %q out of credentials", c.login, name)
 		}
 	}
-	return f.grant(), nil
+	f.grant.ReadOnly = outermost(f.grant.ReadOnly)
+	return f.grant, nil
 }
 
 // credential gives what is there of one, and reports whether anything is. That it holds secrets
 // is what it was named for.
 func (f *finder) credential(name string, c credential) (found bool) {
 	for _, file := range c.files {
-		at := path.Join(f.home, file)
-		if f.home == "" || !f.named(at) {
+		at := path.Join(f.user, file)
+		if f.user == "" || !f.named(at) {
 			continue
 		}
 		found = true
 		if file == ".gitconfig" {
 			// The member's own settings go there. Those of the user are read before.
-			f.git.include = append(f.git.include, at)
+			f.grant.git.include = append(f.grant.git.include, at)
 			continue
 		}
-		f.links[file] = at
+		f.grant.links[file] = at
 	}
 	for _, variable := range c.paths {
 		if at, ok := f.lookup(variable); ok && path.IsAbs(at) && f.named(at) {
@@ -112,15 +110,23 @@ func (f *finder) credential(name string, c credential) (found bool) {
 		}
 	}
 	for _, variable := range c.env {
-		if _, ok := f.lookup(variable); ok {
+		found = f.pass(variable) || found
+	}
+	for _, variable := range c.with {
+		if found {
 			f.pass(variable)
-			found = true
 		}
 	}
-	if found {
-		f.pass(c.with...)
-	}
 	return found
+}
+
+// pass passes a variable of the user on, and reports whether it is set.
+func (f *finder) pass(name string) bool {
+	value, ok := f.lookup(name)
+	if ok {
+		f.set(name, value)
+	}
+	return ok
 }
 
 // named gives a path that was named as holding secrets, if it is there and is no whole home.
@@ -131,6 +137,6 @@ func (f *finder) named(name string) bool {
 	}) {
 		return false
 	}
-	f.given = append(f.given, names...)
+	f.grant.ReadOnly = append(f.grant.ReadOnly, names...)
 	return true
 }

@@ -23,12 +23,11 @@ func Example() {
 	}
 	member := needs.Member{Home: "/var/lib/homes/coder-1", Writable: []string{"/home/ann/project"}}
 
-	granted := needs.Tools(host, member)
-	gh, err := needs.Credentials(host, member, []string{"gh"})
+	granted, err := needs.Of(host, member, []string{"gh"})
 	fmt.Println(granted.Env[0])
 	fmt.Println(granted.Omitted[0])
-	fmt.Println(granted.And(gh).ReadOnly, err)
-	_, err = needs.Credentials(host, member, []string{"npm"})
+	fmt.Println(granted.ReadOnly, err)
+	_, err = needs.Credentials(host, []string{"npm"})
 	fmt.Println(err)
 	// Output:
 	// PATH=/home/ann/sdk/bin:/usr/bin

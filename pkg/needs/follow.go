@@ -5,50 +5,21 @@ import (
 	"io/fs"
 	"path"
 	"strings"
-)
 
-// mostLinks is how many links one path may have, as for Linux.
-const mostLinks = 40
+	"agentteam/pkg/folder"
+)
 
 // follow resolves the links of an absolute path. It returns where they lead, and all paths on the
 // way, name itself first and real last: a program may be asked for by each of them. Error: it is
 // not there, or cannot be read.
 func (h Host) follow(name string) (real string, names []string, err error) {
-	name = path.Clean(name)
-	names = []string{name}
-	real, rest := "/", strings.TrimPrefix(name, "/")
-	for links := 0; rest != ""; {
-		var part string
-		part, rest, _ = strings.Cut(strings.TrimLeft(rest, "/"), "/")
-		at := path.Join(real, part) // ".." of a link's target is of its folder's real path
-		info, err := fs.Lstat(h.FS, inFS(at))
-		if err != nil {
-			return "", nil, err
-		}
-		if info.Mode()&fs.ModeSymlink == 0 {
-			real = at
-			continue
-		}
-		if links++; links > mostLinks {
-			return "", nil, errors.New(name + ": too many links")
-		}
-		target, err := fs.ReadLink(h.FS, inFS(at))
-		if err != nil {
-			return "", nil, err
-		}
-		if path.IsAbs(target) {
-			real = "/"
-		}
-		// Not cleaned: its ".." may follow a link.
-		rest = strings.TrimPrefix(strings.TrimSuffix(target+"/"+rest, "/"), "/")
-		if !strings.Contains("/"+rest+"/", "/../") {
-			names = append(names, path.Join(real, rest))
-		}
+	_, names = folder.Way(func(at string) (string, error) { return fs.ReadLink(h.FS, inFS(at)) }, path.Clean(name))
+	real = names[len(names)-1]
+	info, err := fs.Lstat(h.FS, inFS(real))
+	if err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		err = errors.New(name + ": too many links")
 	}
-	if real != names[len(names)-1] {
-		names = append(names, real)
-	}
-	return real, names, nil
+	return real, names, err
 }
 
 // inFS returns an absolute path as package fs wants it.

@@ -13,17 +13,27 @@ import (
 
 // Furnish puts into the member's home what programs look for there: links to what is granted, and
 // who git commits as. It makes the home if it is absent, takes out the links of former grants,
-// and leaves all else as the member left it. It may be called again.
+// and leaves all else as the member left it. A folder of the repository's cache that is not there is
+// made, with copies of what the user has. It may be called again, also by several processes at the same time.
 //
-// Error: what could not be made; the rest is there. The member writes this home: no link of its
-// leads out of it.
+// Error: what could not be made; the rest is there. Members write this home and this cache: no link of
+// theirs leads out of them.
 func (g Grant) Furnish() error {
-	home, err := g.openHome()
+	if !path.IsAbs(g.home) {
+		return fmt.Errorf("furnish the home %q: not an absolute path", g.home)
+	}
+	if err := os.MkdirAll(g.home, 0o700); err != nil {
+		return err
+	}
+	home, err := os.OpenRoot(g.home)
 	if err != nil {
 		return err
 	}
 	defer home.Close()
-	errs := []error{g.furnishGit(home)}
+	errs := []error{g.furnishCache()}
+	if err := furnishFile(home, gitFile, g.git.text()); err != nil {
+		errs = append(errs, fmt.Errorf("furnish %s with %s: %w", g.home, gitFile, err))
+	}
 	for _, name := range everyLink() {
 		if err := furnishLink(home, name, g.links[name]); err != nil {
 			errs = append(errs, fmt.Errorf("furnish %s with %s: %w", g.home, name, err))
@@ -32,25 +42,14 @@ func (g Grant) Furnish() error {
 	return errors.Join(errs...)
 }
 
-// openHome opens the member's home, which is made if it is absent.
-func (g Grant) openHome() (*os.Root, error) {
-	if !path.IsAbs(g.home) {
-		return nil, fmt.Errorf("furnish the home %q: not an absolute path", g.home)
-	}
-	if err := os.MkdirAll(g.home, 0o700); err != nil {
-		return nil, err
-	}
-	return os.OpenRoot(g.home)
-}
-
 // everyLink returns all links that a grant may have.
 func everyLink() []string {
-	names := []string{".cargo/config.toml", ".cargo/config", ".cargo/registry", ".cargo/git", ".npm/_cacache", ".cache/pip/http", ".cache/pip/http-v2"}
-	for _, v := range versionManagers {
-		names = append(names, v.chosen...)
+	var names []string
+	for _, t := range toolchains {
+		names = append(names, t.links()...)
 	}
-	for _, name := range slices.Sorted(maps.Keys(credentials)) {
-		names = append(names, credentials[name].files...)
+	for _, name := range slices.Sorted(maps.Keys(known)) {
+		names = append(names, known[name].files...)
 	}
 	return names
 }

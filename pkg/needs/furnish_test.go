@@ -61,7 +61,7 @@ func TestFurnishAPlantedHome(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := Grant{home: home, links: map[string]string{".cargo/registry": "/host/registry", ".npm/_cacache": "/host/npm"}}
-	file := filepath.Join(home, g.gitFile())
+	file := filepath.Join(home, gitFile)
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestGitSettings(t *testing.T) {
 	for _, name := range []string{"Ann", `Ann "the \ man"`, "Ann; #x", "Änn 🚀"} {
 		h := machine("/home/ann/.gitconfig = [user]⏎name = weaker", "HOME=/home/ann", "GIT_AUTHOR_NAME="+name)
 		home := t.TempDir()
-		g := Tools(h, Member{Home: home})
+		g := tools(t, h, Member{Home: home})
 		if err := g.Furnish(); err != nil {
 			t.Fatal(err)
 		}
@@ -128,7 +128,7 @@ func TestGitSettings(t *testing.T) {
 			t.Errorf("the member set its own name, git reads %q", got)
 		}
 	}
-	g := Tools(machine("/home/ann/.config/git/config = [user]⏎email = ann@example.com", "HOME=/home/ann"), member)
+	g := tools(t, machine("/home/ann/.config/git/config = [user]⏎email = ann@example.com", "HOME=/home/ann"), member)
 	if g.git.email != "ann@example.com" {
 		t.Errorf("the address is %q", g.git.email)
 	}

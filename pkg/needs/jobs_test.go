@@ -103,7 +103,7 @@ func runJobs(t *testing.T, runner func(*testing.T, string, needs.Member, needs.G
 				t.Skip(err)
 			}
 			dir := t.TempDir()
-			m := needs.Member{Home: filepath.Join(t.TempDir(), "home"), Writable: []string{dir}}
+			m := needs.Member{Home: filepath.Join(t.TempDir(), "home"), Cache: filepath.Join(t.TempDir(), "builds"), Writable: []string{dir}}
 			host := needs.This()
 			host.Env = func(name string) (string, bool) {
 				switch name {
@@ -114,18 +114,17 @@ func runJobs(t *testing.T, runner func(*testing.T, string, needs.Member, needs.G
 				}
 				return os.LookupEnv(name)
 			}
-			g := needs.Tools(host, m)
-			if err := g.Furnish(); err != nil {
+			g, err := needs.Of(host, m, nil)
+			if err == nil {
+				err = g.Furnish()
+			}
+			if err != nil {
 				t.Fatal(err)
 			}
 			run := runner(t, dir, m, g)
 			env := append(g.Env, "HOME="+m.Home)
 			if job.tool == "go" {
 				env = append(env, moduleEnv(t)...)
-				// Without this a test builds the standard library, in each home.
-				if cache, err := exec.Command("go", "env", "GOCACHE").Output(); err == nil {
-					env = append(env, "GOCACHE="+strings.TrimSpace(string(cache)))
-				}
 			}
 			var out bytes.Buffer
 			exit, err := run.Run(t.Context(), command.Command{

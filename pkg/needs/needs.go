@@ -18,15 +18,29 @@ import (
 type Host struct {
 	FS  fs.FS                            // the root of its files; an [fs.ReadLinkFS]
 	Env func(name string) (string, bool) // as [os.LookupEnv]
+
+	// Program is the path of this program, which commands start as the go command's cache: see package
+	// gocache. "" is none: then the go command does not read the user's cache of builds.
+	Program string
 }
 
 // This is the machine and the user of this process.
-func This() Host { return Host{FS: os.DirFS("/"), Env: os.LookupEnv} }
+func This() Host {
+	program, err := os.Executable()
+	if err == nil {
+		_, err = os.Stat(program) // it may have been removed since it was started
+	}
+	if err != nil {
+		program = ""
+	}
+	return Host{FS: os.DirFS("/"), Env: os.LookupEnv, Program: program}
+}
 
 // Member is for whose commands something is needed.
 type Member struct {
 	Home     string   // HOME of the commands: absolute, the member's own, writable
-	Writable []string // what else they may write, the workspace among it; absolute
+	Cache    string   // of what members of one repository build and fetch: absolute, writable; of [Tools] only
+	Writable []string // what else they may write, the workspace first; absolute
 	Network  bool     // whether they reach any host: packages are fetched then, else taken from the caches of the user
 }
 
@@ -36,64 +50,52 @@ type Grant struct {
 	Env      []string // "NAME=value" each; of credentials it holds secrets
 	Omitted  []string // what was asked for by the environment and is not given, and why; a line each
 
-	home  string
-	links map[string]string // below home, what is to be found at the path of the host
-	git   gitSettings
+	home    string
+	links   map[string]string // below home, what is to be found at the path of the host
+	cache   string            // of the repository
+	folders []string          // below cache, what is made
+	copies  []seed            // into cache
+	git     gitSettings
 }
 
-// And returns what both give. Of variables that both have, those of more hold.
-func (g Grant) And(more Grant) Grant {
-	sum := Grant{
-		ReadOnly: outermost(slices.Concat(g.ReadOnly, more.ReadOnly)),
-		Env:      slices.Concat(g.Env, more.Env),
-		Omitted:  slices.Concat(g.Omitted, more.Omitted),
-		home:     g.home,
-		links:    map[string]string{},
-		git:      g.git.and(more.git),
-	}
-	for _, links := range []map[string]string{g.links, more.links} {
-		for name, target := range links {
-			sum.links[name] = target
-		}
-	}
-	return sum.namingGit()
-}
-
-// Tools returns what the environment of the host names as tools, and the caches of packages that
-// are there. It reads folders, links, and small settings; it changes nothing.
-func Tools(h Host, m Member) Grant {
+// Of returns what the environment of the host names as tools, the caches that are there, and what programs find out by who they act
+// for these credentials. It reads folders, links, and small settings; it changes nothing. Errors: those of [Credentials].
+func Of(h Host, m Member, credentials []string) (Grant, error) {
 	f := newFinder(h, m)
 	f.path()
-	f.managers()
-	f.golang()
-	f.rust()
-	f.npm()
-	f.pip()
+	for _, t := range toolchains {
+		f.toolchain(t)
+	}
 	f.gitUser()
-	return f.grant().namingGit()
+	f.set("GIT_CONFIG_SYSTEM", path.Join(m.Home, gitFile))
+	return f.credentials(credentials)
+}
+
+// Credentials returns the same of credentials alone: files for reading, and variables. Error: InvalidArgument for a name that is not
+// known, or of which nothing is there; nothing is granted then.
+func Credentials(h Host, names []string) (Grant, error) {
+	return newFinder(h, Member{}).credentials(names)
 }
 
 // finder collects a [Grant].
 type finder struct {
 	Host
+	grant    Grant
 	member   Member
-	home     string   // of the user, as it is named; "" if there is none
-	homes    []string // the same, and where its links lead
-	writable []string // by the member, as named and where links lead
-	given    []string
-	env      []string
-	omitted  []string
-	links    map[string]string
-	git      gitSettings
+	user     string            // home of the user, as it is named; "" if there is none
+	homes    []string          // the same, and where its links lead
+	writable []string          // by the member, as named and where links lead
+	goEnv    map[string]string // what the go command reads where the environment has nothing
 }
 
 func newFinder(h Host, m Member) *finder {
-	f := &finder{Host: h, member: m, links: map[string]string{}}
+	f := &finder{Host: h, member: m, grant: Grant{home: m.Home, cache: m.Cache, links: map[string]string{}}}
 	if home, _ := h.Env("HOME"); path.IsAbs(home) && path.Clean(home) != "/" {
-		f.home = path.Clean(home)
-		f.homes = f.names(f.home)
+		f.user = path.Clean(home)
+		f.homes = f.names(f.user)
 	}
-	for _, dir := range append([]string{m.Home}, m.Writable...) {
+	f.goEnv = f.goSettings()
+	for _, dir := range append([]string{m.Home, m.Cache}, m.Writable...) {
 		if path.IsAbs(dir) {
 			f.writable = append(f.writable, f.names(path.Clean(dir))...)
 		}
@@ -110,29 +112,26 @@ func (f *finder) names(name string) []string {
 	return names
 }
 
-func (f *finder) grant() Grant {
-	return Grant{
-		ReadOnly: outermost(f.given), Env: f.env, Omitted: f.omitted,
-		home: f.member.Home, links: f.links, git: f.git,
-	}
-}
-
 // lookup returns a variable, and whether it has a value.
 func (f *finder) lookup(name string) (string, bool) {
 	value, _ := f.Env(name)
+	if value == "" {
+		value = f.goEnv[name]
+	}
 	return value, value != ""
 }
 
-func (f *finder) set(name, value string) { f.env = append(f.env, name+"="+value) }
-
-// pass passes variables of the host on, those that are set.
-func (f *finder) pass(names ...string) {
-	for _, name := range names {
-		if value, ok := f.lookup(name); ok {
-			f.set(name, value)
-		}
+// goSettings returns what `go env -w` has written, which lies where secrets may be.
+func (f *finder) goSettings() map[string]string {
+	settings := map[string]string{}
+	for line := range strings.Lines(f.read(f.folder("GOENV", ".config/go/env"))) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		settings[name] = value
 	}
+	return settings
 }
+
+func (f *finder) set(name, value string) { f.grant.Env = append(f.grant.Env, name+"="+value) }
 
 // folder returns the path that a variable holds, or else that of name below the user's home;
 // "" if there is neither.
@@ -140,43 +139,51 @@ func (f *finder) folder(variable, name string) string {
 	if value, ok := f.lookup(variable); ok && path.IsAbs(value) {
 		return path.Clean(value)
 	}
-	if f.home == "" {
+	if name == "" {
 		return ""
 	}
-	return path.Join(f.home, name)
-}
-
-// link has the member find at name, below its home, what is at target, if that can be given.
-func (f *finder) link(name, target string) {
-	if f.give(target, "") {
-		f.links[name] = target
+	for base, dir := range bases {
+		value, _ := f.lookup(base)
+		if first, _, _ := strings.Cut(value, ":"); path.IsAbs(first) && below(name, dir) {
+			return path.Join(first, strings.TrimPrefix(name, dir))
+		}
 	}
+	if f.user == "" {
+		return ""
+	}
+	return path.Join(f.user, name)
 }
 
 // give gives a path with all that its links lead to, and reports whether it is there and is
 // given. The reason why not is kept only for what a variable has asked for: what.
 func (f *finder) give(name, what string) bool {
+	names, ok := f.open(name, what)
+	for _, n := range names {
+		if !system(n) && !within(n, f.writable) {
+			f.grant.ReadOnly = append(f.grant.ReadOnly, n)
+		}
+	}
+	return ok
+}
+
+// open returns a path with all that its links lead to, and reports whether it is there and can be given.
+func (f *finder) open(name, what string) (names []string, ok bool) {
 	if !path.IsAbs(name) {
-		return false
+		return nil, false
 	}
 	_, names, err := f.follow(name)
 	if err != nil {
-		return false
+		return nil, false
 	}
 	for _, n := range names {
 		if why := f.secret(n); why != "" {
-			if what != "" {
-				f.omitted = append(f.omitted, what+" is not given to commands: "+why)
+			if line := what + " is not given to commands: " + why; what != "" && !slices.Contains(f.grant.Omitted, line) {
+				f.grant.Omitted = append(f.grant.Omitted, line)
 			}
-			return false
+			return nil, false
 		}
 	}
-	for _, n := range names {
-		if !system(n) && !within(n, f.writable) {
-			f.given = append(f.given, n)
-		}
-	}
-	return true
+	return names, true
 }
 
 // outermost returns paths sorted, without those that lie below another.

@@ -2,6 +2,7 @@ package needs
 
 import (
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -38,7 +39,17 @@ func machine(lines string, env ...string) Host {
 	}}
 }
 
-var member = Member{Home: "/state/homes/coder-1", Writable: []string{"/home/ann/proj"}}
+var member = Member{Home: "/state/homes/coder-1", Cache: "/state/builds/proj-1", Writable: []string{"/home/ann/proj"}}
+
+// tools are what is given without credentials.
+func tools(t *testing.T, h Host, m Member) Grant {
+	t.Helper()
+	g, err := Of(h, m, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
 
 // value returns a variable of a grant, and whether it is set.
 func value(g Grant, name string) (last string, set bool) {
@@ -80,7 +91,7 @@ func TestPath(t *testing.T) {
 			"/home/ann/.fnm/v20/installation/bin", []string{"/home/ann/.fnm/v20/installation"}, ""},
 		"mise": {"/home/ann/.local/share/mise/shims/node\n/home/ann/.local/share/mise/installs/node/22.1/bin/node\n/home/ann/.local/share/mise/installs/node/22.1/lib/\n" +
 			"/home/ann/.local/share/mise/installs/node/latest -> ./22.1", "/home/ann/.local/share/mise/shims",
-			"/home/ann/.local/share/mise/installs/node/22.1/bin", []string{"/home/ann/.local/share/mise/installs/node/22.1"}, ""},
+			"/home/ann/.local/share/mise/installs/node/22.1/bin:/home/ann/.local/share/mise/installs/node/22.1", []string{"/home/ann/.local/share/mise"}, ""},
 		"nix": {"/home/ann/.nix-profile -> /nix/store/abc-profile\n/nix/store/abc-profile/bin/jq", "/home/ann/.nix-profile/bin", "/nix/store/abc-profile/bin", []string{"/home/ann/.nix-profile/bin", "/nix/store"}, ""},
 
 		"planted in the workspace":       {"/usr/bin/ls\n/home/ann/proj/bin/ls", "/home/ann/proj/bin:/usr/bin", "/usr/bin:/home/ann/proj/bin", nil, ""},
@@ -101,7 +112,7 @@ func TestPath(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			env := []string{"HOME=/home/ann", "PATH=" + tt.path}
-			g := Tools(machine(tt.files, env...), member)
+			g := tools(t, machine(tt.files, env...), member)
 			if got, _ := value(g, "PATH"); got != tt.want {
 				t.Errorf("PATH is %s, want %s", got, tt.want)
 			}
@@ -125,7 +136,7 @@ func TestLinkedHome(t *testing.T) {
 		/data/ann/.ssh/bin/x
 		/data/ann/bin/x
 		/data/ann/lib/`, "HOME=/home/ann", "PATH=/home/ann/sdk/bin:/data/ann/.ssh/bin:/home/ann/bin")
-	g := Tools(h, member)
+	g := tools(t, h, member)
 	if want := []string{"/data/ann/bin", "/data/ann/sdk", "/home/ann/bin", "/home/ann/sdk/bin"}; !slices.Equal(g.ReadOnly, want) {
 		t.Errorf("given: %q, want %q", g.ReadOnly, want)
 	}
@@ -137,11 +148,16 @@ func TestLinkedHome(t *testing.T) {
 const caches = `
 	/home/ann/go/pkg/mod/cache/download/
 	/home/ann/.cargo/registry/src/
+	/home/ann/.cargo/registry/cache/
 	/home/ann/.cargo/credentials.toml = token
 	/home/ann/.cargo/config.toml = [build]
 	/home/ann/.rustup/toolchains/stable/
 	/home/ann/.npm/_cacache/index-v5/
 	/home/ann/.cache/pip/http-v2/
+	/home/ann/.cache/ccache/0/
+	/home/ann/.cache/go-build/00/
+	/home/ann/.nvm/versions/node/v22/bin/node
+	/opt/agentteam/teammate
 	/home/ann/.config/go/env = GOFLAGS=-tags=x -mod=mod
 	/home/ann/.pyenv/shims/python3
 	/home/ann/.asdf/shims/ruby
@@ -149,37 +165,52 @@ const caches = `
 	/home/ann/.gitconfig = [user]
 	/home/ann/wheels/`
 
-// Caches serve a member without network; one with network has its own, which it may write.
+// Caches of the user serve a member without a network. What a member builds or fetches is the repository's.
 func TestCaches(t *testing.T) {
 	t.Parallel()
-	env := []string{"HOME=/home/ann", "PATH=/home/ann/.pyenv/shims:/home/ann/.asdf/shims", "PYENV_VERSION=3.11", "GOPRIVATE=example.com", "SECRET=1", "PIP_FIND_LINKS=/home/ann/wheels https://user:pass@example.com"}
+	env := []string{"HOME=/home/ann", "PATH=/home/ann/.pyenv/shims:/home/ann/.asdf/shims:/home/ann/.nvm/versions/node/v22/bin", "PYENV_VERSION=3.11", "GOPRIVATE=example.com", "SECRET=1",
+		"PIP_FIND_LINKS=/home/ann/wheels https://user:pass@example.com", "GOCACHEPROG=/home/ann/bin/own"}
 	online := member
 	online.Network = true
-	both := []string{"/home/ann/.asdf", "/home/ann/.cache/pip/http-v2", "/home/ann/.cargo/config.toml", "/home/ann/.pyenv", "/home/ann/.rustup", "/home/ann/.tool-versions", "/home/ann/go/pkg/mod"}
+	both := []string{"/home/ann/wheels", "/home/ann/.asdf", "/home/ann/.cache/go-build", "/home/ann/.cargo/config.toml", "/home/ann/.nvm", "/home/ann/.pyenv", "/home/ann/.rustup", "/home/ann/.tool-versions", "/home/ann/go/pkg/mod", "/opt/agentteam/teammate"}
+	const builds = "/state/builds/proj-1"
+	built := map[string]string{
+		"GOCACHE": builds + "/go-build", "GOCACHEPROG": "'/opt/agentteam/teammate' 'agentteam-go-cache' '/home/ann/.cache/go-build'", "CCACHE_DIR": builds + "/ccache", "CCACHE_BASEDIR": "/home/ann/proj",
+		"RUSTUP_HOME": "/home/ann/.rustup", "PYENV_ROOT": "/home/ann/.pyenv", "PYENV_VERSION": "3.11", "ASDF_DATA_DIR": "/home/ann/.asdf", "NVM_DIR": "/home/ann/.nvm", "PIP_FIND_LINKS": "/home/ann/wheels", "GOPRIVATE": "example.com",
+	}
 	for name, tt := range map[string]struct {
 		member Member
 		given  []string
 		env    map[string]string
 		unset  []string
+		links  map[string]string
+		copies []string // where to
 	}{
 		"no network": {member,
-			append(both, "/home/ann/.cargo/registry", "/home/ann/.npm/_cacache", "/home/ann/wheels"),
+			append(both, "/home/ann/.cargo/registry", "/home/ann/.npm/_cacache", "/home/ann/.cache/pip/http-v2"),
 			map[string]string{
-				"GOPROXY": "off", "GOSUMDB": "off", "GOMODCACHE": "/home/ann/go/pkg/mod", "GOFLAGS": "-tags=x", "GOPRIVATE": "example.com", "CARGO_NET_OFFLINE": "true",
-				"RUSTUP_HOME": "/home/ann/.rustup", "PYENV_ROOT": "/home/ann/.pyenv", "PYENV_VERSION": "3.11", "ASDF_DATA_DIR": "/home/ann/.asdf",
-				"npm_config_offline": "true", "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": "/home/ann/wheels",
+				"GOPROXY": "off", "GOSUMDB": "off", "GOMODCACHE": "/home/ann/go/pkg/mod", "GOFLAGS": "-tags=x -mod=mod", "CARGO_NET_OFFLINE": "true",
+				"npm_config_offline": "true", "PIP_NO_INDEX": "1",
 			},
-			[]string{"SECRET", "GOCACHE", "CARGO_HOME", "HOME"}},
+			[]string{"SECRET", "CARGO_HOME", "HOME"},
+			map[string]string{".cargo/registry": "/home/ann/.cargo/registry", ".npm/_cacache": "/home/ann/.npm/_cacache", ".cache/pip/http-v2": "/home/ann/.cache/pip/http-v2", ".cache/pip/wheels": builds + "/pip/wheels"},
+			[]string{"ccache/0"}},
 		"network": {online, both,
-			map[string]string{"GOPROXY": "https://proxy.golang.org,direct|file:///home/ann/go/pkg/mod/cache/download", "GOFLAGS": "-tags=x -modcacherw"},
-			[]string{"GOMODCACHE", "GOSUMDB", "CARGO_NET_OFFLINE", "npm_config_offline", "PIP_NO_INDEX"}},
+			map[string]string{"GOPROXY": "https://proxy.golang.org,direct|file:///home/ann/go/pkg/mod/cache/download", "GOFLAGS": "-tags=x -mod=mod -modcacherw", "GOMODCACHE": builds + "/mod"},
+			[]string{"GOSUMDB", "CARGO_NET_OFFLINE", "npm_config_offline", "PIP_NO_INDEX"},
+			map[string]string{".cargo/registry": builds + "/cargo/registry", ".cargo/git": builds + "/cargo/git", ".cargo/.package-cache": builds + "/cargo/.package-cache",
+				".npm/_cacache": builds + "/npm/_cacache", ".cache/pip/http-v2": builds + "/pip/http-v2", ".cache/pip/wheels": builds + "/pip/wheels"},
+			[]string{"ccache/0", "cargo/registry/cache", "npm/_cacache", "pip/http-v2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := Tools(machine(caches, env...), tt.member)
+			h := machine(caches, env...)
+			h.Program = "/opt/agentteam/teammate"
+			g := tools(t, h, tt.member)
 			if slices.Sort(tt.given); !slices.Equal(g.ReadOnly, tt.given) {
 				t.Errorf("given:\n%q, want\n%q", g.ReadOnly, tt.given)
 			}
+			maps.Copy(tt.env, built)
 			for name, want := range tt.env {
 				if got, _ := value(g, name); got != want {
 					t.Errorf("%s = %q, want %q", name, got, want)
@@ -190,22 +221,63 @@ func TestCaches(t *testing.T) {
 					t.Errorf("%s is set to %q", name, got)
 				}
 			}
+			for name, want := range tt.links {
+				if g.links[name] != want {
+					t.Errorf("%s leads to %q, want %q", name, g.links[name], want)
+				}
+			}
 			for name := range g.links {
 				if !slices.Contains(everyLink(), name) {
 					t.Errorf("the link %s is not known to Furnish", name)
 				}
 			}
+			for _, to := range tt.copies {
+				if !slices.ContainsFunc(g.copies, func(s seed) bool { return s.to == to && s.most > 0 }) {
+					t.Errorf("%s is no copy: %+v", to, g.copies)
+				}
+			}
+			if name == "no network" && slices.ContainsFunc(g.copies, func(s seed) bool { return !strings.HasPrefix(s.to, "ccache/") }) {
+				t.Errorf("copied although the user's is read: %+v", g.copies)
+			}
 		})
+	}
+}
+
+// A user whose caches lie elsewhere, a program that is not there, and toolchains without a home.
+func TestCachesElsewhere(t *testing.T) {
+	t.Parallel()
+	h := machine("/usr/bin/ls\n/data/cache/go-build/\n/data/cache/ccache/0/\n/data/gb/\n/data/p", "HOME=/home/ann", "PATH=/usr/bin", "XDG_CACHE_HOME=/data/cache")
+	h.Program = "/data/p"
+	g := tools(t, h, member)
+	if prog, _ := value(g, "GOCACHEPROG"); !strings.HasSuffix(prog, " '/data/cache/go-build'") || !slices.Contains(g.ReadOnly, "/data/cache/go-build") || len(g.copies) != 1 || g.copies[0].from != "/data/cache/ccache/0" {
+		t.Errorf("%s, given %q, copies %+v", prog, g.ReadOnly, g.copies)
+	}
+	for env, want := range map[string]string{"GOPATH=/data/go:/other": "/data/go/pkg/mod", "GOMODCACHE=/data/mod": "/data/mod", "GOPATH=relative": "/home/ann/go/pkg/mod"} {
+		g := tools(t, machine("/usr/bin/ls\n/data/go/pkg/mod/\n/data/mod/\n/home/ann/go/pkg/mod/", "HOME=/home/ann", "PATH=/usr/bin", env), member)
+		if got, _ := value(g, "GOMODCACHE"); got != want || !slices.Contains(g.ReadOnly, want) {
+			t.Errorf("%s: modules are in %q, want %q", env, got, want)
+		}
+	}
+	h = machine("/usr/bin/ls\n/data/gb/\n/data/p\n/home/ann/.config/go/env = GOCACHE=/data/gb⏎GOMODCACHE=/data/gb", "HOME=/home/ann", "PATH=/usr/bin")
+	for program, want := range map[string]string{"/data/p": "'/data/p' 'agentteam-go-cache' '/data/gb'", "/data/gone": "", "": "", "/home/ann/.ssh/p": ""} {
+		h.Program = program
+		g := tools(t, h, member)
+		if got, _ := value(g, "GOCACHEPROG"); got != want {
+			t.Errorf("program %q: GOCACHEPROG is %q, want %q", program, got, want)
+		}
+		if got, _ := value(g, "GOCACHE"); got != member.Cache+"/go-build" {
+			t.Errorf("program %q: GOCACHE is %q", program, got)
+		}
 	}
 }
 
 // A variable that names a secret folder as a cache gives nothing, and that is told.
 func TestCacheAmongSecrets(t *testing.T) {
 	t.Parallel()
-	g := Tools(machine("/usr/bin/ls\n/home/ann/.ssh/mod/\n/home/ann/.cargo/config.toml = [registry] token = 'x'",
-		"HOME=/home/ann", "PATH=/usr/bin", "GOMODCACHE=/home/ann/.ssh/mod", "RUSTUP_HOME=/home/ann"), member)
+	g := tools(t, machine("/usr/bin/ls\n/home/ann/.ssh/mod/\n/home/ann/.ssh/0/\n/home/ann/.cargo/config.toml = [registry] token = 'x'",
+		"HOME=/home/ann", "PATH=/usr/bin", "GOMODCACHE=/home/ann/.ssh/mod", "RUSTUP_HOME=/home/ann", "GOCACHE=/home/ann/.ssh", "CCACHE_DIR=/home/ann/.ssh"), member)
 	told := strings.Join(g.Omitted, "\n")
-	if len(g.ReadOnly) > 0 || len(g.Omitted) != 3 || !strings.Contains(told, "GOMODCACHE") || !strings.Contains(told, "RUSTUP_HOME") || !strings.Contains(told, "config.toml") {
+	if len(g.ReadOnly)+len(g.copies) > 0 || len(g.Omitted) != 5 || !strings.Contains(told, "GOCACHE") || !strings.Contains(told, "CCACHE_DIR") || !strings.Contains(told, "GOMODCACHE") || !strings.Contains(told, "RUSTUP_HOME") || !strings.Contains(told, "config.toml") {
 		t.Errorf("given %q, omitted %q", g.ReadOnly, g.Omitted)
 	}
 	if got, set := value(g, "GOMODCACHE"); set {
@@ -216,7 +288,7 @@ func TestCacheAmongSecrets(t *testing.T) {
 func TestWithoutHome(t *testing.T) {
 	t.Parallel()
 	for _, home := range []string{"", "/", "relative"} {
-		g := Tools(machine("/usr/bin/ls\n/.cargo/registry/\n/go/pkg/mod/\n/relative/go/pkg/mod/", "HOME="+home, "PATH=/usr/bin"), member)
+		g := tools(t, machine("/usr/bin/ls\n/.cargo/registry/\n/go/pkg/mod/\n/relative/go/pkg/mod/", "HOME="+home, "PATH=/usr/bin"), member)
 		if len(g.ReadOnly) > 0 || len(g.Omitted) > 0 {
 			t.Errorf("HOME=%q: given %q, omitted %q", home, g.ReadOnly, g.Omitted)
 		}
@@ -248,7 +320,7 @@ func TestCredentials(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g, err := Credentials(machine(files, append(tt.env, "HOME=/home/ann")...), member, tt.names)
+			g, err := Credentials(machine(files, append(tt.env, "HOME=/home/ann")...), tt.names)
 			if tt.fault != "" {
 				if team.CodeOf(err) != team.InvalidArgument || !strings.Contains(err.Error(), tt.fault) || team.HintOf(err) == "" || strings.Contains(err.Error(), "\n") {
 					t.Errorf("error %v, hint %q", err, team.HintOf(err))
@@ -271,16 +343,12 @@ func TestCredentials(t *testing.T) {
 }
 
 // A secret folder is given by name only: what is granted for tools and what for gh are two things.
-func TestAnd(t *testing.T) {
+func TestSecretsByName(t *testing.T) {
 	t.Parallel()
 	h := machine("/home/ann/.config/gh/hosts.yml\n/home/ann/.config/gh/bin/x\n/home/ann/.gitconfig = [user]\n/opt/x/bin/y", "HOME=/home/ann", "PATH=/opt/x/bin:/home/ann/.config/gh/bin")
-	g := Tools(h, member)
-	c, err := Credentials(h, member, []string{"gh", "git"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if sum := g.And(c); !slices.Equal(sum.ReadOnly, []string{"/home/ann/.config/gh", "/home/ann/.gitconfig", "/opt/x/bin"}) ||
-		len(sum.Omitted) != 1 || sum.home != member.Home || sum.links[".config/gh"] == "" || !slices.Equal(sum.git.include, []string{"/home/ann/.gitconfig"}) {
-		t.Errorf("%+v", sum)
+	g, err := Of(h, member, []string{"gh", "git"})
+	if err != nil || !slices.Equal(g.ReadOnly, []string{"/home/ann/.config/gh", "/home/ann/.gitconfig", "/opt/x/bin"}) ||
+		len(g.Omitted) != 1 || g.home != member.Home || g.links[".config/gh"] == "" || !slices.Equal(g.git.include, []string{"/home/ann/.gitconfig"}) {
+		t.Errorf("%+v, %v", g, err)
 	}
 }

@@ -21,7 +21,7 @@ func (f *finder) path() {
 	var first, last []string
 	for entry := range strings.SplitSeq(value, ":") {
 		if !path.IsAbs(entry) {
-			f.omitted = append(f.omitted, fmt.Sprintf("PATH names %q, which is another folder for each command: it is left out", entry))
+			f.grant.Omitted = append(f.grant.Omitted, fmt.Sprintf("PATH names %q, which is another folder for each command: it is left out", entry))
 			continue
 		}
 		entry = path.Clean(entry)
@@ -47,12 +47,11 @@ func (f *finder) path() {
 // entry gives a folder that PATH names, with what its programs need, and returns what is to be in
 // PATH for it: where links lead, since what is in between may not be given.
 func (f *finder) entry(entry, real string) []string {
-	if path.Base(real) == "shims" && path.Base(path.Dir(real)) == "mise" {
-		// Its shims ask ~/.config, which is not given, for versions.
-		return f.miseTools(path.Dir(real))
+	if dirs, ok := f.withoutShims(real); ok {
+		return dirs
 	}
 	if why := f.secret(real); why != "" {
-		f.omitted = append(f.omitted, "PATH names "+entry+", which is not given to commands: "+why)
+		f.grant.Omitted = append(f.grant.Omitted, "PATH names "+entry+", which is not given to commands: "+why)
 		return nil
 	}
 	f.installation(real)
@@ -61,25 +60,6 @@ func (f *finder) entry(entry, real string) []string {
 	}
 	f.programs(real)
 	return []string{real}
-}
-
-// miseTools returns the folders of the programs that mise has installed, the latest of each.
-func (f *finder) miseTools(root string) (dirs []string) {
-	tools, _ := fs.ReadDir(f.FS, inFS(path.Join(root, "installs")))
-	for _, tool := range tools {
-		real, _, err := f.follow(path.Join(root, "installs", tool.Name(), "latest"))
-		if err != nil {
-			continue
-		}
-		for _, dir := range []string{path.Join(real, "bin"), real} {
-			if f.isDir(dir) && f.secret(dir) == "" {
-				f.installation(dir)
-				dirs = append(dirs, dir)
-				break
-			}
-		}
-	}
-	return dirs
 }
 
 // marks are what lies beside the bin of an installation with a separate folder.
@@ -125,11 +105,11 @@ func (f *finder) program(name string) {
 	}
 	for _, n := range names[1:] {
 		dir := path.Dir(n)
-		if system(n) || within(n, f.writable) || slices.ContainsFunc(f.given, func(g string) bool { return below(n, g) }) {
+		if system(n) || within(n, f.writable) || slices.ContainsFunc(f.grant.ReadOnly, func(g string) bool { return below(n, g) }) {
 			continue
 		}
 		if why := f.secret(dir); why != "" {
-			f.omitted = append(f.omitted, name+" is a link to "+n+", which is not given to commands: "+why)
+			f.grant.Omitted = append(f.grant.Omitted, name+" is a link to "+n+", which is not given to commands: "+why)
 			return
 		}
 		f.installation(dir)

@@ -18,13 +18,47 @@ var neverDirs = []string{"/proc", "/sys", "/dev", "/run", "/boot", "/snap"}
 var neverWhole = []string{"/", "/home", "/root", "/tmp", "/var", "/var/tmp", "/mnt", "/media", "/srv", "/opt"}
 
 // secretNames are, below a home, what holds secrets: keys, tokens, passwords, profiles of
-// browsers, what was typed.
+// browsers, what was typed. No sandbox shows them, and no team works in them ([Host.Secrets]).
 var secretNames = []string{
 	".ssh", ".gnupg", ".aws", ".azure", ".config", ".docker", ".kube", ".netrc", ".git-credentials",
 	".npmrc", ".pypirc", ".pip", ".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials", ".m2/settings.xml",
 	".m2/settings-security.xml", ".gradle/gradle.properties", ".terraform.d", ".terraformrc", ".vault-token", ".password-store", ".pki",
 	".mozilla", ".thunderbird", ".snap", ".var", ".local/share/keyrings", ".local/state", ".cache/mozilla", ".cache/google-chrome", ".cache/chromium",
 	".bash_history", ".zsh_history", ".python_history", ".node_repl_history", ".claude", ".codex", ".gemini", ".agentteam",
+}
+
+// Secrets returns the user's home and the paths of its secrets, absolute. Where a variable has the place of one, the path is in
+// both places. Not all of them need to be there. ok is false if the user has no home.
+func (h Host) Secrets() (home string, paths []string, ok bool) {
+	home, _ = h.Env("HOME")
+	if !path.IsAbs(home) || path.Clean(home) == "/" {
+		return "", nil, false
+	}
+	home = path.Clean(home)
+	for _, name := range secretNames {
+		paths = append(paths, path.Join(home, name))
+	}
+	for _, variable := range []string{"XDG_CONFIG_HOME", "XDG_STATE_HOME", "GNUPGHOME", "DOCKER_CONFIG", "CLAUDE_CONFIG_DIR", "CODEX_HOME"} {
+		if dir, _ := h.Env(variable); path.IsAbs(dir) {
+			paths = append(paths, path.Clean(dir))
+		}
+	}
+	return home, paths, true
+}
+
+// SecretsAt returns the secrets of another user's home in which a path lies; "" if it lies in none.
+func SecretsAt(name string) string {
+	home := "/root"
+	if rest, ok := strings.CutPrefix(name, "/home/"); ok {
+		user, _, _ := strings.Cut(rest, "/")
+		home = "/home/" + user
+	}
+	for _, s := range secretNames {
+		if at := path.Join(home, s); below(name, at) {
+			return at
+		}
+	}
+	return ""
 }
 
 // secret returns why a path is not given to commands; "" if nothing speaks against it. It judges

@@ -5,8 +5,6 @@ import (
 	"path"
 	"strings"
 
-	"mvdan.cc/sh/v3/syntax"
-
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
 )
@@ -18,7 +16,9 @@ func Always(req tool.Request) string {
 	rule := ""
 	switch kind := kindOf(req); {
 	case kind == runs:
-		rule = alwaysRuns(argument(req, "command"))
+		if command := strings.TrimSpace(argument(req, "command")); command != "" {
+			rule = "Bash(" + command + ")"
+		}
 	case kind == edits:
 		rule = alwaysOf("Edit", argument(req, "path"))
 	case kind == reads && req.Tool == "read_file": // others may look at a folder, and the rule would open all that is in it
@@ -32,38 +32,10 @@ func Always(req tool.Request) string {
 	}
 	// Whatever it is, it has to be a rule, and to allow this call.
 	r, warnings, err := Parse(team.Permissions{Allow: []string{rule}})
-	if err != nil || len(warnings) > 0 || r.Decide(req, anyDir).Decision != Allow {
+	if err != nil || len(warnings) > 0 || r.allow[0].tool == "bash" && !r.allow[0].command.exact() || r.Decide(req, "/workspace").Decision != Allow {
 		return ""
 	}
 	return rule
-}
-
-// anyDir is a workspace, where it does not matter which.
-const anyDir = "/workspace"
-
-// alwaysRuns is the rule for a line of one command; "" for others.
-func alwaysRuns(src string) string {
-	l := read(src, anyDir, "/")
-	if len(l.doubts) > 0 || len(l.calls) != 1 || len(l.files) > 0 || l.calls[0].expand || l.calls[0].glob {
-		return ""
-	}
-	f, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(src), "")
-	if err != nil || len(f.Stmts) != 1 {
-		return ""
-	}
-	c, simple := f.Stmts[0].Cmd.(*syntax.CallExpr)
-	if !simple {
-		return ""
-	}
-	var words []word
-	for _, arg := range c.Args {
-		words = append(words, wordOf(arg))
-	}
-	said, ok := quoted(words)
-	if !ok {
-		return ""
-	}
-	return "Bash(" + said + ")"
 }
 
 // alwaysOf is the rule for one file; "" for one that is not known to be in the workspace.

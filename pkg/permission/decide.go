@@ -30,6 +30,7 @@ type Verdict struct {
 	Decision Decision
 	Rule     string // that decides, as written; "" = none
 	Why      string // for people: which part of the call it is about, or what is not known of it
+	Doubt    bool   // it is not known whether a rule of deny matches
 }
 
 // Decide judges a call by the rules alone; dir is the absolute path of the workspace. Deny goes
@@ -46,14 +47,15 @@ func (r *Rules) Decide(req tool.Request, dir string) Verdict {
 	case reads, edits:
 		return r.file(req, kind == edits, dir)
 	}
-	host := ""
-	if u, err := url.Parse(argument(req, "url")); err == nil {
-		host = strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
-	}
-	for _, list := range r.lists() {
-		for _, rule := range list.rules {
-			if (rule.all || rule.host != "") && rule.names(req) && (rule.all || rule.isHost(host)) {
-				return Verdict{list.decision, rule.said, ""}
+	return r.first(func(rule rule, _ bool) bool { return rule.names(req) && rule.isHost(argument(req, "url")) }, "")
+}
+
+// first is the verdict of the first rule that applies; strict is for lists that restrict.
+func (r *Rules) first(applies func(rule rule, strict bool) bool, why string) Verdict {
+	for i, list := range [][]rule{r.deny, r.ask, r.allow} {
+		for _, rule := range list {
+			if applies(rule, i < 2) {
+				return Verdict{Decision: Deny - Decision(i), Rule: rule.said, Why: why}
 			}
 		}
 	}
@@ -83,13 +85,6 @@ func argument(req tool.Request, name string) string {
 	return s
 }
 
-type ruled struct {
-	decision Decision
-	rules    []rule
-}
-
-func (r *Rules) lists() []ruled { return []ruled{{Deny, r.deny}, {Ask, r.ask}, {Allow, r.allow}} }
-
 // names reports whether the rule is for the tool that is called. A rule for edit_file is for every tool that
 // edits.
 func (r rule) names(req tool.Request) bool {
@@ -104,32 +99,30 @@ func (r rule) names(req tool.Request) bool {
 		r.said == "Task" && req.Tool == "subagent" // Claude Code has called it so
 }
 
-func (r rule) isHost(host string) bool {
-	if all, ok := strings.CutPrefix(r.host, "*"); ok {
-		return strings.HasSuffix(host, all)
+func (r rule) isHost(of string) bool {
+	u, err := url.Parse(of)
+	if r.all || err != nil {
+		return r.all
 	}
-	return host != "" && host == r.host
+	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
+	below, all := strings.CutPrefix(r.host, "*")
+	return r.host != "" && (host == r.host || all && strings.HasSuffix(host, below))
 }
 
 // file judges a call of a tool for files. What a member may not read it may not edit, for an edit
 // shows what is there.
 func (r *Rules) file(req tool.Request, edit bool, dir string) Verdict {
 	said := cmp.Or(argument(req, "path"), ".")
-	abs := said
-	if !path.IsAbs(abs) {
-		abs = dir + "/" + said
+	at := said
+	if !path.IsAbs(at) {
+		at = dir + "/" + said
 	}
-	at := place{clean(literal(abs), dir), said}
-	for _, list := range r.lists() {
-		strict := list.decision != Allow
-		for _, rule := range list.rules {
-			applies := rule.names(req) || rule.tool == "read_file" && (!edit || strict && !rule.all)
-			if applies && (rule.all || rule.files.matches(at, dir, strict)) {
-				return Verdict{list.decision, rule.said, said}
-			}
-		}
-	}
-	return Verdict{}
+	places := []string{clean(at), resolve(at)}
+	return r.first(func(rule rule, strict bool) bool {
+		about := func(p string) bool { return rule.files.matches(p, dir, strict) || strict && !known(p) }
+		return (rule.names(req) || rule.tool == "read_file" && (!edit || strict && !rule.all)) &&
+			(rule.all || about(places[0]) || strict && about(places[1]))
+	}, said)
 }
 
 // Hides returns what reports of paths, absolute ones, that a rule of deny or ask is about reading them by a tool which
@@ -140,34 +133,31 @@ func (r *Rules) Hides(tool, dir, start string) func(path string) bool {
 		return nil
 	}
 	dir = filepath.Clean(dir)
-	from := place{clean(literal(start), dir), start}
-	var about []rule
-	for _, list := range r.lists()[:2] {
-		for _, rule := range list.rules {
-			if !rule.all && (rule.tool == tool || rule.tool == "read_file") && !rule.files.matches(from, dir, true) {
-				about = append(about, rule)
-			}
-		}
-	}
+	about := slices.DeleteFunc(slices.Concat(r.deny, r.ask), func(rule rule) bool {
+		return rule.all || rule.tool != tool && rule.tool != "read_file" || rule.files.matches(clean(start), dir, true)
+	})
 	if len(about) == 0 {
 		return nil
 	}
 	return func(path string) bool {
-		at := place{clean(literal(path), dir), path}
-		return slices.ContainsFunc(about, func(r rule) bool { return r.files.matches(at, dir, true) })
+		return slices.ContainsFunc(about, func(r rule) bool { return r.files.matches(clean(path), dir, true) })
 	}
 }
 
 // line judges a command line.
 func (r *Rules) line(l *line, dir string) Verdict {
-	j := judged{r, dir}
+	j := judged{r, dir, new(int)}
 	maybe := Verdict{}
-	for _, list := range r.lists()[:2] {
-		if v, found := j.certain(l, list); found {
-			return v
-		}
-		if v, found := j.possible(l, list); found && maybe.Decision == None {
-			maybe = v
+	for i, rule := range slices.Concat(r.deny, r.ask) {
+		denies := i < len(r.deny)
+		sure, perhaps := j.match(l, rule)
+		switch {
+		case sure != "" && denies:
+			return Verdict{Decision: Deny, Rule: rule.said, Why: sure}
+		case sure != "" && !maybe.Doubt:
+			return Verdict{Decision: Ask, Rule: rule.said, Why: sure}
+		case perhaps != "" && maybe.Decision == None:
+			maybe = Verdict{Decision: Ask, Rule: rule.said, Why: perhaps + " (a plain command, all words written out, can be judged)", Doubt: denies}
 		}
 	}
 	if maybe.Decision != None {
@@ -176,8 +166,8 @@ func (r *Rules) line(l *line, dir string) Verdict {
 	rule, why := j.allowed(l)
 	switch {
 	case why == "" && rule != "":
-		return Verdict{Allow, rule, ""}
-	case len(l.calls) == 0 && len(l.files) == 0 && why == "":
+		return Verdict{Decision: Allow, Rule: rule}
+	case len(l.calls) == 0 && len(l.touches) == 0 && why == "":
 		return Verdict{}
 	}
 	return Verdict{Why: why}
@@ -186,47 +176,54 @@ func (r *Rules) line(l *line, dir string) Verdict {
 // judged is a command line that is judged by rules.
 type judged struct {
 	*Rules
-	dir string
+	dir  string
+	seen *int // names below folders
 }
 
-// certain finds a rule that matches part of the line for certain.
-func (j judged) certain(l *line, list ruled) (Verdict, bool) {
-	for _, rule := range list.rules {
-		if said, found := j.holds(l, rule); found {
-			return Verdict{list.decision, rule.said, said}, true
-		}
-	}
-	return Verdict{}, false
-}
-
-func (j judged) holds(l *line, r rule) (said string, found bool) {
+// match returns the part of the line that a rule certainly matches, or why it may match one.
+func (j judged) match(l *line, r rule) (sure, perhaps string) {
 	if r.tool == "bash" && r.all {
-		return "", true
+		return "every command", ""
 	}
-	for _, f := range l.files {
-		if r.opens(!f.write, f.write) && (r.all || r.files.matches(f.place, j.dir, true)) {
-			return f.said, true
+	if r.tool == "bash" || r.opens(true, true) {
+		perhaps = l.opens
+	}
+	for i, t := range l.touches {
+		if !r.opens(t.read, t.write) {
+			continue
+		}
+		made := slices.ContainsFunc(l.touches[:i], func(t touch) bool { return t.write })
+		switch exact := !r.all && r.files.matches(t.path, j.dir, true); {
+		case t.sure && (r.all || exact):
+			return t.shown(), ""
+		case r.all || perhaps != "":
+		case exact || r.files.mayMatch(t.path, j.dir) && (made || !r.files.absent(t.path, j.dir)):
+			perhaps = "it may open a file of this rule: " + t.shown()
+		case t.deep && r.files.holds(t, j.dir, j.seen):
+			perhaps = "a file of this rule may be in it: " + t.shown()
 		}
 	}
 	for _, c := range l.calls {
-		if r.tool == "bash" && slices.ContainsFunc(append(c.also, c.text), r.command.covers) {
-			return c.text.String(), true
-		}
-		for _, n := range c.names {
-			writer := slices.Contains(writers, path.Base(c.text.head()))
-			known := writer || slices.Contains(readers, path.Base(c.text.head()))
-			if n.sure && r.opens(n.reads, n.writes && writer) && (r.all && known || !r.all && r.files.matches(n.place, j.dir, true)) {
-				return n.said, true
-			}
+		switch {
+		case r.tool != "bash":
+		case slices.ContainsFunc(c.texts, r.command.covers.MatchString):
+			return c.String(), ""
+		case perhaps == "" && slices.ContainsFunc(slices.Concat(c.texts, c.maybe), r.command.meets):
+			perhaps = "it may run a command of this rule: " + c.String()
 		}
 		if c.inside != nil {
-			if said, found := j.holds(c.inside, r); found {
-				return said, true
+			certain, doubt := j.match(c.inside, r)
+			if certain != "" {
+				return certain, ""
 			}
+			perhaps = cmp.Or(perhaps, doubt)
 		}
 	}
-	return "", false
+	return "", perhaps
 }
+
+// shown names a file and the command for people.
+func (t touch) shown() string { return t.said + " (" + t.by + ")" }
 
 // opens reports whether the rule is about files that are read, or written.
 func (r rule) opens(read, write bool) bool {
@@ -239,129 +236,54 @@ func (r rule) opens(read, write bool) bool {
 	return false
 }
 
-// possible finds a rule that may match part of the line.
-func (j judged) possible(l *line, list ruled) (Verdict, bool) {
-	for _, rule := range list.rules {
-		if why := j.mayHold(l, rule); why != "" {
-			return Verdict{Ask, rule.said, why}, true
-		}
-	}
-	return Verdict{}, false
-}
-
-func (j judged) mayHold(l *line, r rule) (why string) {
-	for _, f := range l.files {
-		if r.opens(!f.write, f.write) && r.files.mayMatch(f.place, j.dir) {
-			return "it is not known which file " + f.said + " is"
-		}
-	}
-	for _, c := range l.calls {
-		if r.tool == "bash" && (c.open || slices.ContainsFunc(append(c.also, c.text), r.command.meets)) {
-			return "it is not known what this runs: " + cmp.Or(strings.Join(slices.Concat(c.doubts, l.doubts), "; "), c.text.String())
-		}
-		if !r.all && r.opens(true, true) && c.open && slices.Equal(c.text, text{star}) { // a line that was not read to its end
-			return "it is not known what this opens: " + strings.Join(l.doubts, "; ")
-		}
-		for _, n := range c.names {
-			if !r.all && r.opens(n.reads, n.writes) && (r.files.mayMatch(n.place, j.dir) || r.files.matches(n.place, j.dir, true)) {
-				return "it is not known what this does to a file: " + c.text.String()
-			}
-		}
-		if c.inside != nil {
-			if why := j.mayHold(c.inside, r); why != "" {
-				return why
-			}
-		}
-	}
-	return ""
-}
-
 // nothing are commands that do nothing, so they need no rule.
 var nothing = []string{"true", "false", ":", "exit", "return", "break", "continue"}
 
-// allowed returns the first rule that allows a command of the line, and why some part is not
-// allowed; "" if all are.
+// allowed returns a rule that allows a command of the line, and why some part is not allowed; "" if all are.
 func (j judged) allowed(l *line) (by, why string) {
-	if len(l.doubts) > 0 {
-		return "", l.doubts[0]
+	if why := cmp.Or(l.doubt, l.opens); why != "" {
+		return "", why
 	}
 	for _, c := range l.calls {
 		rule, why := j.allows(c)
-		if why != "" {
+		if by = cmp.Or(by, rule); why != "" {
 			return "", why
 		}
-		by = cmp.Or(by, rule)
 	}
-	for _, f := range l.files {
-		if _, inside := f.inside(j.dir); inside && !f.write {
+	for _, t := range l.touches {
+		if _, inside := inside(t.path, j.dir); !t.redirect || inside && !t.write {
 			continue
 		}
-		i := slices.IndexFunc(j.allow, func(r rule) bool {
-			return r.opens(!f.write, f.write) && (r.all && f.path.certain() || !r.all && r.files.matches(f.place, j.dir, false))
-		})
-		if i < 0 {
-			return "", "no rule allows to open " + f.said
+		rule := j.first(func(r rule, strict bool) bool {
+			return !strict && r.opens(!t.write, t.write) && (r.all && known(t.path) || !r.all && r.files.matches(t.path, j.dir, false))
+		}, "").Rule
+		if by = cmp.Or(by, rule); rule == "" {
+			return "", "no rule allows to open " + t.said
 		}
-		by = cmp.Or(by, j.allow[i].said)
 	}
 	return by, ""
 }
 
-// allows returns the rule that allows a command.
+// allows returns the rule that allows a command in its plain form. A rule without a star is for one command only, which
+// may have any form.
 func (j judged) allows(c call) (by, why string) {
-	if c.expand {
-		return "", "what the shell makes of this is not known: " + c.text.String()
+	covering := func(exact bool) string {
+		return j.first(func(r rule, strict bool) bool {
+			return !strict && r.tool == "bash" && (!exact && r.all || !r.all && (!exact || r.command.exact()) && r.command.covers.MatchString(c.texts[0]))
+		}, "").Rule
 	}
-	if i := j.covering(c, true); i >= 0 {
-		return j.allow[i].said, ""
+	exact, any := covering(true), covering(false)
+	switch head, _, _ := strings.Cut(c.texts[0], sep); {
+	case strings.ContainsAny(c.texts[0], star+below):
+		return "", "the words of a command are not all in the line: " + c.String()
+	case exact != "":
+		return exact, ""
+	case c.doubt != "":
+		return "", c.doubt
+	case c.inside != nil:
+		return j.allowed(c.inside)
+	case any != "", slices.Contains(nothing, head):
+		return any, ""
 	}
-	if len(c.doubts) > 0 {
-		return "", c.doubts[0]
-	}
-	if c.inside != nil {
-		by, why = j.allowed(c.inside)
-		if named := j.naming(c); why != "" && named != "" {
-			return named, ""
-		}
-		if why != "" || c.passes {
-			return by, why
-		}
-	}
-	if i := j.covering(c, false); i >= 0 {
-		return j.allow[i].said, ""
-	}
-	if slices.Contains(nothing, c.text.head()) {
-		return "", ""
-	}
-	return "", "no rule allows " + c.text.String()
-}
-
-// naming is the first rule that allows a launcher and names the command that it runs, which is no
-// launcher or wrapper itself and does nothing unknown; "" if there is none.
-func (j judged) naming(c call) string {
-	if c.unnamed == nil || len(c.inside.doubts) > 0 || slices.ContainsFunc(c.inside.calls, func(c call) bool { return c.inside != nil || c.expand || len(c.doubts) > 0 }) {
-		return ""
-	}
-	other := append(slices.Clone(c.unnamed), 0) // no command: a rule that covers it names none
-	i := slices.IndexFunc(j.allow, func(r rule) bool {
-		return r.tool == "bash" && !r.all && r.command.covers(c.text) && !r.command.covers(other)
-	})
-	if i < 0 {
-		return ""
-	}
-	return j.allow[i].said
-}
-
-// covering is the first rule of allow that matches a command: of those that match no other
-// command if exact is set.
-func (j judged) covering(c call, exact bool) int {
-	return slices.IndexFunc(j.allow, func(r rule) bool {
-		switch {
-		case r.tool != "bash":
-			return false
-		case exact:
-			return !r.all && !c.glob && r.command.exact() && r.command.covers(c.text)
-		}
-		return r.all || r.command.covers(c.text) || c.plain != nil && r.command.covers(c.plain)
-	})
+	return "", "no rule allows " + c.String()
 }

@@ -1,8 +1,9 @@
 package permission
 
 import (
+	"cmp"
 	"fmt"
-	"path"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -10,329 +11,372 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// line is what a command line runs and opens, as far as that is known.
+// line is what a command line starts and opens, as far as the line shows it.
 type line struct {
-	calls  []call
-	files  []file   // that redirections open
-	doubts []string // why no rule can allow it
-	sets   bool     // it sets variables, or computes with them
-}
-
-// file is what a redirection opens.
-type file struct {
-	place
-	write bool
+	calls   []call
+	touches []touch
+	doubt   string // why no rule can allow it; "" if one can
+	opens   string // why it may run and open anything, so that none can either; "" if it may not
 }
 
 // call is a simple command.
 type call struct {
-	text    text   // its words
-	also    []text // other readings, which deny and ask count as well
-	plain   text   // another reading, which allow counts as well; nil: none
-	doubts  []string
-	open    bool // it may run any other command
-	glob    bool // patterns of file names are in it
-	expand  bool // variables or substitutions are in it
-	inside  *line
-	passes  bool // it is allowed if what is inside is
-	unnamed text // of a launcher: what is before the command; nil: it is none
-	names   []name
+	texts  []string // its words, and other readings of them, which are as certain
+	maybe  []string // commands that it may run
+	doubt  string   // why only a rule without a star can allow it; "" if others can
+	kind   kind     // of its program
+	inside *line    // the command of a wrapper or a shell; nil for other commands
 }
 
-// name is a file that a call names.
-type name struct {
-	place
-	reads, writes bool // certainly, if the call opens it
-	sure          bool // it does open it
+func (c call) String() string { return shown(c.texts[0]) }
+
+// touch is a file that the line opens, changes or removes.
+type touch struct {
+	path        string // absolute
+	said        string // how the line names it
+	by          string // the command, or the redirection
+	read, write bool
+	sure        bool // it is known to do so
+	redirect    bool
+	deep        bool     // with all that is in it
+	only        string   // a glob of the names of what is in it; "" for all
+	visible     bool     // of what is in it only names without a dot at the front
+	follow      bool     // and with all that is in folders to which links in it lead
+	behind      []string // folders that are being looked at for it, so that links in a circle end
 }
 
 const (
-	maxCalls = 50
+	maxCalls = 500
 	maxLine  = 64 << 10 // bytes
 	maxDeep  = 6        // command lines in command lines
 )
 
-// reader reads command lines.
+// reader reads a command line in the order in which bash runs it.
 type reader struct {
-	home  string
-	bases []string // where relative paths may begin
-	lost  bool     // they may begin anywhere
-	deep  int
-	calls *int
+	home string
+	l    *line
+
+	cwd      []string // where the command may be; with a star it may be anywhere
+	vars     map[string]string
+	assigned map[string]int // how often the line sets a variable
+	frozen   bool           // no variable is known
+	maybe    int            // in how many branches, which may run or not
+	in       string         // the input of a command: "" for none, and for a file; with a star it is a text for each line
+	written  []string       // files with new contents
+	follow   bool           // find follows links
+	deep     int
+	calls    *int
 }
 
 // read reads a command line that begins in dir.
 func read(src, dir, home string) *line {
-	return (&reader{home: home, bases: []string{dir}, calls: new(int)}).line(src)
+	r := &reader{home: home, l: new(line), cwd: []string{dir}, vars: map[string]string{}, assigned: map[string]int{}, calls: new(int)}
+	r.source(src)
+	return r.l
 }
 
-// odd are characters that a shell and our parser may read differently, or that hide others.
+// odd are characters that a shell and the parser may read differently, or that hide others.
 var odd = regexp.MustCompile(`[\x00-\x08\x0b-\x1f\x7f\x{80}-\x{a0}\x{ad}\x{1680}\x{180e}\x{2000}-\x{200f}\x{2028}-\x{202f}\x{205f}-\x{206f}\x{3000}\x{feff}\x{fffd}]`)
 
-func (r *reader) line(src string) *line {
-	l := new(line)
-	if len(src) > maxLine {
-		l.anything("it is longer than 64 KiB")
-		return l
-	}
-	if r.deep++; r.deep > maxDeep {
-		l.anything("it has too many command lines in command lines")
-		return l
-	}
-	defer func() { r.deep-- }()
-	if m := odd.FindString(src); m != "" {
-		l.anything(fmt.Sprintf("it holds %+q, which may be read in several ways", m))
-	}
-	if strings.Contains(src, "\\\n") {
-		l.doubt(`a \ ends a line`)
-	}
-	r.statements(l, src)
-	if *r.calls > maxCalls {
-		l.anything(fmt.Sprintf("it has more than %d commands", maxCalls))
-	}
-	return l
-}
+var (
+	// hides finds a substitution in quotes, which is only a text. computes finds what evaluates texts: arithmetic, tests, names of variables.
+	hides    = regexp.MustCompile("'[^']*(\\$\\(|`|\\$\\{)|\\\\[$`]|\\$'")
+	computes = regexp.MustCompile(`\(\(|\[\[|\$\[|\$\{[^}]*[\[!:#%/=?+@-]|\b(let|unset|read|wait|declare|typeset|local|export|readonly|mapfile|readarray|set|getopts)\b|\b(test|printf)\s+-v|\[\s+-v|(^|[\s;&|(])\w+\+?=`)
+)
 
-// statements reads what bash runs one after another: also what comes before a fault.
-func (r *reader) statements(l *line, src string) {
+// source reads a command line, and the part of it before a fault: bash runs that.
+func (r *reader) source(src string) {
+	l := r.l
+	if r.deep++; len(src) > maxLine || r.deep > maxDeep {
+		l.open("it is longer than 64 KiB, or has too many command lines in command lines")
+		return
+	}
 	defer func() {
+		r.deep--
 		if fault := recover(); fault != nil { // of the parser: a line is not worth the process
-			l.anything(fmt.Sprintf("it cannot be read: %v", fault))
+			l.open(fmt.Sprintf("it cannot be read: %v", fault))
 		}
 	}()
-	hidden := false
-	parser := syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true))
-	for stmt, err := range parser.StmtsSeq(strings.NewReader(src)) {
+	if m := odd.FindString(src); m != "" {
+		l.open(fmt.Sprintf("it holds %+q, which may be read in several ways", m))
+	}
+	if strings.HasSuffix(src, `\`) {
+		l.doubt = cmp.Or(l.doubt, `a \ ends it`)
+	}
+	if hides.MatchString(src) && computes.MatchString(src) {
+		l.open("quotes hold a substitution, which a variable may bring to run")
+	}
+	var all []*syntax.Stmt
+	for stmt, err := range syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true)).StmtsSeq(strings.NewReader(src)) {
 		if err != nil { // the last; a break here makes some versions of the parser panic
-			l.anything("it is no correct bash: " + err.Error())
+			l.open("it is no correct bash: " + err.Error())
 			continue
 		}
-		syntax.Walk(stmt, func(n syntax.Node) bool {
-			r.node(l, n)
-			hidden = hidden || hides(n)
-			return true
-		})
+		all = append(all, stmt)
+		syntax.Walk(stmt, r.note)
 	}
-	if hidden && l.sets {
-		l.anything("quotes hold a substitution, which a variable may bring to run")
-	}
+	r.stmts(all)
 }
 
-func (l *line) doubt(why string) {
-	if !slices.Contains(l.doubts, why) {
-		l.doubts = append(l.doubts, why)
-	}
-}
+// open notes that the line may run and open anything.
+func (l *line) open(why string) { l.opens = cmp.Or(l.opens, why) }
 
-// anything notes that any command may run.
-func (l *line) anything(why string) {
-	l.doubt(why)
-	l.calls = append(l.calls, call{text: text{star}, expand: true, open: true})
-}
-
-// hides reports whether n is a text that holds a substitution for which it is too early.
-func hides(n syntax.Node) bool {
+// note notes what a node of the syntax tree does to variables, wherever it stands.
+func (r *reader) note(n syntax.Node) bool {
 	switch n := n.(type) {
-	case *syntax.SglQuoted:
-		return n.Dollar || strings.Contains(n.Value, "$(") || strings.Contains(n.Value, "`") || strings.Contains(n.Value, "${")
-	case *syntax.Lit:
-		return strings.Contains(n.Value, `\$`) || strings.Contains(n.Value, "\\`")
-	}
-	return false
-}
-
-// node looks at one node of the syntax tree; those below it follow.
-func (r *reader) node(l *line, n syntax.Node) {
-	switch n := n.(type) {
-	case *syntax.Stmt:
-		for _, redirect := range n.Redirs {
-			r.redirect(l, redirect)
-		}
-		if n.Coprocess || n.Disown {
-			l.doubt("it starts a coprocess")
-		}
-	case *syntax.CallExpr:
-		r.simple(l, n)
-	case *syntax.DeclClause:
-		l.sets = true
-		l.doubt(n.Variant.Value + " sets variables")
 	case *syntax.Assign:
-		l.sets = true
-		if n.Array != nil || n.Index != nil || n.Name == nil || n.Value == nil || !quiet(n.Name.Value) {
-			l.doubt("it sets a variable on which other commands may depend")
+		if n.Name != nil {
+			r.assigned[n.Name.Value]++
 		}
-	case *syntax.ForClause, *syntax.WhileClause, *syntax.FuncDecl:
-		r.lost = r.lost || changesDir(n)
-	case *syntax.WordIter:
-		if !quiet(n.Name.Value) {
-			l.doubt("it sets " + n.Name.Value)
-		}
-	case *syntax.LetClause, *syntax.ArithmCmd, *syntax.ArithmExp, *syntax.CStyleLoop, *syntax.TestClause:
-		l.sets = true
-		l.doubt("it computes, and variables may hold commands")
-	case *syntax.CoprocClause:
-		l.doubt("it starts a coprocess")
 	case *syntax.ParamExp:
-		l.sets = l.sets || n.Index != nil || n.Slice != nil || n.Exp != nil || n.Excl
-		l.doubt("what a variable becomes is not known")
-	case *syntax.CmdSubst, *syntax.ProcSubst:
-		l.doubt("what a command puts out is not known")
-	case *syntax.ExtGlob, *syntax.BraceExp:
-		l.doubt("what a pattern becomes is not known")
-	case *syntax.SglQuoted:
-		if n.Dollar {
-			l.doubt("$'...' may be read in several ways")
+		r.frozen = r.frozen || n.Exp != nil && strings.HasSuffix(n.Exp.Op.String(), "=")
+	case *syntax.FuncDecl:
+		if _, is := programs()[n.Name.Value]; is {
+			r.l.open("a function has the name of a program")
 		}
-		quotedNewline(l, n.Value)
-	case *syntax.DblQuoted:
-		for _, p := range n.Parts {
-			if lit, ok := p.(*syntax.Lit); ok {
-				quotedNewline(l, lit.Value)
-			}
-		}
-	case *syntax.Comment:
-		if strings.ContainsAny(n.Text, "'\"`\\$") {
-			l.doubt("a comment holds quotes")
-		}
+		r.frozen = true
+	case *syntax.CallExpr:
+		r.frozen = r.frozen || len(n.Args) > 0 && slices.Contains(setters, named(r.word(n.Args[0]))) || slices.ContainsFunc(n.Args, func(w *syntax.Word) bool { return w.Lit() == "-v" })
 	case *syntax.TestDecl:
-		l.anything("it is no correct bash")
+		r.l.open("it is no correct bash")
+	}
+	return true
+}
+
+// setters are builtins that may set variables by their names.
+var setters = strings.Fields("read mapfile readarray getopts unset let eval source . builtin command shift wait trap")
+
+// stmts reads statements that run one after another, whether they succeed or not.
+func (r *reader) stmts(all []*syntax.Stmt) {
+	for _, s := range all {
+		before := r.cwd
+		r.stmt(s)
+		r.cwd = union(before, r.cwd)
 	}
 }
 
-func quotedNewline(l *line, s string) {
-	if strings.Contains(s, "\n") {
-		l.doubt("quotes hold a newline")
+func union(a, b []string) []string {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// lose notes that the command may be anywhere.
+func (r *reader) lose() { r.cwd = union(r.cwd, []string{star}) }
+
+func (r *reader) stmt(s *syntax.Stmt) {
+	if *r.calls > maxCalls {
+		return
+	}
+	if s.Background || s.Coprocess || s.Disown {
+		r.apart(func() { r.stmt(&syntax.Stmt{Cmd: s.Cmd, Redirs: s.Redirs}) })
+		return
+	}
+	in := r.in
+	for _, redirect := range s.Redirs {
+		r.redirect(redirect)
+	}
+	if c, ok := s.Cmd.(*syntax.CallExpr); !ok || len(c.Args) != 1 || r.word(c.Args[0]) != "exec" { // whose redirections stay
+		defer func() { r.in = in }()
+	}
+	switch c := s.Cmd.(type) {
+	case nil:
+	case *syntax.CallExpr:
+		r.simple(c)
+	case *syntax.BinaryCmd:
+		r.binary(c)
+	case *syntax.Block:
+		r.stmts(c.Stmts)
+	case *syntax.Subshell:
+		r.apart(func() { r.stmts(c.Stmts) })
+	case *syntax.CoprocClause:
+		r.apart(func() { r.in = star; r.stmt(c.Stmt) })
+	case *syntax.ForClause:
+		r.again(func() { r.loop(c) })
+	case *syntax.WhileClause, *syntax.FuncDecl:
+		r.again(func() { r.inner(c) })
+	case *syntax.DeclClause:
+		r.l.doubt = cmp.Or(r.l.doubt, "it declares variables")
+		for _, a := range c.Args {
+			r.inner(a)
+			r.assign(a)
+		}
+	default: // branches, arithmetic and tests
+		r.inner(c)
 	}
 }
 
-// quiet reports whether a variable has no effect on programs: they are in capitals, but for those
-// of proxies.
-func quiet(name string) bool {
-	return strings.ToLower(name) == name && !strings.Contains(name, "proxy") && !strings.HasPrefix(name, "_")
+// again reads what may run more than once: where it changes the folder, the next time it may begin in any.
+func (r *reader) again(read func()) {
+	before := r.cwd
+	if read(); !slices.Equal(before, r.cwd) {
+		r.lose()
+		read()
+	}
 }
 
-// changesDir reports whether cd or the like is somewhere below n.
-func changesDir(n syntax.Node) bool {
-	found := false
+func (r *reader) binary(c *syntax.BinaryCmd) {
+	if c.Op == syntax.Pipe || c.Op == syntax.PipeAll {
+		r.apart(func() { r.stmt(c.X) })
+		in := r.puts([]*syntax.Stmt{c.X})
+		r.apart(func() { r.in = in; r.stmt(c.Y) })
+		return
+	}
+	if c.Op == syntax.OrStmt {
+		r.branch(c.X)
+	} else {
+		r.stmt(c.X)
+	}
+	r.branch(c.Y)
+}
+
+// branch reads statements that may run or not.
+func (r *reader) branch(all ...*syntax.Stmt) {
+	r.maybe++
+	r.stmts(all)
+	r.maybe--
+}
+
+// apart reads the part of a line that runs in another shell.
+func (r *reader) apart(run func()) {
+	was := *r
+	r.vars = maps.Clone(r.vars)
+	run()
+	was.written = r.written
+	*r = was
+}
+
+func (r *reader) loop(c *syntax.ForClause) {
+	r.inner(c.Loop)
+	iter, words := c.Loop.(*syntax.WordIter)
+	if !words {
+		r.branch(c.Do...)
+		return
+	}
+	items := r.words(iter.Items...)
+	if c.Select || !iter.InPos.IsValid() || len(items) > maxWords {
+		items = []string{star}
+	}
+	for _, r.vars[iter.Name.Value] = range items {
+		r.environment(iter.Name.Value, star)
+		r.branch(c.Do...)
+	}
+	delete(r.vars, iter.Name.Value)
+}
+
+// inner reads the statements in a node, and its substitutions.
+func (r *reader) inner(n syntax.Node) {
 	syntax.Walk(n, func(n syntax.Node) bool {
-		if c, ok := n.(*syntax.CallExpr); ok && len(c.Args) > 0 {
-			found = found || !wordOf(c.Args[0]).is() && mayChangeDir(wordOf(c.Args[0]))
+		switch n := n.(type) {
+		case *syntax.Stmt:
+			r.branch(n)
+			return false
+		case *syntax.CmdSubst:
+			r.apart(func() { r.stmts(n.Stmts) })
+			return false
+		case *syntax.ProcSubst:
+			r.apart(func() { r.in = star; r.stmts(n.Stmts) })
+			return false
 		}
 		return true
 	})
-	return found
 }
 
-func mayChangeDir(w word) bool {
-	s, ok := w.plain()
-	return !ok || slices.Contains([]string{"cd", "pushd", "popd", "builtin", "command", "eval", "source", "."}, s)
+// within reads into another line.
+func (r *reader) within(run func()) *line {
+	outer, inner := r.l, new(line)
+	r.l = inner
+	run()
+	r.l = outer
+	return inner
 }
 
 // simple reads a simple command of the syntax tree.
-func (r *reader) simple(l *line, n *syntax.CallExpr) {
-	if len(n.Args) == 0 {
-		return
+func (r *reader) simple(n *syntax.CallExpr) {
+	r.inner(n)
+	words := r.words(n.Args...)
+	for _, a := range n.Assigns {
+		if r.assign(a); len(n.Args) > 0 {
+			delete(r.vars, a.Name.Value)
+			r.l.doubt = cmp.Or(r.l.doubt, "it sets "+a.Name.Value+" for a command")
+		}
 	}
-	if len(n.Assigns) > 0 {
-		l.doubt("it sets " + n.Assigns[0].Name.Value + " for a command")
+	if len(words) > 0 { // else all of it were empty variables
+		r.l.calls = append(r.l.calls, r.call(words))
 	}
-	words := make([]word, len(n.Args))
-	for i, arg := range n.Args {
-		words[i] = wordOf(arg)
-	}
-	l.sets = l.sets || words[0].is(setting...) || words[0].is("test", "[", "printf", "wait", "builtin", "command")
-	l.calls = append(l.calls, r.call(l, words))
 }
 
-// call reads the words of a command. What depends on its input is a doubt of the line.
-func (r *reader) call(l *line, words []word) call {
-	c := call{text: join(words, false)}
+// call reads the words of a command.
+func (r *reader) call(words []string) call {
+	c := call{texts: []string{join(words, false)}, maybe: []string{join(words, true)}}
 	if *r.calls++; *r.calls > maxCalls {
+		r.l.open(fmt.Sprintf("it has more than %d commands", maxCalls))
 		return c
 	}
-	for _, w := range words {
-		c.glob = c.glob || w.glob
-		c.expand = c.expand || w.expand
-	}
-	if wide := join(words, true); !slices.Equal(wide, c.text) {
-		c.also = append(c.also, wide)
-	}
-	first, ok := words[0].plain()
-	if !ok {
-		c.doubt("the command's name is not written out")
-		c.names = r.names("", words[1:])
+	name := words[0]
+	if !known(name) || strings.HasPrefix(name, tilde) || strings.HasPrefix(name, "-") || name == "" {
+		r.l.open("the name of a command is not written out: " + shown(name))
+		r.files(&c, program{}, "", words[1:])
 		return c
 	}
-	if strings.HasPrefix(first, "-") { // bash's own time takes --
-		c.anything("a command's name begins with a dash")
+	base := named(name)
+	if base != name {
+		c.texts = append(c.texts, join(append([]string{base}, words[1:]...), false))
+		r.runs(&c, name)
 	}
-	base := path.Base(first)
-	if base != first {
-		c.also = append(c.also, join(append(known(base), words[1:]...), false))
-		words = append(known(base), words[1:]...)
+	if own, ok := strings.CutPrefix(base, "git-"); ok { // git's own programs
+		c.texts = append(c.texts, join(append([]string{"git", own}, words[1:]...), false))
 	}
-	if strings.HasPrefix(first, "~") || words[0].text[0] == tilde {
-		c.doubt("the command's name is not written out")
-	}
-	c.names = r.names(base, words[1:])
-	r.builtin(&c, base, words)
-	r.options(&c, base, words)
-	r.through(l, &c, base, words)
+	r.program(&c, base, words[1:])
 	return c
 }
 
-func (c *call) doubt(why string) { c.doubts = append(c.doubts, why) }
-
-// anything notes that the call may run any other command.
-func (c *call) anything(why string) {
-	c.doubt(why)
-	c.open = true
-}
-
-// free are the files that every command may open.
-var free = []string{"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"}
-
-// redirect looks at a redirection.
-func (r *reader) redirect(l *line, n *syntax.Redirect) {
-	if n.N != nil && strings.HasPrefix(n.N.Value, "{") {
-		l.doubt("a redirection sets a variable")
+// redirect reads a redirection.
+func (r *reader) redirect(n *syntax.Redirect) {
+	r.inner(n)
+	target, op := star, n.Op.String()
+	if words := r.words(n.Word); len(words) == 1 {
+		target = words[0]
 	}
-	w := wordOf(n.Word)
-	target, ok := w.plain()
-	write := true
-	switch n.Op {
-	case syntax.Hdoc, syntax.DashHdoc:
-		if !delimiter.MatchString(target) {
-			l.anything("the end of a here-document may be read in several ways")
-		}
+	here, read, write, in := strings.HasPrefix(op, "<<"), strings.HasPrefix(op, "<"), strings.Contains(op, ">"), ""
+	switch {
+	case here:
+		in = r.spoken(n, target)
+	case !known(target), notFiles.MatchString(target), n.Op == syntax.DplIn, r.wrote(target):
+		in = star
+	}
+	if read && (n.N == nil || n.N.Value == "0") {
+		r.in = in
+	}
+	switch {
+	case here, (n.Op == syntax.DplIn || n.Op == syntax.DplOut) && descriptor.MatchString(target), devices.MatchString(target):
 		return
-	case syntax.WordHdoc:
-		return
-	case syntax.RdrIn:
-		write = false
-	case syntax.DplIn, syntax.DplOut:
-		if ok && descriptor.MatchString(target) {
-			return
-		}
+	case !known(target), strings.HasPrefix(target, "/dev/"), n.N != nil && strings.HasPrefix(n.N.Value, "{"):
+		r.l.doubt = cmp.Or(r.l.doubt, "a redirection opens a file that is not in the line, or a connection, or sets a variable")
 	}
-	if slices.Contains(free, target) && ok {
-		return
-	}
-	if strings.HasPrefix(target, "/dev/tcp/") || strings.HasPrefix(target, "/dev/udp/") {
-		l.doubt("a redirection opens a connection")
-	}
-	if !ok {
-		l.doubt("a redirection opens a file that is not known")
-	}
-	for _, at := range r.places(w) {
-		if n.Op == syntax.RdrInOut {
-			l.files = append(l.files, file{at, false})
-		}
-		l.files = append(l.files, file{at, write})
+	if r.file(target, touch{by: "a redirection", read: read, write: write, sure: true, redirect: true}); write {
+		r.write(target)
 	}
 }
 
 var (
+	devices    = regexp.MustCompile(`^/dev/(null|stdin|stdout|stderr|tty)$`)
 	delimiter  = regexp.MustCompile(`^[A-Za-z0-9_]+$`)
 	descriptor = regexp.MustCompile(`^[0-9]*-?$`)
+	notFiles   = regexp.MustCompile(`^(-|/dev/(stdin|fd/.*)|/proc/.*)$`)
 )
+
+// spoken is the text of a here-document or a here-string.
+func (r *reader) spoken(n *syntax.Redirect, word string) string {
+	switch {
+	case n.Op == syntax.WordHdoc && known(word):
+		return word + "\n"
+	case n.Op == syntax.WordHdoc:
+		return star
+	case !delimiter.MatchString(word):
+		r.l.open("the end of a here-document may be read in several ways")
+	case n.Hdoc != nil && n.Hdoc.Lit() != "" && !(strings.Contains(n.Hdoc.Lit(), `\`) && n.Word.Lit() != ""):
+		return n.Hdoc.Lit()
+	}
+	return star
+}

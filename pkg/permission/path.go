@@ -2,6 +2,7 @@ package permission
 
 import (
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -10,37 +11,34 @@ import (
 )
 
 // pattern is a rule for files, in the way of .gitignore. The globs are of absolute paths, or of
-// paths from the workspace; whatever matches a folder matches all that is in it.
+// paths from the workspace; a match of a folder is one of all that is in it.
 type pattern struct {
 	globs    []string
 	absolute bool
-	anywhere bool // it is a name without a folder: for deny and ask it holds beside the workspace, too
+	anywhere bool // it is a name without a folder: for deny and ask it holds outside of the workspace, too
 }
 
 // patternOf reads what is between the parentheses of a rule for files. never is why it can match
 // no file, "" if it can.
 func patternOf(spec, home string) (p pattern, never string, bad *fault) {
-	if strings.HasPrefix(spec, "!") {
-		return p, "", &fault{0, "! has no meaning here: write the rule in another list"}
-	}
-	for i := range len(spec) {
-		if spec[i] < ' ' {
-			return p, "", &fault{i, "a rule is one line without control characters"}
-		}
+	if i := strings.IndexFunc(spec, func(c rune) bool { return c < ' ' }); i >= 0 {
+		return p, "", &fault{i, "a rule is one line without control characters"}
 	}
 	given := spec
-	anchored := false
+	anchored := true
 	switch {
+	case strings.HasPrefix(spec, "!"):
+		return p, "", &fault{0, "! has no meaning here: write the rule in another list"}
 	case strings.HasPrefix(spec, "//"):
-		spec, p.absolute, anchored = spec[2:], true, true
+		spec, p.absolute = spec[2:], true
 	case spec == "~" || strings.HasPrefix(spec, "~/"):
-		spec, p.absolute, anchored = strings.TrimPrefix(home, "/")+spec[1:], true, true
+		spec, p.absolute = strings.TrimPrefix(home, "/")+spec[1:], true
 	case strings.HasPrefix(spec, "~"):
 		return p, "", &fault{0, "write ~/ for your own home; another user's is //home/NAME"}
-	case strings.HasPrefix(spec, "/"):
-		spec, anchored = spec[1:], true
-	case strings.HasPrefix(spec, "./"):
-		spec, anchored = spec[2:], true
+	case strings.HasPrefix(spec, "/"), strings.HasPrefix(spec, "./"):
+		_, spec, _ = strings.Cut(spec, "/")
+	default:
+		anchored = false
 	}
 	spec = strings.TrimSuffix(strings.ReplaceAll(spec, "{", `\{`), "/")
 	if slices.Contains(strings.Split(spec, "/"), "..") {
@@ -62,118 +60,124 @@ func patternOf(spec, home string) (p pattern, never string, bad *fault) {
 	return p, never, nil
 }
 
-// place is a file of a call: an absolute path, which may have unknown parts.
-type place struct {
-	path text
-	said string // how the call names it
-}
-
-// inside is the path from the workspace; false if the place is not in it, or not known.
-func (p place) inside(dir string) (string, bool) {
-	if !p.path.certain() {
-		return "", false
-	}
-	abs := p.path.String()
-	if abs == dir {
+// inside is a path from the workspace; false if it is not in it, or not known.
+func inside(file, dir string) (string, bool) {
+	if file == dir {
 		return ".", true
 	}
-	return strings.CutPrefix(abs, strings.TrimSuffix(dir, "/")+"/")
+	in, ok := strings.CutPrefix(file, strings.TrimSuffix(dir, "/")+"/")
+	return in, ok && known(file)
 }
 
-// matches reports whether the pattern is certainly of the place; widely counts names beside the
+// matches reports whether the pattern is certainly of a file, an absolute path; widely counts names outside of the
 // workspace, too.
-func (p pattern) matches(at place, dir string, widely bool) bool {
-	if !at.path.certain() {
+func (p pattern) matches(file, dir string, widely bool) bool {
+	in, ok := inside(file, dir)
+	switch {
+	case !known(file):
 		return false
-	}
-	name, abs := "", at.path.String()
-	switch in, ok := at.inside(dir); {
-	case p.absolute || widely && p.anywhere && !ok:
-		name = abs
-	case ok:
-		name = in
-	default:
+	case p.absolute, widely && p.anywhere && !ok:
+		in = file
+	case !ok:
 		return false
 	}
 	return slices.ContainsFunc(p.globs, func(g string) bool {
-		return doublestar.MatchUnvalidated(g, name) || !p.absolute && path.IsAbs(name) && doublestar.MatchUnvalidated("/"+g, name)
+		return doublestar.MatchUnvalidated(g, strings.TrimPrefix(in, "/")) || doublestar.MatchUnvalidated(g, in)
 	})
 }
 
-// mayMatch reports whether the pattern may be of a place that is not known for certain.
-func (p pattern) mayMatch(at place, dir string) bool {
+// mayMatch reports whether the pattern may be of a file that is not known for certain.
+func (p pattern) mayMatch(file, dir string) bool {
 	return slices.ContainsFunc(p.globs, func(g string) bool {
+		if name, ok := strings.CutPrefix(g, "**/"); ok && p.anywhere {
+			return meets(star+"/"+loose(name), file)
+		}
 		if !p.absolute {
 			g = strings.TrimSuffix(dir, "/") + "/" + g
 		}
-		return loose(g).meets(at.path) || p.anywhere && loose("/"+p.globs[0]).meets(at.path)
+		return meets(loose(g), file)
 	})
 }
 
 // loose is a glob of files as a text with stars, which matches at least what the glob does.
-func loose(glob string) (t text) {
-	for i := 0; i < len(glob); i++ {
-		switch c := glob[i]; c {
-		case '\\':
-			if i++; i < len(glob) {
-				t = append(t, rune(glob[i]))
+func loose(glob string) string {
+	return unquote(marked(strings.ReplaceAll(glob, "**/", "*"), star, star, "")) // "**/x" is "x", too
+}
+
+// unquote takes backslashes away.
+func unquote(s string) string { return regexp.MustCompile(`\\(.)`).ReplaceAllString(s, "$1") }
+
+// classes are bracket expressions that the parser and bash read alike.
+var classes = regexp.MustCompile(`^\[[!^]?[^\[\]\\/!^][^\[\]\\/]*\]`)
+
+// marked is a text without quotes in which marks stand for patterns of names: many for * and what is no plain form, few for ? and
+// classes, and front before one at the front of a name.
+func marked(s, many, few, front string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		mark := few
+		switch c := s[i]; {
+		case c == '\\' && i+1 < len(s):
+			b.WriteString(s[i : i+2])
+			i++
+			continue
+		case c == '~' && i > 0 && (s[i-1] == '=' || s[i-1] == ':'): // as in dd if=~/x
+			b.WriteString(tilde)
+			continue
+		case c == '*':
+			mark = many
+		case c == '[':
+			class := classes.FindString(s[i:])
+			if class == "" { // all that follows may belong to it
+				return b.String() + star
 			}
-		case '*', '?':
-			switch {
-			case strings.HasPrefix(glob[i:], "**/"): // "**/x" is "x", too
-				t = append(t, star)
-				i += 2
-			case strings.HasPrefix(glob[i:], "**"):
-				t = append(t, star)
-				i++
-			default:
-				t = append(t, part)
-			}
-		case '[':
-			t = append(t, part)
-			if end := strings.LastIndexByte(glob[i:], ']'); end > 0 {
-				i += end
-			}
-		default:
-			t = append(t, rune(c))
+			i += len(class) - 1
+		case c != '?':
+			b.WriteByte(c)
+			continue
 		}
+		if done := b.String(); done == "" || strings.HasSuffix(done, "/") {
+			b.WriteString(front)
+		}
+		if !strings.HasSuffix(b.String(), mark) {
+			b.WriteString(mark)
+		}
+	}
+	return b.String()
+}
+
+// viaProc finds folders of a process that lead to where it is, or to the root or a folder that is open.
+var viaProc = regexp.MustCompile(`^/proc/.*/(root|cwd|fd)(/|$)|^/dev/fd/[^/]+/|^/proc/.*[` + wild + `]`)
+
+// clean makes an absolute path short. One that may lead anywhere is a star.
+func clean(t string) string {
+	if viaProc.MatchString(t) {
+		return star
+	}
+	if at := strings.IndexAny(t, wild); at >= 0 {
+		cut := strings.LastIndexByte(t[:at], '/') + 1
+		if strings.Contains(t[cut:], "..") || strings.HasSuffix(t[:at], ".") { // which may become ".."
+			return star
+		}
+		t = strings.TrimRight(t, "/")
+		if cut > 0 {
+			t = strings.TrimSuffix(path.Clean(t[:cut]), "/") + "/" + t[cut:]
+		}
+	} else {
+		t = path.Clean(t)
+	}
+	if viaProc.MatchString(t) {
+		return star
 	}
 	return t
 }
 
-// viaProc finds folders of a process that lead to the root or to where it is.
-var viaProc = regexp.MustCompile(`^/proc/[^/]+/(root|cwd)(/|$)`)
-
-// clean makes an absolute path short. base is where a process is.
-func clean(t text, base string) text {
-	if t.certain() {
-		s := path.Clean(t.String())
-		for range 8 {
-			m := viaProc.FindStringSubmatch(s)
-			if m == nil {
-				return literal(s)
-			}
-			rest := "/" + s[len(m[0]):]
-			if m[1] == "cwd" {
-				rest = base + rest
-			}
-			s = path.Clean(rest)
+// resolve is where an absolute path leads on this machine, the symbolic links followed; what is not there is taken as it is.
+func resolve(t string) string {
+	for at := len(t); at > 0 && known(t); at = strings.LastIndexByte(t[:at], '/') {
+		if real, err := filepath.EvalSymlinks(t[:at]); err == nil {
+			return path.Join(real, t[at:])
 		}
-		return text{star}
 	}
-	first := slices.IndexFunc(t, wild)
-	if s := t[first:].String(); strings.Contains(s, "..") || strings.Contains(t.String(), "/proc/") {
-		return text{star}
-	}
-	// What comes before the unknown part is cleaned up to its last slash.
-	head := t[:first].String()
-	if strings.HasSuffix(head, ".") { // which may become ".."
-		return text{star}
-	}
-	cut := strings.LastIndexByte(head, '/') + 1
-	dir := path.Clean("/" + head[:cut])
-	if dir != "/" {
-		dir += "/"
-	}
-	return append(literal(dir+head[cut:]), t[first:]...)
+	return clean(t)
 }

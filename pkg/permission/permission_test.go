@@ -228,6 +228,9 @@ func TestJudge(t *testing.T) {
 		{team.BypassPermissions, team.Unconfined, team.Permissions{}, bash(t, "make"), allow},
 		{team.BypassPermissions, team.Unconfined, team.Permissions{Ask: []string{"Bash"}}, bash(t, "make"), allow},
 		{team.BypassPermissions, team.Unconfined, team.Permissions{Deny: []string{"Bash(make)"}}, bash(t, "ls; make"), deny},
+		{team.BypassPermissions, team.Bubblewrap, team.Permissions{Deny: []string{"Bash(make)"}}, bash(t, "$X"), deny}, // a doubt, and no person is asked
+		{team.BypassPermissions, team.Bubblewrap, team.Permissions{Deny: []string{"Bash(rm *)"}, Ask: []string{"Bash(make)"}}, bash(t, "make; $X"), deny},
+		{team.BypassPermissions, team.Bubblewrap, team.Permissions{Ask: []string{"Bash(make)"}}, bash(t, "$X"), allow},
 		{team.ReadOnlyMode, team.Bubblewrap, team.Permissions{}, edit, deny},
 		{team.ReadOnlyMode, team.Bubblewrap, team.Permissions{}, mcp, deny},
 		{team.ReadOnlyMode, team.Bubblewrap, team.Permissions{Allow: []string{"Bash", "Edit"}}, edit, deny},
@@ -275,7 +278,7 @@ func TestAlways(t *testing.T) {
 		beside        []string
 	}{
 		{"git push origin main", "Bash(git push origin main)", []string{"git push", "git push origin main x", "git push origin mai", "git push origin main; ls"}},
-		{"  git   push ", "Bash(git push)", []string{"git push x"}},
+		{"  git   push ", "Bash(git   push)", []string{"git push x"}},
 		{"grep 'a*b' x", "Bash(grep 'a*b' x)", []string{"grep a*b x", "grep axb x"}},
 		{"git commit -m 'fix (this); now'", "Bash(git commit -m 'fix (this); now')", []string{"git commit -m fix"}},
 		{`echo "it's"`, `Bash(echo "it's")`, []string{"echo its"}},
@@ -284,9 +287,9 @@ func TestAlways(t *testing.T) {
 		{"find . -delete", "Bash(find . -delete)", []string{"find . -name x -delete", "find . -delete -delete"}},
 		{"bash -c 'make && make install'", "Bash(bash -c 'make && make install')", []string{"make", "bash -c make"}},
 		{"timeout 5 make", "Bash(timeout 5 make)", []string{"make", "timeout 6 make"}},
-		{"make > /dev/null 2>&1", "Bash(make)", nil},
+		{"make > /dev/null 2>&1", "", nil},
 		{"ls *", "", nil}, {"echo $x", "", nil}, {"a && b", "", nil}, {"a | b", "", nil}, {"a; b", "", nil}, {"a > b", "", nil}, {"A=1 make", "", nil},
-		{"xargs rm", "", nil}, {"bash < x", "", nil}, {"bash", "", nil}, {"python3 -", "", nil}, {"$(a)", "", nil}, {"(a)", "", nil}, {"a &", "Bash(a)", nil},
+		{"xargs rm", "", nil}, {"bash < x", "", nil}, {"bash", "", nil}, {"python3 -", "", nil}, {"$(a)", "", nil}, {"(a)", "", nil}, {"a &", "", nil}, {"* x", "", nil},
 		{"", "", nil}, {")", "", nil}, {"a\rb", "", nil}, {"git commit -m 'a\nb'", "", nil}, {"if a; then b; fi", "", nil}, {"f() { a; }", "", nil}, {"echo {a,b}", "", nil},
 	} {
 		rule := permission.Always(bash(t, tt.command))
@@ -338,7 +341,7 @@ func TestAlways(t *testing.T) {
 // Hands 18: no-ops in front of a command do not hide it, and too many are asked for.
 func TestManyCommands(t *testing.T) {
 	r := rules(t, team.Permissions{Deny: []string{"Bash(curl *)"}, Allow: []string{"Bash(true)", "Bash(rm *)"}})
-	for n, want := range map[int]permission.Decision{49: permission.Allow, 50: permission.Ask, 5000: permission.Ask} {
+	for n, want := range map[int]permission.Decision{49: permission.Allow, 499: permission.Allow, 500: permission.Ask, 5000: permission.Ask} {
 		line := strings.Repeat("true;", n) + " rm x"
 		if v := r.Decide(bash(t, line), workspace); v.Decision != want {
 			t.Errorf("%d no-ops: %s, want %s (%s)", n, v.Decision, want, v.Why)
@@ -363,12 +366,29 @@ func TestManyCommands(t *testing.T) {
 	}
 }
 
+// No line takes a machine's memory or minutes: one that has too much of something is a doubt.
+func TestGiantLines(t *testing.T) {
+	r := rules(t, team.Permissions{Deny: []string{"Bash(git push *)", "Read(.env)", "Edit(src/**)"}})
+	for name, line := range map[string]string{
+		"arguments": "foo" + strings.Repeat(" a", 20000), "colons": "foo " + strings.Repeat("a:", 20000), "options": "foo -" + strings.Repeat("./x", 10000), "programs": strings.Repeat("sudo env ", 3000) + "ls",
+		"braces": "foo {1..100}{1..100}{1..100}", "commas": "foo " + strings.Repeat("{a,b}", 1000), "files": "cp" + strings.Repeat(" src/../b", 5000), "nested": strings.Repeat("$(", 2000) + "ls" + strings.Repeat(")", 2000),
+		"loops": strings.Repeat("for i in 1 2 3 4 5 6 7 8 9; do ", 6) + "ls $i; " + strings.Repeat("done; ", 6), "stars": "ls " + strings.Repeat("*a", 10000), "classes": "ls " + strings.Repeat("[a]", 10000), "quotes": "foo '" + strings.Repeat("a b ", 15000) + "'",
+		"links": "cat " + strings.Repeat("a/../", 10000) + "x",
+	} {
+		v := r.Decide(bash(t, line), t.TempDir())
+		if v.Decision == permission.Allow || v.Decision == permission.None && name != "options" && name != "files" && name != "links" && name != "stars" && name != "classes" {
+			t.Errorf("%s: %s", name, v.Decision)
+		}
+	}
+}
+
 // What is too much to be read may open any file, so that a rule about one asks.
 func TestManyCommandsBeforeFile(t *testing.T) {
 	r := rules(t, team.Permissions{Deny: []string{"Read(.env)"}, Allow: []string{"Bash(true)", "Bash(cat *)"}})
 	for line, want := range map[string]permission.Decision{
 		strings.Repeat("true;", 40) + "cat a":             permission.Allow,
-		strings.Repeat("true;", 51) + "cat .env":          permission.Ask,
+		strings.Repeat("true;", 51) + "cat .env":          permission.Deny,
+		strings.Repeat("true;", 501) + "cat .env":         permission.Ask,
 		"# " + strings.Repeat("x", 64<<10) + "\ncat .env": permission.Ask,
 	} {
 		if v := r.Decide(bash(t, line), workspace); v.Decision != want {

@@ -83,7 +83,7 @@ func parse(said, home string) (r rule, never string, bad *fault) {
 	}
 	switch kind := kinds[r.tool]; {
 	case r.all && kind == 0 && !strings.HasPrefix(name, "mcp__"):
-		never = unknown(name)
+		never = noTool(name)
 	case r.all:
 	case kind == runs:
 		r.command, never, bad = commandOf(spec)
@@ -94,7 +94,7 @@ func parse(said, home string) (r rule, never string, bad *fault) {
 	case strings.HasPrefix(name, "mcp__") || kind == other:
 		never = name + " takes nothing in parentheses"
 	default:
-		never = unknown(name)
+		never = noTool(name)
 	}
 	if bad != nil {
 		bad.at += at
@@ -105,9 +105,7 @@ func parse(said, home string) (r rule, never string, bad *fault) {
 // malformed says where a rule stops to be one.
 func malformed(said string) *fault {
 	const want = "a rule is Tool or Tool(what), such as Bash(git push *)"
-	i := strings.IndexFunc(said, func(c rune) bool {
-		return c != '_' && c != '-' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z')
-	})
+	i := len(regexp.MustCompile(`^[A-Za-z0-9_-]*`).FindString(said))
 	switch {
 	case said == "":
 		return &fault{0, "it is empty: " + want}
@@ -116,7 +114,7 @@ func malformed(said string) *fault {
 	case i > 0 && said[i] == '(':
 		return &fault{strings.LastIndexByte(said, ')') + 1, "something comes after the closing parenthesis"}
 	}
-	return &fault{max(i, 0), want}
+	return &fault{i % len(said), want} // a name alone is wrong from its beginning
 }
 
 // The kinds of tools, by what a rule has in its parentheses.
@@ -137,7 +135,7 @@ var kinds = map[string]int{
 	"claim_task": other, "update_task": other, "release_task": other, "spawn_teammate": other,
 	"remove_teammate": other, "finish_team": other, "approve_plan": other, "submit_plan": other,
 	"TeamCreate": other, "TeamDelete": other, "TeamCollect": other,
-	"subagent": other, "task_output": other, "task_stop": other,
+	"subagent": other, "task_output": other, "task_stop": other, "skill": other,
 }
 
 // foreign are other names of our tools, beside those of [team.NativeTool].
@@ -146,7 +144,7 @@ var foreign = map[string]string{
 	"update_task_status": "update_task", "BashOutput": "task_output", "KillShell": "task_stop",
 }
 
-func unknown(name string) string {
+func noTool(name string) string {
 	for known := range kinds {
 		if strings.EqualFold(known, name) || strings.EqualFold(known, strings.ReplaceAll(name, "-", "_")) {
 			return fmt.Sprintf("there is no tool %s, but there is %s", name, known)
@@ -155,6 +153,8 @@ func unknown(name string) string {
 	return "there is no tool " + name
 }
 
+var hostShape = regexp.MustCompile(`^(\*\.)?[a-z0-9.-]+$`)
+
 // hostOf reads "domain:example.com".
 func hostOf(spec string) (string, *fault) {
 	host, ok := strings.CutPrefix(spec, "domain:")
@@ -162,8 +162,7 @@ func hostOf(spec string) (string, *fault) {
 		return "", &fault{0, "write the host as domain:example.com"}
 	}
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
-	bare := strings.TrimPrefix(host, "*.")
-	if bare == "" || strings.IndexFunc(bare, func(c rune) bool { return c != '.' && c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'z') }) >= 0 {
+	if !hostShape.MatchString(host) {
 		return "", &fault{len("domain:"), "a host is a name such as example.com, or *.example.com for all names below it; no scheme, port or path"}
 	}
 	return host, nil
@@ -180,7 +179,7 @@ func (r *Rules) useless(list string, n rule) string {
 			return "it leads out of the workspace, where no tool changes a file"
 		}
 	}
-	if list == "allow" && n.tool == "bash" && !n.all && !n.command.exact() && slices.Contains(openers, n.command.first) {
+	if p := programs()[n.command.first]; list == "allow" && n.tool == "bash" && !n.all && !n.command.exact() && (p.kind == opaque || n.command.first == "source" || n.command.first == ".") {
 		return "no rule but one without * allows " + n.command.first + ": what it runs is not known"
 	}
 	var earlier []rule
@@ -208,7 +207,7 @@ func (r rule) hides(other rule) bool {
 	case other.all:
 		return false
 	case kinds[r.tool] == runs:
-		return !slices.ContainsFunc(other.command.patterns, func(p text) bool { return !r.command.covers(p) })
+		return !slices.ContainsFunc(other.command.patterns, func(p string) bool { return !r.command.covers.MatchString(p) })
 	}
 	return slices.Equal(r.files.globs, other.files.globs)
 }

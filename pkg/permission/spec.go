@@ -1,10 +1,13 @@
 package permission
 
 import (
+	"errors"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
 )
 
@@ -17,41 +20,39 @@ type fault struct {
 // command is a rule for commands: it matches what one of its patterns covers. A trailing " *"
 // matches nothing as well.
 type command struct {
-	patterns []text
+	patterns []string
+	covers   *regexp.Regexp
 	first    string // the first word; "" if it is not known
 }
 
 // exact reports whether c matches one command only.
-func (c command) exact() bool { return len(c.patterns) == 1 && c.patterns[0].certain() }
+func (c command) exact() bool { return len(c.patterns) == 1 && known(c.patterns[0]) }
 
-func (c command) covers(line text) bool {
-	return slices.ContainsFunc(c.patterns, func(p text) bool { return p.covers(line) })
-}
-
-func (c command) meets(line text) bool {
-	return slices.ContainsFunc(c.patterns, func(p text) bool { return p.meets(line) })
+func (c command) meets(line string) bool {
+	return slices.ContainsFunc(c.patterns, func(p string) bool { return meets(p, inLine.Replace(line)) })
 }
 
 // commandOf reads what is between the parentheses of a rule for commands. never is why it can
 // match no command, "" if it can.
 func commandOf(spec string) (c command, never string, bad *fault) {
 	spec, prefix := strings.CutSuffix(spec, ":*")
-	t, never, bad := tokens(spec)
+	words, never, bad := tokens(spec)
 	if bad != nil {
 		return c, "", bad
 	}
-	if len(t) == 0 {
+	if len(words) == 0 && never == "" {
 		return c, "", &fault{0, "there is no command before :*"}
 	}
 	if prefix {
-		t = append(t, sep, star)
+		words = append(words, star)
 	}
-	c.patterns = []text{t}
-	if bare, ok := cutSuffix(t, sep, star); ok {
+	c.patterns = []string{strings.Join(words, sep)}
+	if bare, ok := strings.CutSuffix(c.patterns[0], sep+star); ok {
 		c.patterns = append(c.patterns, bare)
 	}
-	if head := t[:max(slices.Index(append(slices.Clone(t), sep), sep), 0)]; head.certain() {
-		c.first = head.String()
+	c.covers = covering(c.patterns...)
+	if len(words) > 0 && known(words[0]) {
+		c.first = words[0]
 	}
 	if name, _, assigns := strings.Cut(c.first, "="); assigns && syntax.ValidName(name) {
 		never = "an assignment before a command is no part of what a rule matches"
@@ -59,86 +60,54 @@ func commandOf(spec string) (c command, never string, bad *fault) {
 	return c, never, nil
 }
 
-func cutSuffix(t text, suffix ...rune) (text, bool) {
-	if n := len(t) - len(suffix); n > 0 && slices.Equal(t[n:], suffix) {
-		return t[:n], true
+// tokens are the words of a pattern. Quotes are as in bash: a * in quotes is a character.
+func tokens(spec string) (words []string, never string, bad *fault) {
+	if i := strings.IndexFunc(spec, func(c rune) bool { return c < ' ' && c != '\t' }); i >= 0 {
+		return nil, "", &fault{i, "a rule is one line without control characters"}
 	}
-	return t, false
-}
-
-// splits are the characters at which a command line is taken apart, so that no command holds
-// them.
-const splits = "&|;<>()"
-
-// tokens reads the words of a pattern. Quotes are as in bash; a * in quotes is a star.
-func tokens(spec string) (t text, never string, bad *fault) {
-	blank := false // before the next character
-	for i := 0; i < len(spec); i++ {
-		c := spec[i]
-		if c == ' ' || c == '\t' {
-			blank = true
-			continue
+	home, end := (&reader{}).shell(), 0
+	var err error
+	for w, bad := range syntax.NewParser(syntax.KeepComments(true)).WordsSeq(strings.NewReader(spec)) {
+		if bad != nil {
+			err = bad
+			break
 		}
-		if c == '#' && (blank || len(t) == 0) {
-			never = "# begins a comment"
-		}
-		if blank && len(t) > 0 {
-			t = append(t, sep)
-		}
-		blank = false
-		switch {
-		case c == '\\' && i+1 < len(spec):
-			i++
-			t = append(t, rune(spec[i]))
-		case c == '\'' || c == '"':
-			end := closing(spec, i)
-			if end < 0 {
-				return nil, "", &fault{i, "this quote is not closed: write \\" + string(c) + " for the character itself"}
+		syntax.Walk(w, func(n syntax.Node) bool {
+			switch n := n.(type) {
+			case *syntax.Lit:
+				n.Value = stars.ReplaceAllString(n.Value, `${1}`+star)
+			case *syntax.DblQuoted:
+				return false
+			case *syntax.ParamExp, *syntax.CmdSubst, *syntax.ArithmExp:
+				never = "what $ becomes is not known before the command runs"
 			}
-			t = append(t, inQuotes(spec[i+1:end], c)...)
-			i = end
-		case c == '*':
-			t = append(t, star)
-		case c == '~':
-			t = append(t, tilde)
-		case strings.IndexByte(splits, c) >= 0:
-			never = "a command line is taken apart at " + string(c) + ": write a rule for each of its commands"
-			t = append(t, rune(c))
-		case c == '$' || c == '`':
-			never = "what " + string(c) + " becomes is not known before the command runs"
-			t = append(t, rune(c))
-		case c < ' ':
-			return nil, "", &fault{i, "a rule is one line without control characters"}
-		default:
-			t = append(t, rune(c))
+			return never == ""
+		})
+		if end = int(w.End().Offset()); never == "" {
+			word, err := expand.Literal(home, w)
+			if words = append(words, word); err != nil {
+				never = err.Error()
+			}
 		}
 	}
-	return t, never, nil
+	var wrong syntax.ParseError
+	switch rest := spec; {
+	case errors.As(err, &wrong) && strings.Contains(wrong.Text, "quote"):
+		at := int(wrong.Pos.Offset())
+		return nil, "", &fault{at, "this quote is not closed: write \\" + spec[at:at+1] + " for the character itself"}
+	case err != nil:
+		if errors.As(err, &wrong) {
+			rest = spec[min(int(wrong.Pos.Offset()), len(spec)-1):]
+		}
+		never = "a command line is taken apart at " + rest[:1] + ": write a rule for each of its commands"
+	case never == "" && end < len(strings.TrimSpace(spec)):
+		never = "# begins a comment"
+	}
+	return words, never, nil
 }
 
-// closing is where the quote that begins at start ends; -1 if nowhere.
-func closing(s string, start int) int {
-	for i := start + 1; i < len(s); i++ {
-		switch {
-		case s[start] == '"' && s[i] == '\\':
-			i++
-		case s[i] == s[start]:
-			return i
-		}
-	}
-	return -1
-}
-
-// inQuotes is the text between two quotes.
-func inQuotes(s string, quote byte) (t text) {
-	for i := 0; i < len(s); i++ {
-		if quote == '"' && s[i] == '\\' && i+1 < len(s) && strings.IndexByte("$`\"\\", s[i+1]) >= 0 {
-			i++
-		}
-		t = append(t, rune(s[i]))
-	}
-	return t
-}
+// stars are those in no quotes.
+var stars = regexp.MustCompile(`((?:^|[^\\])(?:\\\\)*)\*`)
 
 // column is the place of a byte, in characters from 1.
 func column(s string, at int) int { return utf8.RuneCountInString(s[:min(at, len(s))]) + 1 }

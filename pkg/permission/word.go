@@ -1,154 +1,252 @@
 package permission
 
 import (
+	"cmp"
+	"io"
+	"os"
+	"path"
+	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
+	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// word is one word of a command. Quotes are gone from its text; what the shell replaces by
-// something that is not known is a star there.
-type word struct {
-	text   text
-	glob   bool // some of its stars are patterns of file names; no other star is in it if !expands
-	expand bool // some of its stars are variables, substitutions and the like
-	split  bool // it may become several words, or none
-	cut    int  // of what comes from this character on nothing is known, counted from 1; 0 = no such place
-}
+// A word of a command is a string without its quotes, in which marks stand for what the line does not show.
 
-// plain returns the word's text if all of it is known.
-func (w word) plain() (string, bool) {
-	if w.glob || w.expand {
-		return "", false
-	}
-	return w.text.String(), true
-}
+// option reports whether a word is an option, or may become one.
+func option(w string) bool { return mayBeOption(w) || strings.HasPrefix(w, "-") }
 
-// is reports whether the word is certainly one of some texts.
-func (w word) is(texts ...string) bool {
-	s, ok := w.plain()
-	return ok && slices.Contains(texts, s)
-}
+// mayBeOption reports whether a word may begin with a dash without showing it.
+func mayBeOption(w string) bool { return w != "" && strings.Contains(wild, w[:1]) }
 
-// mayBeOption reports whether the word may begin with a dash without showing it.
-func (w word) mayBeOption() bool { return len(w.text) > 0 && w.text[0] == star }
-
-func (w *word) hole() { w.text, w.expand = append(w.text, star), true }
-
-// wordOf reads a word as the shell does.
-func wordOf(n *syntax.Word) word {
-	var w word
-	for _, part := range n.Parts {
-		switch part := part.(type) {
-		case *syntax.Lit:
-			w.bare(part.Value)
-		case *syntax.SglQuoted:
-			if part.Dollar {
-				w.hole()
-				continue
-			}
-			w.text = append(w.text, literal(part.Value)...)
-		case *syntax.DblQuoted:
-			w.quoted(part)
-		default:
-			w.hole()
-			w.split = true
-		}
-	}
-	if w.cut > 0 {
-		w.text = append(w.text[:w.cut-1], star)
+// named is the last name of a path.
+func named(w string) string {
+	if base := strings.TrimRight(w, "/"); base != "" {
+		return base[strings.LastIndexByte(base, '/')+1:]
 	}
 	return w
 }
 
-// rest marks that nothing is known from here on.
-func (w *word) rest() {
-	w.split = true
-	if w.cut == 0 {
-		w.cut = len(w.text) + 1
-	}
-}
+const maxWords = 64 // that braces or a loop may make
 
-// quoted adds what is in double quotes.
-func (w *word) quoted(q *syntax.DblQuoted) {
-	for _, part := range q.Parts {
-		lit, ok := part.(*syntax.Lit)
-		if !ok || q.Dollar {
-			w.hole()
-			p, variable := part.(*syntax.ParamExp)
-			w.split = w.split || variable && (p.Param == nil || p.Param.Value == "@" || p.Index != nil || p.Excl)
+// words are the words that some of the syntax tree become.
+func (r *reader) words(all ...*syntax.Word) (list []string) {
+	for _, n := range all {
+		before, plain := len(list), r.plain(n)
+		if plain == nil {
+			list = append(list, star)
 			continue
 		}
-		for i := 0; i < len(lit.Value); i++ {
-			c := lit.Value[i]
-			if c == '\\' && i+1 < len(lit.Value) && strings.IndexByte("$`\"\\\n", lit.Value[i+1]) >= 0 {
-				i++
-				if c = lit.Value[i]; c == '\n' {
-					continue
-				}
+		for s, err := range expand.FieldsSeq(r.shell(), plain) {
+			if err != nil || len(list) == before+maxWords {
+				list = append(list[:before], star)
+				break
 			}
-			w.text = append(w.text, rune(c))
+			list = append(list, s)
 		}
+	}
+	return list
+}
+
+// word is a word as one, as in an assignment.
+func (r *reader) word(n *syntax.Word) string {
+	if plain := r.plain(n); plain != nil {
+		if s, err := expand.Literal(r.shell(), plain); err == nil {
+			return s
+		}
+	}
+	return star
+}
+
+// shell has what is known of variables, commands and homes.
+func (r *reader) shell() *expand.Config {
+	known := func(name string) string {
+		value, set := r.vars[name]
+		switch {
+		case name == "IFS":
+			return " \t\n"
+		case set && !r.frozen && r.assigned[name] < 2 && r.assigned["IFS"] == 0 && !strings.ContainsAny(value, `*?[\`):
+			return value
+		case name == "HOME" && r.assigned[name] == 0:
+			return tilde
+		case name == "PWD" && r.assigned[name] == 0 && len(r.cwd) == 1:
+			return r.cwd[0]
+		}
+		return star
+	}
+	return &expand.Config{
+		Env:       expand.FuncEnviron(known),
+		CmdSubst:  func(w io.Writer, n *syntax.CmdSubst) error { _, err := io.WriteString(w, r.puts(n.Stmts)); return err },
+		ProcSubst: func(*syntax.ProcSubst) (string, error) { return "/dev/fd/63", nil },
 	}
 }
 
-// bare adds what is in no quotes.
-func (w *word) bare(s string) {
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; c {
-		case '\\':
-			switch i++; {
-			case i == len(s): // the end of the line
-				w.text = append(w.text, '\\')
-			case s[i] != '\n':
-				w.text = append(w.text, rune(s[i]))
+// plain is a word with marks for patterns of names; nil for one that has more than plain variables.
+func (r *reader) plain(n *syntax.Word) *syntax.Word {
+	plain, front := &syntax.Word{}, first
+	for _, p := range n.Parts {
+		if lit, ok := p.(*syntax.Lit); ok && n.Lit() != "[" {
+			if front != "" && len(plain.Parts) > 0 && !strings.HasPrefix(lit.Value, "/") { // in the middle of a name
+				front = ""
 			}
-		case '*', '?':
-			w.text, w.glob, w.split = append(w.text, star), true, true
-		case '[':
-			if s == "[" {
-				w.text = append(w.text, '[')
-				continue
-			}
-			w.glob = true
-			w.rest()
-		case '{':
-			if strings.HasPrefix(s[i:], "{}") && !strings.Contains(s[i:], ",") { // as find and xargs have it
-				w.text = append(w.text, '{')
-				continue
-			}
-			w.expand = true
-			w.rest()
-		case '~':
-			if len(w.text) == 0 && i+1 < len(s) && s[i+1] != '/' { // another user's home
-				w.hole()
-				continue
-			}
-			w.text = append(w.text, tilde)
-		default:
-			w.text = append(w.text, rune(c))
+			p = &syntax.Lit{Value: marked(lit.Value, part, part, front)}
 		}
+		plain.Parts = append(plain.Parts, p)
 	}
+	syntax.Walk(n, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.ParamExp:
+			simple := &syntax.ParamExp{Dollar: n.Dollar, Short: n.Short, Rbrace: n.Rbrace, Param: n.Param}
+			if !reflect.DeepEqual(n, simple) || strings.Contains("@*", n.Param.Value) || n.Param.Value == "IFS" && r.assigned["IFS"] > 0 {
+				plain = nil
+			}
+		case *syntax.SglQuoted:
+			if n.Dollar && strings.Contains(n.Value, `\`) {
+				plain = nil
+			}
+		case *syntax.ArithmExp, *syntax.ExtGlob:
+			plain = nil
+		case *syntax.CmdSubst, *syntax.ProcSubst:
+			return false
+		}
+		return true
+	})
+	return plain
 }
 
-// join is the words as one text. A word that may become none takes the gap before it along if
-// loose is set: then the text may be more than the words can become, never less.
-func join(words []word, loose bool) text {
-	var t text
-	for i, w := range words {
-		if i > 0 && !(loose && (w.split || words[i-1].split)) {
-			t = append(t, sep)
-		}
-		t = append(t, w.text...)
+// puts is a text for each line of the output of commands.
+func (r *reader) puts(all []*syntax.Stmt) string {
+	if len(all) != 1 || len(all[0].Redirs) > 0 {
+		return star
 	}
-	return t
+	if c, ok := all[0].Cmd.(*syntax.BinaryCmd); ok && c.Op == syntax.Pipe { // a filter
+		if y, ok := c.Y.Cmd.(*syntax.CallExpr); ok && len(y.Assigns)+len(c.Y.Redirs) == 0 && filter.MatchString(join(r.words(y.Args...), false)) {
+			return r.puts([]*syntax.Stmt{c.X})
+		}
+	}
+	c, simple := all[0].Cmd.(*syntax.CallExpr)
+	if !simple || len(c.Assigns) > 0 || len(r.cwd) != 1 || len(c.Args) == 0 {
+		return star
+	}
+	said := r.words(c.Args...)
+	switch line := join(said, false); {
+	case slices.ContainsFunc(said, func(w string) bool { return !known(w) || strings.Contains(w, "..") && w != "./..." }):
+	case line == "pwd":
+		return r.cwd[0]
+	case strings.HasPrefix(line, "go"+sep+"list") && !strings.Contains(line, sep+"-"):
+		return "./..."
+	case line == join([]string{"git", "rev-parse", "--show-toplevel"}, false):
+		for dir := r.cwd[0]; dir != "/" && known(dir); dir = path.Dir(dir) {
+			if _, err := os.Stat(dir + "/.git"); err == nil {
+				return dir
+			}
+		}
+	case names.MatchString(line):
+		return "./" + below
+	case said[0] == "find" && !slices.ContainsFunc(said, printing.MatchString):
+		if roots, tests := searched(said[1:]); len(roots) == 1 {
+			return roots[0] + "/" + below + ends(tests)
+		}
+	}
+	return star
 }
 
-// words are known words.
-func known(texts ...string) (words []word) {
-	for _, s := range texts {
-		words = append(words, word{text: literal(s)})
+var (
+	printing = regexp.MustCompile(`^-(f?printf|exec|ok|f?ls)`)
+	// names finds commands that list files of the current folder.
+	names  = regexp.MustCompile(`^git` + sep + `(ls-files|diff(` + sep + `--cached)?` + sep + `--name-only)(` + sep + `[^-:` + sep + `][^:]*)?$|^(grep` + sep + `-[inwE]*(rl|lr)[inwE]*|rg` + sep + `-l)` + sep + `[^-/` + sep + `][^` + sep + `]*(` + sep + `[^-/` + sep + `][^` + sep + `]*)*$`)
+	filter = regexp.MustCompile(`^(grep(` + sep + `-[viEF]+)?` + sep + `[^-` + sep + `][^` + sep + `]*|(sort|uniq|head|tail)(` + sep + `-[nur0-9]+)*)$`)
+)
+
+// beforeRoots are options of find before its folders.
+var beforeRoots = regexp.MustCompile(`^(-[HLPD]|-O.*|--)$`)
+
+// searched are the folders in which find searches, and its tests.
+func searched(args []string) (roots, tests []string) {
+	for len(args) > 0 && (!option(args[0]) || beforeRoots.MatchString(args[0])) && args[0] != "(" && args[0] != "!" {
+		if !option(args[0]) {
+			roots = append(roots, args[0])
+		} else if args[0] == "-D" && len(args) > 1 {
+			args = args[1:]
+		}
+		args = args[1:]
 	}
-	return words
+	if len(roots) == 0 {
+		roots = []string{"."}
+	}
+	return roots, args
+}
+
+// ends is how all names end that find finds.
+func ends(tests []string) string {
+	said := sep + strings.Join(tests, sep)
+	m := byName.FindStringSubmatch(said)
+	if m == nil || alternatives.MatchString(said) {
+		return ""
+	}
+	return m[1]
+}
+
+var (
+	byName       = regexp.MustCompile(sep + `-name` + sep + `[^` + sep + `]*?([A-Za-z0-9_.-]*)(` + sep + `|$)`)
+	alternatives = regexp.MustCompile(sep + `(-or?|,|\(|(!|-not)` + sep + `-name)(` + sep + `|$)`)
+)
+
+// assign notes the value of a variable.
+func (r *reader) assign(a *syntax.Assign) {
+	value := ""
+	if _, set := r.vars["PATH"]; !set && a.Name != nil && a.Name.Value == "PATH" {
+		r.vars["PATH"] = "/usr/bin"
+	}
+	if a.Value != nil {
+		value = r.word(a.Value)
+	}
+	if a.Append || a.Array != nil || a.Index != nil {
+		value = star
+	}
+	if a.Name == nil { // the options of export and others, or a name that is not written out
+		name, v, _ := strings.Cut(value, "=")
+		if r.frozen = true; !known(name) || strings.HasPrefix(name, "-") && strings.Contains(name, "n") {
+			r.l.open("it sets a variable of which the name is not written out")
+		}
+		r.environment(name, v)
+		return
+	}
+	if delete(r.vars, a.Name.Value); a.Naked {
+		return
+	}
+	if known(value) && r.maybe == 0 {
+		r.vars[a.Name.Value] = value
+	}
+	r.environment(a.Name.Value, value)
+}
+
+var (
+	// risky are variables by which programs run others, or read files. Those of a plain value run nothing.
+	risky   = regexp.MustCompile(`^(PATH|IFS|ENV|HOME|CDPATH|PS[0-9]|PROMPT_COMMAND|GLOBIGNORE|BASH.*|SHELL.*|LD_.*|GIT_(CONFIG.*|DIR|WORK_TREE|INDEX_FILE|EXEC_PATH|OBJECT_.*|ALTERNATE.*|PROXY.*|EXTERNAL.*|TEMPLATE_DIR|COMMON_DIR)|PYTHONSTARTUP|MAKEFILES|(?i:npm_config_.*)|PERL5(LIB|OPT)|CC|CXX|LD|AR|.*(PAGER|EDITOR|VISUAL|BROWSER|OPT|OPTS|OPTIONS|FLAGS|COMMAND|ARGS|RSH|SSH|ASKPASS|OPEN|WRAPPER|RUNNER|LINKER|RUSTC))$`)
+	plainly = regexp.MustCompile(`^(-[\w=./,:+-]*( -[\w=./,:+-]*)*|[0-9]*|true|false|cat|never|always|auto|gcc|g\+\+|clang|clang\+\+)$`)
+	// runners are variables with options by which a program runs another, or code that it reads.
+	runners = regexp.MustCompile(`=.*(-(exec|toolexec|vettool|overlay)|linker|wrapper|plugin|require|import|loader|agent|eval|OnError|OnOut|[= ]-B)|^[A-Z]*MAKEFLAGS=.*-[a-zA-Z]*[CfEI]|^TAR_OPTIONS=.*-([a-z]*[IF]|-(to|us|ch|in|ne|rs|rm))|^(RUBY|PERL5)OPT=.*-[a-zA-Z]*[rIMmd]`)
+	folders = regexp.MustCompile(`^((/usr|/bin|/sbin|/opt|/nix|/snap|` + tilde + `|/home/[a-z0-9._-]+|/root)(/[A-Za-z0-9._-]+)*/?(:|$))*$`)
+)
+
+// environment looks at a variable that programs may obey.
+func (r *reader) environment(name, value string) {
+	if strings.ToLower(name) != name || strings.Contains(name, "proxy") || strings.HasPrefix(name, "_") {
+		r.l.doubt = cmp.Or(r.l.doubt, "it sets "+name+", which programs may obey")
+	}
+	switch {
+	case !risky.MatchString(name), name == "IFS", name == "HOME", name == "PATH" && folders.MatchString(value):
+	case name == "CDPATH" || name == "GLOBIGNORE" || !known(value) || !plainly.MatchString(value), runners.MatchString(name + "=" + value):
+		r.l.open("the variable " + name + " may make a command run something else: " + path.Base(shown(value)))
+	}
+	if known(value) {
+		if strings.ToLower(name) != name && slices.ContainsFunc(parts(value), r.wrote) {
+			r.l.open("the variable " + name + " names a file that the line itself writes")
+		}
+		r.file(value, touch{by: name + "=" + shown(value), read: true, write: true})
+	}
 }

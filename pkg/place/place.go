@@ -22,6 +22,10 @@ type Place struct {
 	Date      string `json:"date"`                    // 2006-01-02, of the host
 	Git       string `json:"git,omitempty"`           // branch and state in a few words; "" outside of a repository
 	Project   []File `json:"project_files,omitempty"` // the project's instructions, at most MaxProject bytes
+
+	Skills     []string `json:"skills,omitempty"`       // a line each
+	MoreSkills int      `json:"more_skills,omitempty"`  // which are not among them
+	Given      []File   `json:"given_skills,omitempty"` // those that the role names, whole
 }
 
 // gitWithin bounds git, which may take long in a large tree.
@@ -59,6 +63,20 @@ func git(ctx context.Context, run Run) string {
 	}
 	head, files, _ := strings.Cut(out, "\x00")
 	return branch(head) + ", " + changes(files)
+}
+
+// Changes returns the files that differ from the last commit, each with its changed lines, then the new ones: "" outside of a
+// repository. Of very many the last are left out.
+func Changes(ctx context.Context, run Run) string {
+	ctx, cancel := context.WithTimeout(ctx, gitWithin)
+	defer cancel()
+	const git = "git --no-optional-locks -c core.fsmonitor=false "
+	out, passed, err := run(ctx, "set -o pipefail; { "+git+"diff --no-ext-diff --stat=100 --stat-count=40 HEAD -- && "+git+
+		"ls-files --others --exclude-standard | sed -n '1,40s/$/ (new)/p'; } 2>/dev/null | { head -c 6000; cat >/dev/null; }")
+	if err != nil || !passed {
+		return ""
+	}
+	return strings.TrimRight(out, "\n ")
 }
 
 // branch reads the first line of git status.

@@ -62,6 +62,27 @@ func TestGit(t *testing.T) {
 	want("no branch, 1 file changed or new")
 }
 
+// The changed files stand with their lines, then the new ones; where nothing has changed there is nothing to state.
+func TestChanges(t *testing.T) {
+	dir := t.TempDir()
+	want := func(want string) {
+		t.Helper()
+		if got := Changes(t.Context(), bash(dir)); got != want {
+			t.Errorf("changed is %q, want %q", got, want)
+		}
+	}
+	want("")
+	run(t, dir, "init", "-q", "-b", "main")
+	want("")
+	write(t, dir+"/a b", "1\n")
+	run(t, dir, "add", ".")
+	run(t, dir, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "one")
+	want("")
+	write(t, dir+"/a b", "1\n2\n")
+	write(t, dir+"/new", "1\n")
+	want(" a b | 1 +\n 1 file changed, 1 insertion(+)\nnew (new)")
+}
+
 // A link may not bring a file from elsewhere before the model.
 func TestProjectLeadsNowhere(t *testing.T) {
 	top := t.TempDir()

@@ -3,6 +3,8 @@ package place
 import (
 	"bytes"
 	"cmp"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -10,6 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"agentteam/pkg/folder"
 	"agentteam/pkg/team"
@@ -61,7 +65,7 @@ var namesIn = []struct {
 // /tmp: whoever put a file there has no say here.
 func Standing(workspace string, may May) []File {
 	for dir := workspace; open(dir); {
-		if files := of(workspace, dir, MaxProject, may); len(files) > 0 {
+		if files, _ := of(workspace, dir, MaxProject, may); len(files) > 0 {
 			return files
 		}
 		up := filepath.Dir(dir)
@@ -72,6 +76,28 @@ func Standing(workspace string, may May) []File {
 	}
 	return nil
 }
+
+// Untaken returns, a line each, which files with instructions on the way of [Standing] are not read, and why, or are
+// read in part; at most a few.
+func Untaken(workspace string) (lines []string) {
+	for dir := workspace; len(lines) < mostUntaken; dir = filepath.Dir(dir) {
+		if !open(dir) {
+			for _, n := range namesIn {
+				if _, err := os.Lstat(filepath.Join(dir, n.name)); err == nil {
+					lines = append(lines, fmt.Sprintf("%s is not read: anybody may write to the folder %s", filepath.Join(dir, n.name), dir))
+				}
+			}
+			break
+		}
+		files, untaken := of(workspace, dir, MaxProject, nil)
+		if lines = append(lines, untaken...); len(files) > 0 || isTop(dir) || dir == filepath.Dir(dir) {
+			break
+		}
+	}
+	return lines[:min(len(lines), mostUntaken)]
+}
+
+const mostUntaken = 5
 
 // open reports whether a folder is there and not anybody's to write to.
 func open(dir string) bool {
@@ -104,26 +130,32 @@ func Folder(workspace, dir string, may May) []File {
 	if !open(dir) {
 		return nil
 	}
-	return of(workspace, dir, MaxFolder, may)
+	files, _ := of(workspace, dir, MaxFolder, may)
+	return files
 }
 
-// of returns the instructions that a folder has, of at most so many bytes.
-func of(workspace, dir string, limit int, may May) []File {
+// of returns the instructions that a folder has, of at most so many bytes, and a line for each file of which not all
+// can be read.
+func of(workspace, dir string, limit int, may May) (files []File, untaken []string) {
 	top := topOf(dir)
 	root, err := folder.Root(top)
 	if err != nil {
-		return nil
+		return nil, nil
 	}
 	defer root.Close() // nothing is written
 	r := &reader{workspace: workspace, top: top, root: root, left: limit, may: may}
 	at, err := filepath.Rel(top, dir)
 	if err != nil {
-		return nil
+		return nil, nil
 	}
 	for _, n := range namesIn {
-		_ = r.read(filepath.Join(at, n.name), "", n.imports, nil) // what cannot be read is not there
+		err := r.read(filepath.Join(at, n.name), "", n.imports, nil)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			r.untaken = append(r.untaken, fmt.Sprintf("%s is not read: %s", filepath.Join(dir, n.name), team.OneLine(err.Error())))
+		}
 	}
-	return slices.DeleteFunc(r.files, func(f File) bool { return strings.TrimSpace(f.Text) == "" && f.LeftOut == 0 && f.Faults == nil })
+	files = slices.DeleteFunc(r.files, func(f File) bool { return strings.TrimSpace(f.Text) == "" && f.LeftOut == 0 && f.Faults == nil })
+	return files, r.untaken
 }
 
 // topOf is the folder out of which nothing is read for a folder: the top of its repository, or the
@@ -151,6 +183,7 @@ type reader struct {
 	files     []File
 	infos     []fs.FileInfo // of these
 	followed  []bool        // whether the imports of each were
+	untaken   []string
 }
 
 // read adds a file, whose name is relative to the top, and with imports what it imports. chain is the
@@ -176,10 +209,14 @@ func (r *reader) read(name, by string, imports bool, chain []string) error {
 		if err != nil {
 			return err
 		}
-		if bytes.IndexByte(data, 0) >= 0 {
-			return fmt.Errorf("%s is no text", shown)
+		text, left, err := textOf(data, int(info.Size()), r.left)
+		if err != nil {
+			return fmt.Errorf("%s %w", shown, err)
 		}
-		if i = r.add(File{Name: shown, By: by}, info, data); i < 0 {
+		if !utf8.Valid(text) {
+			r.untaken = append(r.untaken, filepath.Join(r.top, name)+" has bytes that are no UTF-8: members read \ufffd in their place")
+		}
+		if i = r.add(File{Name: shown, By: by, LeftOut: left}, info, text); i < 0 {
 			return nil
 		}
 	}
@@ -204,7 +241,7 @@ func (r *reader) open(name string) (*os.File, fs.FileInfo, error) {
 }
 
 // secretDirs are the folders that hold secrets of git and of the cluster.
-var secretDirs = []string{".git", ".agentteam"}
+var secretDirs = []string{".git", team.ClusterDir}
 
 // refused is why the file that was opened by name, whose info is known, is not told. What a link leads to
 // is judged as its name is.
@@ -238,13 +275,43 @@ func (r *reader) refused(name string, info fs.FileInfo) error {
 	return nil
 }
 
-// add adds a file that begins with data, and returns its index; -1 if another states the same.
-func (r *reader) add(f File, info fs.FileInfo, data []byte) int {
-	if int(info.Size()) > len(data) { // whole lines, if there are several, and whole characters
-		data = bytes.ToValidUTF8(data[:cmp.Or(bytes.LastIndexByte(data, '\n')+1, len(data))], nil)
+// textOf returns the text of a file of size bytes that begins with data, in UTF-8 and at most limit bytes of it, and how
+// many bytes of the file are not in it. UTF-16 is known by its mark. Error: the file is no text.
+func textOf(data []byte, size, limit int) (text []byte, left int, err error) {
+	stored := func(text []byte) int { return len(text) } // bytes of the file that a text takes
+	switch mark := data[:min(2, len(data))]; {
+	case bytes.HasPrefix(data, []byte("\ufeff")):
+		data, size = data[3:], size-3
+		text = data
+	case bytes.Equal(mark, []byte{0xff, 0xfe}), bytes.Equal(mark, []byte{0xfe, 0xff}):
+		order := binary.ByteOrder(binary.LittleEndian)
+		if mark[0] == 0xfe {
+			order = binary.BigEndian
+		}
+		data, size = data[2:], size-2
+		units := make([]uint16, len(data)/2)
+		for i := range units {
+			units[i] = order.Uint16(data[2*i:])
+		}
+		text = []byte(string(utf16.Decode(units)))
+		stored = func(text []byte) int { return 2 * len(utf16.Encode([]rune(string(text)))) }
+	default:
+		text = data
 	}
+	if bytes.IndexByte(text, 0) >= 0 {
+		return nil, 0, errors.New("is no text in UTF-8, nor in UTF-16 with a byte order mark")
+	}
+	if size > len(data) || len(text) > limit { // whole lines, if there are several, and whole characters
+		text = text[:min(len(text), limit)]
+		text = bytes.ToValidUTF8(text[:cmp.Or(bytes.LastIndexByte(text, '\n')+1, len(text))], nil)
+	}
+	return text, max(0, size-stored(text)), nil
+}
+
+// add adds a file with that text, and returns its index; -1 if another states the same.
+func (r *reader) add(f File, info fs.FileInfo, data []byte) int {
 	f.Text = team.Clean(string(data), MaxProject)
-	if f.LeftOut = max(0, int(info.Size())-len(data)); f.LeftOut == 0 && slices.ContainsFunc(r.files, func(o File) bool { return o.LeftOut == 0 && strings.TrimSpace(o.Text) == strings.TrimSpace(f.Text) }) {
+	if f.LeftOut == 0 && slices.ContainsFunc(r.files, func(o File) bool { return o.LeftOut == 0 && strings.TrimSpace(o.Text) == strings.TrimSpace(f.Text) }) {
 		return -1
 	}
 	r.left -= len(data)

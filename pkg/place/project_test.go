@@ -1,11 +1,13 @@
 package place
 
 import (
+	"encoding/binary"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf16"
 )
 
 func TestImportsIn(t *testing.T) {
@@ -62,13 +64,68 @@ func TestStanding(t *testing.T) {
 		"out of the repository":   {map[string]string{"CLAUDE.md": "@../secret.md @/etc/passwd @~/.ssh/id.txt @/etc/ssl/x.cnf"}, "CLAUDE.md<: @../secret.md @/etc/passwd @~/.ssh/id.txt @/etc/ssl/x.cnf [@../secret.md is not followed: it leads out of the repository] [@~/.ssh/id.txt is not followed: only what lies in the repository is imported] [@/etc/ssl/x.cnf is not followed: only what lies in the repository is imported]\n"},
 		"git's own":               {map[string]string{"CLAUDE.md": "@.git/config"}, "CLAUDE.md<: @.git/config [@.git/config is not followed: .git/config is in .git]\n"},
 		"what is not there":       {map[string]string{"CLAUDE.md": "@docs/none.md @example.org @docs"}, "CLAUDE.md<: @docs/none.md @example.org @docs [@docs/none.md is not followed: there is no such file in the repository]\n"},
-		"no text":                 {map[string]string{"CLAUDE.md": "@a.bin", "a.bin": "\x00"}, "CLAUDE.md<: @a.bin [@a.bin is not followed: a.bin is no text]\n"},
+		"no text":                 {map[string]string{"CLAUDE.md": "@a.bin", "a.bin": "\x00"}, "CLAUDE.md<: @a.bin [@a.bin is not followed: a.bin is no text in UTF-8, nor in UTF-16 with a byte order mark]\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := show(Standing(project(t, tt.files), nil)); got != tt.want {
 				t.Errorf("told\n%swant\n%s", got, tt.want)
 			}
 		})
+	}
+}
+
+// coded is a text in UTF-16 with a mark.
+func coded(text string, order binary.AppendByteOrder) string {
+	out := order.AppendUint16(nil, 0xfeff)
+	for _, u := range utf16.Encode([]rune(text)) {
+		out = order.AppendUint16(out, u)
+	}
+	return string(out)
+}
+
+// Instructions in UTF-16 are read like others, and bounded like them.
+func TestUTF16(t *testing.T) {
+	long := strings.Repeat("今天 is long\n", 4000)
+	top := project(t, map[string]string{"AGENTS.md": coded("Use tabs 𝄞.\n", binary.BigEndian), "CLAUDE.md": "\ufeffRead @long.md", "long.md": coded(long, binary.LittleEndian)})
+	files := Standing(top, nil)
+	if len(files) != 3 || files[0].Text != "Use tabs 𝄞.\n" || files[0].LeftOut != 0 || files[1].Text != "Read @long.md" || files[1].LeftOut != 0 {
+		t.Fatalf("read %+v", files)
+	}
+	lines := strings.Count(files[2].Text, "\n")
+	if files[2].Text != long[:lines*len("今天 is long\n")] || lines == 0 || len(files[2].Text) > MaxProject || files[2].LeftOut != 2*(4000-lines)*len([]rune("今天 is long\n")) {
+		t.Errorf("of 4000 lines %d are read, %d bytes left out: %.50q", lines, files[2].LeftOut, files[2].Text)
+	}
+	if got := Untaken(top); got != nil {
+		t.Errorf("not taken: %q", got)
+	}
+}
+
+// What is not read is named with its path and why, on the way that is searched.
+func TestUntaken(t *testing.T) {
+	top := project(t, map[string]string{"sub/CLAUDE.md": "in Latin: \xe9", "AGENTS.md": "top", "odd/AGENTS.md": "n\x00o\x00", "odd/CLAUDE.md/x": "a folder", "free/AGENTS.md": "from anybody", "free/a/b": "", "ok/AGENTS.md": "fine", "ok/CLAUDE.md": "@x.md"})
+	if err := os.Chmod(top+"/free", 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for at, want := range map[string]string{
+		"ok":     "",
+		"sub":    "sub/CLAUDE.md has bytes that are no UTF-8: members read \ufffd in their place",
+		"odd":    "odd/AGENTS.md is not read: AGENTS.md is no text in UTF-8, nor in UTF-16 with a byte order mark|odd/CLAUDE.md is not read: ",
+		"free":   "free/AGENTS.md is not read: anybody may write to the folder " + top + "/free",
+		"free/a": "free/AGENTS.md is not read: anybody may write to the folder " + top + "/free",
+	} {
+		lines := Untaken(filepath.Join(top, at))
+		wants := strings.Split(want, "|")
+		if want == "" {
+			wants = nil
+		}
+		if len(lines) != len(wants) {
+			t.Fatalf("in %s: %q", at, lines)
+		}
+		for i, l := range lines {
+			if !strings.HasPrefix(l, top+"/"+wants[i]) {
+				t.Errorf("in %s: %s, want %s", at, l, wants[i])
+			}
+		}
 	}
 }
 

@@ -22,7 +22,7 @@ func Command(kind, short string) *cobra.Command {
 	f := cmd.Flags()
 	f.String("server", "", "address of the NATS server")
 	f.String("http", "", "host:port of health and metrics; port 0 is a free one")
-	f.String("sandbox", "", "how commands are confined: auto, bubblewrap, confined or none (default auto)")
+	f.String("sandbox", "", "how commands are confined: auto, bubblewrap, the weaker confined, or none (default auto)")
 	f.String("workspace", "", "folder that the tools work in; default: the team's")
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return team.Errorf(team.InvalidArgument, "%w", err) })
 	cmd.AddCommand(&cobra.Command{

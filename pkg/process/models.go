@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"agentteam/pkg/child"
 	"agentteam/pkg/config"
 	"agentteam/pkg/control"
 	"agentteam/pkg/model/router"
@@ -84,6 +85,16 @@ func stampOf(file string) stamp {
 	return stamp{info.ModTime(), info.Size()}
 }
 
+// Decided returns the error of [config.Config.Decided] for a process as it starts. The place, the server and the sandbox of a child
+// the command has decided that has started its cluster. The models each child reads itself: once a file of the repository has
+// changed, a child that is started again continues with no other model.
+func Decided(cfg config.Config) error {
+	if child.Cluster() == "" {
+		return cfg.Decided()
+	}
+	return cfg.Decided("base_url", "model", "profile", "models", "default_model")
+}
+
 // follow reads the models again whenever the settings file has changed, until stop is
 // called. What else stands there holds from the next start on.
 func (p *Process) follow(ctx context.Context, file string) (stop func()) {
@@ -104,10 +115,13 @@ func (p *Process) follow(ctx context.Context, file string) (stop func()) {
 func (p *Process) reload() {
 	cfg, err := p.Config.Reload()
 	if err == nil {
+		err = cfg.Decided() // a member may have changed the file
+	}
+	if err == nil {
 		err = p.models.Reload(cfg.Routes())
 	}
 	if err != nil {
-		p.Log.Error("the settings have changed and are wrong; the models stay as they were", "err", err)
+		p.Log.Error("the settings have changed and are not taken; the models stay as they were", "err", err)
 		return
 	}
 	p.Log.Info("the models were read again", "aliases", p.Aliases())

@@ -14,6 +14,7 @@ import (
 	"agentteam/pkg/config"
 	"agentteam/pkg/control"
 	"agentteam/pkg/team"
+	"agentteam/pkg/trust/trusttest"
 )
 
 // logbook is a log that tells of each line with a word.
@@ -77,6 +78,11 @@ func told(t *testing.T, p *Process, c *broker.Conn) control.Process {
 func TestModelsOfTheSettings(t *testing.T) {
 	url := brokertest.Server(t)
 	c := brokertest.Connect(t, url)
+	own, err := trusttest.Own(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("XDG_CONFIG_HOME", own)
 	file := filepath.Join(t.TempDir(), "team.yaml")
 	write := func(text string) {
 		t.Helper()

@@ -73,7 +73,7 @@ func Open(ctx context.Context, kind string, cfg config.Config, stderr io.Writer)
 		ID: fmt.Sprintf("%s/%d/%s", host, os.Getpid(), ulid.Make()), Config: cfg,
 		Log: log.With("process", kind, "pid", os.Getpid()), Metrics: telemetry.NewRegistry(), httpDone: make(chan struct{}),
 	}
-	p.Workspaces = hands.New(hands.Options{Dir: cfg.Workspace, Sandbox: cfg.Sandbox, Settings: cfg.File(), Data: cfg.DataDir, Never: p.ofTeam, Logger: p.Log, Metrics: p.Metrics})
+	p.Workspaces = hands.New(hands.Options{Dir: cfg.Workspace, Sandbox: cfg.Sandbox, Limits: cfg.Limits, Settings: cfg.File(), Data: cfg.DataDir, Organisation: cfg.Organisation, Never: p.ofTeam, Logger: p.Log, Metrics: p.Metrics})
 	if err := p.open(ctx, kind); err != nil {
 		p.Close()
 		return nil, err

@@ -21,7 +21,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -65,9 +64,6 @@ const (
 	defaultIdle     = 5 * time.Minute
 )
 
-// longestSocket is the length of a unix socket's path. See unix(7): sun_path ends with a zero.
-const longestSocket = 107
-
 // Proxy serves one member's commands.
 type Proxy struct {
 	o         Options
@@ -78,17 +74,13 @@ type Proxy struct {
 	serving   sync.WaitGroup // connections and tunnels
 }
 
-// New returns a proxy that listens on a unix socket, whose folder is made if it is not there. A
-// socket that a process has left there is replaced. [Proxy.Run] serves it, and closes it.
+// New returns a proxy that listens on a unix socket, [Proxy.Socket], in a fresh folder of this user only. [Proxy.Run] serves it, and
+// removes both.
 //
-// Errors: InvalidArgument for a path or a network that cannot be; Unavailable if another process
-// serves the socket, or it cannot be made.
-func New(socket string, o Options) (*Proxy, error) {
-	if err := (team.Hands{Network: o.Network}).Validate(); err != nil {
+// Errors: InvalidArgument for a network that cannot be; Unavailable if the socket cannot be made.
+func New(o Options) (*Proxy, error) {
+	if err := (team.Policy{Network: o.Network}).Validate(); err != nil {
 		return nil, err
-	}
-	if !filepath.IsAbs(socket) || len(socket) > longestSocket {
-		return nil, team.Errorf(team.InvalidArgument, "the proxy's socket: %q is not an absolute path of at most %d bytes", socket, longestSocket)
 	}
 	if o.Resolver == nil {
 		o.Resolver = net.DefaultResolver
@@ -106,9 +98,14 @@ func New(socket string, o Options) (*Proxy, error) {
 		o.Idle = defaultIdle
 	}
 	o.Logger = telemetry.OrDiscard(o.Logger)
-	l, err := listen(socket)
+	dir, err := os.MkdirTemp("", "agentteam-proxy-")
 	if err != nil {
-		return nil, team.Errorf(team.Unavailable, "the proxy's socket: %w", err)
+		return nil, team.Errorf(team.Unavailable, "the network of commands: %w", err)
+	}
+	l, err := net.Listen("unix", filepath.Join(dir, "s"))
+	if err != nil {
+		os.RemoveAll(dir) // nothing is in it
+		return nil, team.Errorf(team.Unavailable, "the network of commands: %w", err)
 	}
 	p := &Proxy{o: o, socket: netutil.LimitListener(l, mostConnections), metrics: newMetrics(o.Registry)}
 	p.transport = &http.Transport{
@@ -126,36 +123,10 @@ func New(socket string, o Options) (*Proxy, error) {
 	return p, nil
 }
 
-// listen makes the socket, for this user only.
-func listen(socket string) (net.Listener, error) {
-	if err := os.MkdirAll(filepath.Dir(socket), 0o700); err != nil {
-		return nil, err
-	}
-	l, err := net.Listen("unix", socket)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		conn, dialled := net.Dial("unix", socket)
-		if dialled == nil {
-			conn.Close()
-		}
-		if !errors.Is(dialled, syscall.ECONNREFUSED) {
-			return nil, err // it is served, or no socket
-		}
-		if err := os.Remove(socket); err != nil {
-			return nil, err
-		}
-		l, err = net.Listen("unix", socket)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if err := os.Chmod(socket, 0o600); err != nil {
-		l.Close()
-		return nil, err
-	}
-	return l, nil
-}
+// Socket is the path of the socket.
+func (p *Proxy) Socket() string { return p.socket.Addr().String() }
 
-// Run serves until ctx ends, closes all connections, removes the socket and returns nil; or the
+// Run serves until ctx ends, closes all connections, removes the socket with its folder and returns nil; or the
 // error for which it could not go on serving. It is called once.
 func (p *Proxy) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -178,6 +149,7 @@ func (p *Proxy) Run(ctx context.Context) error {
 	cancel()
 	p.serving.Wait()
 	p.transport.CloseIdleConnections()
+	os.RemoveAll(filepath.Dir(p.Socket())) // the socket is gone already
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}

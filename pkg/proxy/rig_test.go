@@ -10,8 +10,6 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -85,20 +83,16 @@ type rig struct {
 
 func start(t *testing.T, network team.Network, change ...func(*proxy.Options)) *rig {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "p") // short, as the path of a socket must be
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	r := &rig{T: t, world: world{names: map[string][]netip.Addr{}, hosts: map[string]string{}}, socket: filepath.Join(dir, "s")}
+	r := &rig{T: t, world: world{names: map[string][]netip.Addr{}, hosts: map[string]string{}}}
 	o := proxy.Options{Network: network, Resolver: &r.world, Dial: r.dial}
 	for _, c := range change {
 		c(&o)
 	}
-	p, err := proxy.New(r.socket, o)
+	p, err := proxy.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
+	r.socket = p.Socket()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- p.Run(ctx) }()

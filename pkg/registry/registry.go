@@ -281,6 +281,7 @@ func (r *Registry) StartGoal(ctx context.Context, bt *broker.Storage, g NewGoal)
 			t.Line.Goal = min(t.Line.Goal, t.GoalNumber)
 		}
 		t.Status, t.Goal, t.GoalNumber, t.Summary, t.Reason, t.GivenUp, t.FinishedAt = team.Active, g.Text, t.GoalNumber+1, "", "", nil, nil
+		t.End = ""
 		t.GoalSeq, t.GoalAt = state.Last, new(state.Now.UTC())
 		if t.WithChanges = 0; g.WithChanges {
 			t.WithChanges = t.GoalNumber
@@ -303,6 +304,7 @@ func (r *Registry) Activate(ctx context.Context, bt *broker.Storage) (team.Team,
 		if t.Status != team.Active {
 			t.PastGoals = t.Ended()
 			t.Status, t.Goal, t.Summary, t.Reason, t.GivenUp, t.FinishedAt = team.Active, "", "", "", nil, nil
+			t.End = ""
 		}
 		return true // written also if it is active: an end that was prepared meanwhile is refused
 	})
@@ -320,7 +322,7 @@ func (r *Registry) Revert(ctx context.Context, bt *broker.Storage, before, after
 			return false
 		}
 		t.Status, t.Goal, t.Summary, t.FinishedAt = before.Status, before.Goal, before.Summary, before.FinishedAt
-		t.Reason, t.GivenUp = before.Reason, before.GivenUp
+		t.Reason, t.GivenUp, t.End = before.Reason, before.GivenUp, before.End
 		t.PastGoals = before.PastGoals
 		return true
 	})
@@ -356,7 +358,7 @@ func (r *Registry) end(ctx context.Context, bt *broker.Storage, may func(team.Te
 		if t.Status != team.Active || !may(*t) {
 			return false
 		}
-		t.Status, t.Summary, t.Reason, t.GivenUp = e.Status, e.Summary, e.Reason, e.GivenUp
+		t.Status, t.Summary, t.Reason, t.GivenUp, t.End = e.Status, e.Summary, e.Reason, e.GivenUp, e.InWords()
 		t.EndSeq, t.FinishedAt = state.Last, new(state.Now.UTC()) // by the server's clock, as what is read up to there
 		return true
 	})

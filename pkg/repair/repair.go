@@ -30,13 +30,14 @@ import (
 
 // Damage is a record that cannot be read, and what mends it.
 type Damage struct {
-	Key      string    `json:"key"`              // of the bucket; "log.NAME" is the journal of a member
-	Revision uint64    `json:"revision"`         // of the damaged copy; of a journal's record its sequence
-	Stored   time.Time `json:"stored_at"`        // when that was stored
+	Key      string    `json:"key"`              // of the bucket; "log.NAME" is the journal of a member, "inbox.NAME" its place in the mail
+	Revision uint64    `json:"revision"`         // of the damaged copy; of a journal's record its sequence; of an inbox that of the newest message that was read
+	Stored   time.Time `json:"stored_at"`        // when that was stored; of an inbox, when it was found
 	Error    string    `json:"error"`            // why it cannot be read
 	Remedy   Remedy    `json:"remedy"`           // what a repair does
 	Copy     *Copy     `json:"copy,omitempty"`   // put_back: what is put back
 	Lost     int       `json:"lost,omitempty"`   // put_back: copies over that one that cannot be read
+	Last     uint64    `json:"last,omitempty"`   // set_back: where the message stream ends
 	Kept     string    `json:"kept,omitempty"`   // set_aside: its name in the object store of the team
 	Mended   bool      `json:"mended,omitempty"` // it was done
 }
@@ -48,6 +49,7 @@ type Remedy string
 const (
 	PutBack  Remedy = "put_back"  // an earlier copy of the key is stored over it
 	SetAside Remedy = "set_aside" // it is taken out of the journal, and kept
+	SetBack  Remedy = "set_back"  // its member reads on where the message stream ends
 	Newer    Remedy = "newer"     // none unless it is named: a newer program has written it, and can read it
 	NoRemedy Remedy = "none"      // no copy can be read
 )
@@ -106,7 +108,8 @@ func (r *Repairer) Find(ctx context.Context) ([]Damage, error) {
 		}
 		all = append(all, ofJournal(a, records, false)...)
 	}
-	return all, nil
+	inboxes, err := r.Inboxes(ctx)
+	return append(all, inboxes...), err
 }
 
 // Mend mends the record of that key, or the journal, and returns what it did: nothing if
@@ -117,10 +120,13 @@ func (r *Repairer) Mend(ctx context.Context, key string) ([]Damage, error) {
 		records, err := journal.SetAside(ctx, r.o.Team, a, r.o.Takes)
 		return ofJournal(a, records, true), err
 	}
+	if a, ok := parseInbox(key); ok {
+		return r.setBack(ctx, a)
+	}
 	for {
 		e, err := r.o.Team.Bucket.Get(ctx, key)
 		if errors.Is(err, team.NotFound) {
-			return nil, team.Errorf(team.NotFound, "there is no record %s", key).WithHint("`teamctl repair` lists what is damaged; a journal is called log.NAME")
+			return nil, team.Errorf(team.NotFound, "there is no record %s", key).WithHint("`teamctl repair` lists what is damaged; a journal is called log.NAME, a place in the mail inbox.NAME")
 		}
 		if err != nil || r.readable(ctx, e) == nil {
 			return nil, err
@@ -284,6 +290,12 @@ func (d Damage) Text() string {
 			verb = "was set aside"
 		}
 		return fmt.Sprintf("record %d %s, kept as %s; %s", d.Revision, verb, d.Kept, damaged)
+	case SetBack:
+		verb := "is to read on"
+		if d.Mended {
+			verb = "reads on"
+		}
+		return fmt.Sprintf("%s behind message %d; %s", verb, d.Last, d.Error)
 	case Newer:
 		return "a newer program wrote it and can read it; a repair that names it puts an older copy back; " + damaged
 	}

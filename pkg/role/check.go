@@ -115,9 +115,9 @@ func (rep *Report) check(file string, src []byte, err error, known Known, first 
 	switch {
 	case err != nil:
 	case foreign:
-		p, err = parseForeign(file, src)
+		p, err = parseForeign(file, src, nil)
 	default:
-		p, err = parse(file, src)
+		p, err = parse(file, src, nil)
 	}
 	found := append(p.notices, unknown(p.tools, known)...)
 	if err == nil {

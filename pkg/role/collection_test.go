@@ -9,12 +9,17 @@ import (
 	"testing"
 
 	"agentteam/pkg/team"
+	"agentteam/pkg/trust/trusttest"
 )
 
 // collected loads the files of testdata/collection as those of another program.
 func collected(t *testing.T) Roles {
 	t.Helper()
-	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	own, err := trusttest.Own(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("XDG_CONFIG_HOME", own)
 	dir := t.TempDir()
 	if err := os.CopyFS(filepath.Join(dir, foreignDir), os.DirFS("testdata/collection/agents")); err != nil {
 		t.Fatal(err)
@@ -73,8 +78,8 @@ func TestCollection(t *testing.T) {
 		"safe-researcher":       "; ; not Write,Edit,NotebookEdit",
 		"no-shell":              "Read,Write,Bash; ; not Bash",
 		"architect-planner":     "Read,Grep,Glob,Bash; ; plan",
-		"refactorer":            "; ; mode default; turns 40", // acceptEdits grants, which nobody has trusted
-		"yolo":                  "; ; mode default",
+		"refactorer":            "; ; mode acceptEdits; turns 40", // acceptEdits grants, which nobody has trusted
+		"yolo":                  "; ; mode bypassPermissions",
 		"quiet-worker":          "Read,Bash; ; ask deny",
 		"log-watcher":           "Bash,Read; ; turns 15; background",
 		"experimenter":          "; ; orange; isolation worktree",
@@ -104,13 +109,54 @@ func TestCollection(t *testing.T) {
 	if len(roles.Files) != len(want) {
 		t.Errorf("%d files gave roles, want %d", len(roles.Files), len(want))
 	}
-	for name, want := range map[string]string{"refactorer": "permission_mode acceptEdits", "yolo": "permission_mode bypassPermissions"} {
-		if got := roles.Withheld[name]; !slices.Equal(got.Grants, []string{want}) {
-			t.Errorf("of %s is withheld %v", name, got)
-		}
-	}
 	if strings.Contains(fmt.Sprint(roles.All), "hunter2") {
 		t.Error("the configuration of a server is kept, with its secret")
+	}
+}
+
+// Of a file that no person has trusted only texts count, and what narrows; a role that is there loses no limit by it.
+func TestUntrustedRoles(t *testing.T) {
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		".agents/explorer.md":       "---\ndescription: mine\nmodel: big\nnetwork: full\nplan_mode: true\n---\nDo all.\n",
+		".agents/fetcher.md":        "---\ndescription: d\ncredentials: [gh]\npermissions: {deny: [Bash(rm *)], allow: [Bash]}\nskills: [x]\n---\n",
+		".claude/agents/yolo.md":    "---\nname: yolo\ndescription: d\npermissionMode: bypassPermissions\nmodel: opus\n---\n",
+		".claude/agents/careful.md": "---\nname: careful\ndescription: d\ntools: Read, Grep\npermissionMode: plan\n---\n",
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before, err := Load(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	roles, err := Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string][]string{"explorer": {"model", "network"}, "fetcher": {"credentials", "permissions.allow"}, "yolo": {"permissionMode", "model"}, "careful": nil} {
+		if got := roles.Waiting[name].Names(); !slices.Equal(got, want) {
+			t.Errorf("of %s wait %q, want %q", name, got, want)
+		}
+	}
+	explorer, was := roles.All["explorer"], before.All["explorer"]
+	if explorer.Description != "mine" || explorer.Instructions != "Do all." || !explorer.PlanMode || !slices.Equal(explorer.Tools, was.Tools) || explorer.Model != was.Model || explorer.Hands.Network != nil {
+		t.Errorf("explorer is %+v\nand was %+v", explorer, was)
+	}
+	if f := roles.All["fetcher"]; f.Hands.Credentials != nil || f.Hands.Permissions.Allow != nil || len(f.Hands.Permissions.Deny) != 1 || len(f.Skills) != 1 {
+		t.Errorf("fetcher is %+v", f)
+	}
+	if y := roles.All["yolo"]; y.Hands.PermissionMode != "" || y.Model != "" {
+		t.Errorf("yolo is %+v", y)
+	}
+	if c := roles.All["careful"]; !c.PlanMode || len(c.Tools) != 2 {
+		t.Errorf("careful is %+v", c)
 	}
 }
 
@@ -130,7 +176,6 @@ func TestCollectionNotices(t *testing.T) {
 		"mcp-hooks.md:12:1: unknown key \"memory\" is left out",
 		"mcp-hooks.md:13:1: unknown key \"hooks\" is left out",
 		"mcp-hooks.md:4:1: the names of mcpServers are kept, and nothing uses them yet",
-		"skills.md:4:1: skills are kept, and nothing uses them yet",
 		"strange-model.md:4:1: model: \"the fastest (cheap)\" cannot be the name of a model; its members use the team's default",
 		"unquoted-colons.md:6:1: unknown key \"version\" is left out",
 		"docs-researcher.md:4:8: tools of MCP servers are left out, for there are none yet: mcp__context7__resolve-library-id, mcp__context7__get-library-docs",
@@ -170,7 +215,7 @@ permission_ask: deny
 ---
 Do it.
 `
-	got, err := parse("full.md", []byte(src))
+	got, err := parse("full.md", []byte(src), nil)
 	if err != nil || len(got.notices) > 0 {
 		t.Fatal(err, got.notices)
 	}
@@ -186,7 +231,7 @@ Do it.
 		"color: mauve":      "a.md:3:8: color: \"mauve\" is not known; allowed: red, blue, green, yellow, purple, orange, pink, cyan, magenta, white",
 		"isolation: tree":   "a.md:3:12: isolation: \"tree\" is not known; allowed: auto, worktree, shared",
 	} {
-		if _, err := parse("a.md", []byte("---\ndescription: d\n"+src+"\n---\n")); err == nil || err.Error() != want {
+		if _, err := parse("a.md", []byte("---\ndescription: d\n"+src+"\n---\n"), nil); err == nil || err.Error() != want {
 			t.Errorf("%s: %v, want %s", src, err, want)
 		}
 	}

@@ -11,10 +11,10 @@ import (
 	"strings"
 	"time"
 
-	"agentteam/pkg/grant"
 	"agentteam/pkg/permission"
 	"agentteam/pkg/strictyaml"
 	"agentteam/pkg/team"
+	"agentteam/pkg/trust"
 )
 
 // maxFile bounds a role file, in bytes.
@@ -22,25 +22,25 @@ const maxFile = 1 << 20
 
 // frontMatter is the head of a role file.
 type frontMatter struct {
-	Name        string         `yaml:"name"`
-	Description string         `yaml:"description"`
-	Tools       names          `yaml:"tools"`
-	Disallowed  names          `yaml:"disallowedTools"`
-	Model       string         `yaml:"model"`
-	MaxTurns    int            `yaml:"max_turns" minimum:"0"`
-	PlanMode    bool           `yaml:"plan_mode"`
-	Approver    team.Approver  `yaml:"approver"`
+	Name        string         `yaml:"name" harmless:"any"`
+	Description string         `yaml:"description" harmless:"any"`
+	Tools       names          `yaml:"tools" harmless:"any"` // Roles.take lets them only narrow a role that is there
+	Disallowed  names          `yaml:"disallowedTools" harmless:"any"`
+	Model       string         `yaml:"model" harmless:"inherit"`
+	MaxTurns    int            `yaml:"max_turns" minimum:"0" harmless:"any"` // the same
+	PlanMode    bool           `yaml:"plan_mode" harmless:"true"`
+	Approver    team.Approver  `yaml:"approver" harmless:"human"`
 	Dialect     team.Dialect   `yaml:"dialect"`
-	Color       team.RoleColor `yaml:"color"`
-	Most        int            `yaml:"max_instances" minimum:"0"`
-	AutoClaim   *bool          `yaml:"auto_claim"`
-	IdleTimeout time.Duration  `yaml:"idle_timeout" minimum:"1s"`
+	Color       team.RoleColor `yaml:"color" harmless:"any"`
+	Most        int            `yaml:"max_instances" minimum:"0" harmless:"any"` // the same
+	AutoClaim   *bool          `yaml:"auto_claim" harmless:"false"`
+	IdleTimeout time.Duration  `yaml:"idle_timeout" minimum:"1s" harmless:"any"` // the same
 	Background  bool           `yaml:"background"`
-	Skills      names          `yaml:"skills"`
+	Skills      names          `yaml:"skills" harmless:"any"`
 	Servers     any            `yaml:"mcpServers"`
-	TheirTurns  int            `yaml:"maxTurns" minimum:"0"` // as other programs write it
-	TheirMode   theirMode      `yaml:"permissionMode"`       // the same
-	Hands       grant.Form     `yaml:",inline"`
+	TheirTurns  int            `yaml:"maxTurns" minimum:"0" harmless:"any"`            // as other programs write it
+	TheirMode   theirMode      `yaml:"permissionMode" harmless:"plan|dontAsk|default"` // the same
+	Hands       trust.Form     `yaml:",inline"`
 }
 
 // names is a YAML list or, as other programs write it, one string with commas. It is nil if it
@@ -89,7 +89,7 @@ type theirMode string
 // dontAsk refuses what would be asked.
 const dontAsk theirMode = "dontAsk"
 
-func (theirMode) Values() []string { return append(grant.Mode("").Values(), string(dontAsk)) }
+func (theirMode) Values() []string { return append(trust.Mode("").Values(), string(dontAsk)) }
 
 // servers are the names of the servers that a role file lists, by name or each with its
 // configuration, which may hold secrets and is not kept.
@@ -131,15 +131,11 @@ func (n Notice) Message() string {
 
 func (n Notice) String() string { return n.Place() + ": " + n.Message() }
 
-// noticeOf is an error about a file, which begins with its place if that is known.
+// noticeOf is an error about a file, with its place if that is known.
 func noticeOf(file string, err error) Notice {
 	n := Notice{File: file, Line: 1, Column: 1, Text: strings.TrimPrefix(err.Error(), file+": ")}
-	if at, ok := strings.CutPrefix(err.Error(), file+":"); ok {
-		var line, column int
-		if _, err := fmt.Sscanf(at, "%d:%d:", &line, &column); err == nil {
-			_, text, _ := strings.Cut(at, ": ")
-			n.Line, n.Column, n.Text = line, column, text
-		}
+	if p := strictyaml.PlaceOf(err); p.File == file {
+		n.Line, n.Column, n.Text = p.Line, p.Column, p.Err.Error()
 	}
 	if hint := team.HintOf(err); hint != "" {
 		n.Text += " (" + hint + ")"
@@ -155,17 +151,20 @@ type parsed struct {
 	tools   []Notice // the names of tools in its lists, with their places
 }
 
+// waits is given the keys of a role file that do not count before a person has trusted the file; nil: all count.
+type waits func(path, value string)
+
 // parse reads a role file of ours. The role's name is that of the file if it names none. Keys that
 // it does not know are left out with a notice. Errors: InvalidArgument, with the file and each value
 // that is wrong in it.
-func parse(file string, src []byte) (parsed, error) {
+func parse(file string, src []byte, w waits) (parsed, error) {
 	p := parsed{}
 	head, body, err := divide(file, src)
 	if err != nil {
 		return p, err
 	}
 	var f frontMatter
-	format := strictyaml.Format{File: file, Kind: "role file", Skip: 1, All: true, Unknown: func(err error) { p.notices = append(p.notices, noticeOf(file, err)) }}
+	format := strictyaml.Format{File: file, Kind: "role file", Skip: 1, All: true, Waits: w, Unknown: func(err error) { p.notices = append(p.notices, noticeOf(file, err)) }}
 	root, err := format.Decode(head, &f)
 	if err != nil {
 		return p, err
@@ -202,11 +201,11 @@ func (p *parsed) fill(f frontMatter, root strictyaml.Node, name, file string, bo
 }
 
 // mode is that of f by the other program's key, "" where it is none of ours.
-func (f frontMatter) mode() grant.Mode {
+func (f frontMatter) mode() trust.Mode {
 	if f.TheirMode == dontAsk {
 		return ""
 	}
-	return grant.Mode(f.TheirMode)
+	return trust.Mode(f.TheirMode)
 }
 
 // model is the alias that f names; "" if any will do, or none could be called so.
@@ -263,9 +262,6 @@ func (p *parsed) remark(root strictyaml.Node, f frontMatter, r team.Role) {
 	if f.TheirMode != "" && f.Hands.Mode != "" && f.Hands.Mode != f.mode() {
 		remark(false, "permissionMode", "permissionMode: %s does not count beside permission_mode: %s", f.TheirMode, f.Hands.Mode)
 	}
-	if len(r.Skills) > 0 {
-		remark(true, "skills", "skills are kept, and nothing uses them yet")
-	}
 	if len(r.MCPServers) > 0 {
 		remark(true, "mcpServers", "the names of mcpServers are kept, and nothing uses them yet")
 	}
@@ -309,8 +305,8 @@ func divide(file string, src []byte) (head, body []byte, err error) {
 }
 
 func noFrontMatter(file, what string) error {
-	return fmt.Errorf("%s:1:1: %w", file, team.Errorf(team.InvalidArgument, "%s", what).
-		WithHint("a role file begins with ---, name and description in YAML, and ---; the instructions follow"))
+	return &strictyaml.Fault{File: file, Line: 1, Column: 1, Err: team.Errorf(team.InvalidArgument, "%s", what).
+		WithHint("a role file begins with ---, name and description in YAML, and ---; the instructions follow")}
 }
 
 func nameOf(file string) string { return strings.TrimSuffix(filepath.Base(file), ".md") }

@@ -25,17 +25,17 @@ var (
 // is folded to what a role may be called, and a value that cannot be read is left
 // out, with a notice. What narrows its members is read as strictly as in a role file, but for the
 // mode by the other program's key. Errors: as of parse, for what is no role even so.
-func parseForeign(file string, src []byte) (parsed, error) {
+func parseForeign(file string, src []byte, w waits) (parsed, error) {
 	head, body, err := divide(file, src)
 	if err != nil {
 		return parsed{}, err
 	}
-	p, f, root, err := lenient(file, head)
+	p, f, root, err := lenient(file, head, w)
 	if err != nil && !errors.As(err, new(strictFault)) {
 		if fault := narrowsPlainly(file, string(head)); fault != nil {
 			return parsed{}, fault
 		}
-		p, f, root, err = lenient(file, byLine(string(head)))
+		p, f, root, err = lenient(file, byLine(string(head)), w)
 	}
 	if err != nil {
 		return parsed{}, err
@@ -51,9 +51,9 @@ type strictFault struct{ error }
 func (f strictFault) Unwrap() error { return f.error }
 
 // lenient decodes what can be read of a front matter.
-func lenient(file string, head []byte) (p parsed, f frontMatter, root strictyaml.Node, err error) {
+func lenient(file string, head []byte, w waits) (p parsed, f frontMatter, root strictyaml.Node, err error) {
 	note := func(err error) { p.notices = append(p.notices, noticeOf(file, err)) }
-	format := strictyaml.Format{File: file, Kind: "role file", Skip: 1,
+	format := strictyaml.Format{File: file, Kind: "role file", Skip: 1, Waits: w,
 		Unknown: func(err error) { note(withoutKeys(err)) },
 		Faulty: func(key string, err error) error {
 			if slices.Contains(handsKeys, key) || slices.Contains(narrowKeys, key) {
@@ -69,9 +69,11 @@ func lenient(file string, head []byte) (p parsed, f frontMatter, root strictyaml
 // withoutKeys is the fault of a key without the list of those that there are: its author knows
 // those of another program.
 func withoutKeys(err error) error {
-	text, _, _ := strings.Cut(err.Error(), " in the role file; allowed:")
-	text, _, _ = strings.Cut(text, " in the role file; did you mean")
-	return errors.New(text + " is left out")
+	fault := strictyaml.PlaceOf(err)
+	if unknown, ok := errors.AsType[*strictyaml.UnknownKeyError](err); ok {
+		fault.Err = fmt.Errorf("unknown key %.80q is left out", unknown.Key)
+	}
+	return &fault
 }
 
 var unfit = regexp.MustCompile(`[^a-z0-9]+`)

@@ -13,12 +13,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
 	"agentteam/pkg/folder"
-	"agentteam/pkg/grant"
+	"agentteam/pkg/strictyaml"
 	"agentteam/pkg/team"
+	"agentteam/pkg/trust"
 )
 
 //go:embed builtin/*.md
@@ -30,12 +32,12 @@ type Roles struct {
 	Files   map[string]string // where those come from that are not built in
 	Notices []Notice          // what does not count of what was read, for its author
 
-	// Withheld is what roles would grant by files that no person has trusted, by their names. They
+	// Waiting is what of the files of roles waits until a person trusts them, by the names of the roles. They
 	// are in All without it.
-	Withheld map[string]grant.Withheld
+	Waiting map[string]trust.Waiting
 
 	tools   map[string][]Notice // where files name tools, by role
-	trusted grant.Store
+	trusted trust.Store
 }
 
 // Load returns the roles that hold in dir: the built-in ones, replaced and added to
@@ -47,12 +49,12 @@ type Roles struct {
 // file. Those of .claude/agents, and of the folders in it, were written for another program and are read by
 // [parseForeign]; one that is no role even so is left out, and so is the second of a name.
 func Load(dir string) (Roles, error) {
-	r := Roles{All: map[string]team.Role{}, Files: map[string]string{}, Withheld: map[string]grant.Withheld{}, tools: map[string][]Notice{}, trusted: grant.OfUser()}
+	r := Roles{All: map[string]team.Role{}, Files: map[string]string{}, Waiting: map[string]trust.Waiting{}, tools: map[string][]Notice{}, trusted: trust.OfUser()}
 	own, err := fs.Sub(builtin, "builtin")
 	if err != nil {
 		return r, err
 	}
-	if err := r.read("built-in", own, false); err != nil {
+	if err := r.read(builtIn, own, false); err != nil {
 		return r, err
 	}
 	clear(r.Files)
@@ -84,15 +86,33 @@ func isForeign(file string) bool {
 	return err == nil && strings.Contains(filepath.Dir(abs)+string(filepath.Separator), string(filepath.Separator)+foreignDir+string(filepath.Separator))
 }
 
-// Grants returns what a role file, which holds src, would grant if a person trusted it, in a few
-// words each. Errors: InvalidArgument for what is no role file.
-func Grants(file string, src []byte) ([]string, error) {
-	parse := parse
-	if isForeign(file) {
-		parse = parseForeign
+// WaitingIn returns what of a role file, which holds src, would wait until a person trusts it; nil if all of it
+// counts. Errors: InvalidArgument for what is no role file.
+func WaitingIn(file string, src []byte) (*trust.Waiting, error) {
+	_, w, err := (&Roles{trusted: trust.OfUser()}).parse(file, src, isForeign(file))
+	return w, err
+}
+
+// HarmlessKeys lists the keys of a role file that count in a repository's file before a person has trusted it, each with
+// its tag of the values that do; see [strictyaml.Node.Withhold].
+func HarmlessKeys() [][2]string { return strictyaml.Harmless(reflect.TypeFor[frontMatter]()) }
+
+// parse reads a role file, and returns what of it waits; nil if all of it counts.
+func (into *Roles) parse(file string, src []byte, foreign bool) (parsed, *trust.Waiting, error) {
+	var w *trust.Waiting
+	if filepath.Dir(file) != builtIn {
+		w = into.trusted.Judge(file, file, src)
 	}
-	p, err := parse(file, src)
-	return p.Hands.Beyond(team.Hands{}), err
+	var wait waits
+	if w != nil {
+		wait = w.Wait
+	}
+	if foreign {
+		p, err := parseForeign(file, src, wait)
+		return p, w, err
+	}
+	p, err := parse(file, src, wait)
+	return p, w, err
 }
 
 // foreignDir is where another program has its role files.
@@ -108,19 +128,24 @@ func Same(a, b team.Role) bool {
 	return bytes.Equal(one, other)
 }
 
-// take adds a role that the file holds as src. Of what it grants only that counts which a person
-// has trusted.
-func (into *Roles) take(p parsed, file string, src []byte) {
+// take adds a role of a file. A file that no person has trusted gives a role that is there other texts, and only
+// narrows what its members may do.
+func (into *Roles) take(p parsed, file string, w *trust.Waiting) {
 	r := p.Role
 	into.tools[r.Name] = p.tools
-	hands, withheld := into.trusted.Judge(file, src, r.Hands)
-	r.Hands = hands
-	delete(into.Withheld, r.Name)
-	if withheld != nil {
-		into.Withheld[r.Name] = grant.Withheld{File: file, Role: r.Name, Grants: withheld}
+	delete(into.Waiting, r.Name)
+	if before, there := into.All[r.Name]; there && w != nil {
+		r = before.Narrowed(r)
+	}
+	if w != nil && len(w.Keys) > 0 {
+		w.Role = r.Name
+		into.Waiting[r.Name] = *w
 	}
 	into.All[r.Name], into.Files[r.Name] = r, file
 }
+
+// builtIn stands for the folder of the built-in roles.
+const builtIn = "built-in"
 
 // maxFiles bounds how many files of a folder are read, and maxDepth how deep those of another
 // program may lie.
@@ -158,10 +183,6 @@ func (into *Roles) read(where string, dir fs.FS, foreign bool) error {
 	if err != nil {
 		return err
 	}
-	parse := parse
-	if foreign {
-		parse = parseForeign
-	}
 	var errs []error
 	first := map[string]string{} // the file of each name, in this folder
 	for _, f := range files {
@@ -172,14 +193,15 @@ func (into *Roles) read(where string, dir fs.FS, foreign bool) error {
 			continue
 		}
 		var p parsed
+		var w *trust.Waiting
 		if err != nil {
 			err = team.Errorf(team.InvalidArgument, "role file %s: %w", path, err)
-		} else if p, err = parse(path, src); err == nil && first[p.Name] != "" {
+		} else if p, w, err = into.parse(path, src, foreign); err == nil && first[p.Name] != "" {
 			err = p.at(team.Errorf(team.InvalidArgument, "role %s is in %s already", p.Name, first[p.Name]).WithHint("give one of them another name"))
 		}
 		switch {
 		case err == nil:
-			into.take(p, path, src)
+			into.take(p, path, w)
 			into.Notices = append(into.Notices, p.notices...)
 			first[p.Name] = path
 		case foreign:

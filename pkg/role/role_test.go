@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"agentteam/pkg/grant"
 	"agentteam/pkg/team"
+	"agentteam/pkg/trust"
 )
 
 func TestParse(t *testing.T) {
@@ -37,7 +37,7 @@ func TestParse(t *testing.T) {
 		"reserved as name":  {"---\nname: user\ndescription: d\n---\nx", team.Role{}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := parse("dir/file.md", []byte(tt.src))
+			got, err := parse("dir/file.md", []byte(tt.src), nil)
 			if tt.fails {
 				if !errors.Is(err, team.InvalidArgument) {
 					t.Fatalf("parse = %+v, %v, want invalid_argument", got, err)
@@ -64,7 +64,7 @@ func TestParseNamesThePlace(t *testing.T) {
 		"---\ndescription: d\ntools: {a: b}\n---\n":               "dir/a.md:3:8: tools must be a list",
 		"---\ndescription: a: b\n---\n":                           "dir/a.md:2:15: mapping values are not allowed in this context",
 	} {
-		if _, err := parse("dir/a.md", []byte(src)); !errors.Is(err, team.InvalidArgument) || err.Error() != want {
+		if _, err := parse("dir/a.md", []byte(src), nil); !errors.Is(err, team.InvalidArgument) || err.Error() != want {
 			t.Errorf("%q: %v, want %s", src, err, want)
 		}
 	}
@@ -78,7 +78,7 @@ func TestTwoSpellings(t *testing.T) {
 		"permission_mode: plan\npermissionMode: dontAsk\n":        "dir/a.md:4:1: permissionMode: dontAsk does not count beside permission_mode: plan",
 		"max_turns: 3\nmaxTurns: 3\npermissionMode: dontAsk\n":    "",
 	} {
-		p, err := parse("dir/a.md", []byte("---\ndescription: d\n"+src+"---\n"))
+		p, err := parse("dir/a.md", []byte("---\ndescription: d\n"+src+"---\n"), nil)
 		if got := ""; err != nil || len(p.notices) > 1 {
 			t.Errorf("%q: %v, %v", src, p.notices, err)
 		} else {
@@ -119,7 +119,7 @@ func TestParseForeign(t *testing.T) {
 		"not closed":       {"---\nname: a\n", team.Role{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := parseForeign("dir/Some_File.md", []byte(tt.src))
+			got, err := parseForeign("dir/Some_File.md", []byte(tt.src), nil)
 			if tt.want.Name == "" {
 				if !errors.Is(err, team.InvalidArgument) {
 					t.Errorf("ParseForeign = %+v, %v, want invalid_argument", got, err)
@@ -168,7 +168,7 @@ func TestForeignNarrowsByLine(t *testing.T) {
 		"permissions:\n  deny: [Bash]":                       "",
 		"tools:\n  [Read, Grep]":                             "",
 	} {
-		got, err := parseForeign("dir/a.md", []byte("---\ndescription: use it: now\n"+lines+"\n---\nx"))
+		got, err := parseForeign("dir/a.md", []byte("---\ndescription: use it: now\n"+lines+"\n---\nx"), nil)
 		switch {
 		case want == "" && (!errors.Is(err, team.InvalidArgument) || !strings.HasPrefix(err.Error(), "dir/a.md:")):
 			t.Errorf("%q is read: %+v, %v", lines, got.Role, err)
@@ -239,11 +239,11 @@ func TestLoad(t *testing.T) {
 // and is a role file with all of them.
 func TestTemplateHasAllKeys(t *testing.T) {
 	all := regexp.MustCompile(`(?m)^# ([a-zA-Z_]+: )`).ReplaceAllString(strings.ReplaceAll(template, "NAME", "writer"), "$1")
-	if _, err := parse("writer.md", []byte(all)); err != nil {
+	if _, err := parse("writer.md", []byte(all), nil); err != nil {
 		t.Error(err)
 	}
 	theirs := []string{"skills", "mcpServers", "maxTurns", "permissionMode"}
-	for _, head := range []any{frontMatter{}, grant.Form{}} {
+	for _, head := range []any{frontMatter{}, trust.Form{}} {
 		for f := range reflect.TypeOf(head).Fields() {
 			key, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
 			if key != "" && !slices.Contains(theirs, key) && !strings.Contains(all, "\n"+key+": ") {

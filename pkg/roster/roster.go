@@ -397,6 +397,18 @@ func (r *Roster) update(ctx context.Context, a team.AgentID, incarnation uint64,
 	return err
 }
 
+// SetInboxBack has a member's record name no message behind the one that follows last, the newest of
+// the message stream. Errors: NotFound; Unavailable.
+func (r *Roster) SetInboxBack(ctx context.Context, a team.AgentID, last uint64) error {
+	_, err := broker.Update(ctx, func(ctx context.Context) (team.Member, error) { return r.Get(ctx, a) },
+		func(m *team.Member) (bool, error) {
+			changed := max(m.InboxFrom, m.ObeysFrom) > last+1
+			m.InboxFrom, m.ObeysFrom = min(m.InboxFrom, last+1), min(m.ObeysFrom, last+1)
+			return changed, nil
+		}, r.Put)
+	return err
+}
+
 // Check returns team.ErrSuperseded if the incarnation's membership is over.
 func (r *Roster) Check(ctx context.Context, a team.AgentID, incarnation uint64) error {
 	m, err := r.Get(ctx, a)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,21 +19,11 @@ const (
 	shared    = "268435456" // /dev/shm
 )
 
-// mount is how a path gets into the file system of a command.
-type mount struct {
-	path    string
-	options []string
-}
-
-// options returns the options of bubblewrap for a command that starts in dir, and the files that they have it copy from
-// descriptors beginning with fd. They are handed over by a file: the list of processes does not show the environment.
+// bubblewrap returns the options by which bubblewrap makes the view for a command that starts in dir, and the files that they have it
+// copy from descriptors beginning with fd. They are handed over by a file: the list of processes does not show the environment.
 //
 // User namespaces are refused twice, here and by the filter of system calls.
-func (r runner) options(dir string, env []string, fd int) (options, copied []string, err error) {
-	mounts, err := r.box.mounts()
-	if err != nil {
-		return nil, nil, err
-	}
+func (v view) bubblewrap(dir string, fd int) (options, copied []string, err error) {
 	options = []string{
 		"--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent", "--new-session",
 		"--cap-drop", "ALL", "--seccomp", "3",
@@ -42,18 +31,38 @@ func (r runner) options(dir string, env []string, fd int) (options, copied []str
 	system, copied := tree(fd)
 	options = append(options, system...)
 	options = append(options, "--size", shared, "--tmpfs", "/dev/shm")
-	for _, m := range mounts {
-		options = append(options, m.options...)
+	if v.temp != "/tmp" {
+		options = append(options, "--perms", "1777", "--size", temporary, "--tmpfs", "/tmp")
 	}
-	// What was made for mount points is in memory.
-	options = append(options, "--remount-ro", "/dev", "--remount-ro", "/")
-	for _, path := range r.box.Hidden {
-		if slices.Contains(options, path) && !isFile(path) {
-			options = append(options, "--remount-ro", path)
+	var hidden []string // folders
+	for _, p := range v.mounts() {
+		switch p.access {
+		case writes:
+			options = append(options, "--bind-try", p.from, p.path)
+		case reads:
+			options = append(options, "--ro-bind-try", p.from, p.path)
+		case hides:
+			info, err := os.Lstat(p.path)
+			// It must not be made by a command. Who cannot make it here cannot inside.
+			if errors.Is(err, fs.ErrNotExist) && os.Mkdir(p.path, 0o700) == nil {
+				info, err = os.Lstat(p.path)
+			}
+			switch {
+			case errors.Is(err, fs.ErrNotExist):
+			case err != nil:
+				return nil, nil, fmt.Errorf("hide %s: %w", p.path, err)
+			case info.IsDir():
+				options, hidden = append(options, "--tmpfs", p.path), append(hidden, p.path)
+			case info.Mode()&os.ModeSymlink == 0: // the end of a link is not there, untouched has seen that
+				options = append(options, "--ro-bind", "/dev/null", p.path)
+			}
 		}
 	}
+	for _, path := range append([]string{"/dev", "/"}, hidden...) { // what was made for mount points is in memory
+		options = append(options, "--remount-ro", path)
+	}
 	options = append(options, "--chdir", dir, "--clearenv")
-	for _, entry := range env {
+	for _, entry := range v.env {
 		name, value, _ := strings.Cut(entry, "=")
 		options = append(options, "--setenv", name, value)
 	}
@@ -63,80 +72,28 @@ func (r runner) options(dir string, env []string, fd int) (options, copied []str
 	return options, copied, nil
 }
 
-// mounts returns what is the member's, parents before what is below them.
-func (b Box) mounts() ([]mount, error) {
-	var all []mount
-	add := func(path string, options ...string) { all = append(all, mount{path, options}) }
-	add("/tmp", b.tmp()...)
-	for _, path := range b.writable() {
-		if path != b.temp() || !b.ownTmp() {
-			add(path, "--bind", path, path)
+// mounts returns the places with the folders in which paths lie that must not be written, below those that commands may write: what
+// is mounted cannot be renamed, but what holds it could be.
+func (v view) mounts() []place {
+	all := slices.Clone(v.places)
+	var held []string
+	for _, p := range v.places {
+		if p.access == reads && p.from == p.path {
+			held = append(held, p.path)
 		}
 	}
-	for _, path := range b.ReadOnly {
-		add(path, "--ro-bind-try", path, path)
-	}
-	for _, path := range b.holders() { // what is mounted cannot be renamed, but what holds it could be
-		add(path, "--bind-try", path, path)
-	}
-	for place, from := range b.Shown {
-		add(place, "--ro-bind-try", from, place)
-	}
-	for _, path := range b.Hidden {
-		info, err := os.Lstat(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			// It must not be made by a command. Who cannot make it here cannot inside.
-			if os.Mkdir(path, 0o700) != nil {
-				continue
-			}
-			info, err = os.Lstat(path)
-		}
-		switch {
-		case err != nil:
-			return nil, fmt.Errorf("hide %s: %w", path, err)
-		case info.IsDir():
-			add(path, "--tmpfs", path)
-		case info.Mode()&os.ModeSymlink == 0: // the end of a link is not there, untouched has seen that
-			add(path, "--ro-bind", "/dev/null", path)
-		}
-	}
-	slices.SortStableFunc(all, func(a, b mount) int { return cmp.Compare(a.path, b.path) })
-	return all, nil
-}
-
-// holders returns the folders in which paths lie that must not be written, below those that commands may write.
-func (b Box) holders() (all []string) {
-	for _, dir := range b.writable() {
-		for _, path := range b.ReadOnly {
+	for _, dir := range v.having(writes) {
+		for _, path := range held {
 			if _, err := os.Lstat(path); err != nil || !below(path, dir) {
 				continue
 			}
 			for at := filepath.Dir(path); below(at, dir) && at != dir; at = filepath.Dir(at) {
-				if !slices.Contains(all, at) && !slices.ContainsFunc(b.ReadOnly, func(r string) bool { return below(at, r) }) {
-					all = append(all, at)
+				if !slices.ContainsFunc(all, func(p place) bool { return p.path == at }) && !slices.ContainsFunc(held, func(r string) bool { return below(at, r) }) {
+					all = append(all, place{at, writes, at})
 				}
 			}
 		}
 	}
+	slices.SortStableFunc(all, func(a, b place) int { return cmp.Compare(a.path, b.path) })
 	return all
-}
-
-// ownTmp reports whether /tmp of the commands is the member's folder for temporary files.
-// If a path of the box is below /tmp, that folder cannot be: commands may write it, so they
-// could put a symbolic link where the next command's mount points are made.
-func (b Box) ownTmp() bool {
-	return !slices.ContainsFunc(slices.Concat(b.writable(), b.ReadOnly, b.Hidden, slices.Collect(maps.Keys(b.Shown))), func(path string) bool { return below(path, "/tmp") })
-}
-
-// tmp returns the options that make /tmp.
-func (b Box) tmp() []string {
-	if b.ownTmp() {
-		return []string{"--bind", b.temp(), "/tmp"}
-	}
-	return []string{"--perms", "1777", "--size", temporary, "--tmpfs", "/tmp"}
-}
-
-func isFile(path string) bool {
-	info, err := os.Lstat(path)
-	return err == nil && !info.IsDir()
 }

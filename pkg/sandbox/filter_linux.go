@@ -29,6 +29,9 @@ var refused = []string{
 var refusedConfined = []string{"socket", "socketcall", "connect", "bind", "listen", "shmget", "shmat", "shmctl", "msgget", "msgsnd", "msgrcv", "msgctl",
 	"semget", "semop", "semtimedop", "semctl", "mq_open", "mq_unlink"}
 
+// attributes are the calls that change attributes of files, among them access lists: Landlock judges none of a file outside.
+var attributes = []string{"setxattr", "lsetxattr", "fsetxattr", "setxattrat", "removexattr", "lremovexattr", "fremovexattr", "removexattrat"}
+
 const (
 	allow = uint32(unix.SECCOMP_RET_ALLOW)
 	// kill is for another architecture, whose numbers of system calls mean others.
@@ -36,6 +39,13 @@ const (
 	deny = uint32(unix.SECCOMP_RET_ERRNO) | uint32(unix.EPERM)
 	// unknown has a program try the older call.
 	unknown = uint32(unix.SECCOMP_RET_ERRNO) | uint32(unix.ENOSYS)
+
+	// unsupported has a program that keeps the attributes of a file, such as cp -p, continue without.
+	unsupported = uint32(unix.SECCOMP_RET_ERRNO) | uint32(unix.EOPNOTSUPP)
+
+	// mostSegment bounds a segment of System V shared memory: 4,096 of them, the most that the kernel lets a namespace have, are
+	// the default limit of memory, and no one counts those that no process maps. PostgreSQL takes 56 bytes.
+	mostSegment = 1 << 20
 
 	newNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWTIME
 	socketType    = 0xf // without flags such as SOCK_CLOEXEC
@@ -73,6 +83,7 @@ func filter(names []string, sockets bool) ([]byte, error) {
 	// These put input into a terminal. The kernel reads 32 bits of the number.
 	f.on("ioctl", argument(1), bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCSTI, SkipTrue: 1}, bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCLINUX, SkipFalse: 1}, bpf.RetConstant{Val: deny})
 	if sockets {
+		f.on("shmget", upper(1), bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: 0, SkipTrue: 2}, argument(1), bpf.JumpIf{Cond: bpf.JumpGreaterThan, Val: mostSegment, SkipFalse: 1}, bpf.RetConstant{Val: deny})
 		f.on("socket", argument(0), bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_UNIX, SkipTrue: 3}, bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_INET, SkipTrue: 2},
 			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_INET6, SkipTrue: 1}, bpf.RetConstant{Val: deny})
 	} else {
@@ -80,11 +91,30 @@ func filter(names []string, sockets bool) ([]byte, error) {
 		f.on("socketpair", argument(1), bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: socketType}, bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SOCK_STREAM, SkipTrue: 2},
 			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SOCK_SEQPACKET, SkipTrue: 1}, bpf.RetConstant{Val: deny},
 			argument(0), bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_UNIX, SkipTrue: 1}, bpf.RetConstant{Val: deny})
-		// Of another process: with no time left for it, the kernel kills it.
-		f.on("prlimit64", argument(0), bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 1}, bpf.RetConstant{Val: deny})
+		// Of another process: with no time left for it, the kernel kills it; or it gets no share of the processors.
+		for _, name := range []string{"prlimit64", "sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler"} {
+			f.on(name, only(0, 0)...)
+		}
+		f.on("setpriority", append(only(0, unix.PRIO_PROCESS), only(1, 0)...)...)
+		f.on("ioprio_set", append(only(0, ioprioProcess), only(1, 0)...)...)
+		for _, name := range attributes {
+			f.on(name, bpf.RetConstant{Val: unsupported})
+		}
+		// A file outside, of which Landlock does not judge the mode, would run with its owner's rights.
+		for name, mode := range map[string]uint32{"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2} {
+			f.on(name, argument(mode), bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: unix.S_ISUID | unix.S_ISGID, SkipFalse: 1}, bpf.RetConstant{Val: deny})
+		}
 	}
 	f.add(bpf.RetConstant{Val: allow})
 	return f.bytes()
+}
+
+// ioprioProcess is IOPRIO_WHO_PROCESS of ioprio_set(2).
+const ioprioProcess = 1
+
+// only refuses a call in which an argument has another value.
+func only(arg, value uint32) []bpf.Instruction {
+	return []bpf.Instruction{argument(arg), bpf.JumpIf{Cond: bpf.JumpEqual, Val: value, SkipTrue: 1}, bpf.RetConstant{Val: deny}}
 }
 
 // load loads the number of the system call.
@@ -97,6 +127,13 @@ func argument(i uint32) bpf.Instruction {
 		offset += 4
 	}
 	return bpf.LoadAbsolute{Off: offset, Size: 4}
+}
+
+// upper loads the upper half of an argument.
+func upper(i uint32) bpf.Instruction {
+	half := argument(i).(bpf.LoadAbsolute)
+	half.Off ^= 4
+	return half
 }
 
 // program is a filter that is being written.

@@ -76,6 +76,28 @@ func findBubblewrap(ctx context.Context) (Sandbox, error) {
 	return Sandbox{}, fmt.Errorf("%s is not there", bubblewraps[0])
 }
 
+// InstallCommand returns the command that installs bubblewrap on this machine; "" if a program of the name is there.
+func InstallCommand() string {
+	for _, path := range bubblewraps {
+		if _, err := os.Stat(path); err == nil {
+			return ""
+		}
+	}
+	return installCommand(func(program string) bool { _, err := exec.LookPath(program); return err == nil })
+}
+
+func installCommand(has func(program string) bool) string {
+	for _, i := range installers {
+		if has(strings.Fields(i)[0]) {
+			return "sudo " + i + " bubblewrap"
+		}
+	}
+	return "the package bubblewrap of this system"
+}
+
+// installers are the commands that install a package, the first that is there counts.
+var installers = []string{"apt-get install", "dnf install", "pacman -S", "apk add", "zypper install"}
+
 // leastABI is the version of Landlock that keeps commands from signalling other processes,
 // and aloneABI the one that is enough where there are none.
 const (

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -122,5 +123,19 @@ func TestKernelListsProcesses(t *testing.T) {
 	}
 	if err := lists("/proc/thread-self/no-such-list"); err == nil || !strings.Contains(err.Error(), "CONFIG_PROC_CHILDREN") {
 		t.Errorf("without a list: %v", err)
+	}
+}
+
+// The command that installs bubblewrap is one that the system has.
+func TestInstallCommand(t *testing.T) {
+	for there, want := range map[string]string{
+		"apt-get": "sudo apt-get install bubblewrap", "pacman zypper": "sudo pacman -S bubblewrap", "": "the package bubblewrap of this system",
+	} {
+		if got := installCommand(func(program string) bool { return slices.Contains(strings.Fields(there), program) }); got != want {
+			t.Errorf("%q: %q, want %q", there, got, want)
+		}
+	}
+	if got := InstallCommand(); strings.Contains(got, "\n") {
+		t.Errorf("%q", got)
 	}
 }

@@ -5,17 +5,44 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
 	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// grants is what Landlock allows. Paths that are not there are left out.
-type grants struct {
-	read    []string // files and folders to read and to execute
-	write   []string // folders, and files, to change too
-	devices []string // files to read and write
+// divide returns what commands may write at level Confined. Landlock only allows, and what it allows for a
+// folder holds for all below it. So where a path that must not be written lies in a folder of the box,
+// that folder is divided: each other entry of it may be written, and the folder itself may not. In a divided
+// folder nothing can be made, renamed or removed, hence no command can put another file at such a path.
+//
+// A symbolic link is no entry that may be written: what it leads to is judged where that lies.
+func (v view) divide() (write, divided []string, err error) {
+	keep := slices.DeleteFunc(v.having(reads), func(path string) bool { _, err := os.Lstat(path); return err != nil })
+	for todo := v.having(writes); len(todo) > 0; {
+		path := todo[0]
+		todo = todo[1:]
+		if slices.Contains(keep, path) {
+			continue
+		}
+		if !slices.ContainsFunc(keep, func(k string) bool { return below(k, path) }) {
+			write = append(write, path)
+			continue
+		}
+		entries, err := os.ReadDir(path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, nil, err
+		}
+		divided = append(divided, path)
+		for _, e := range entries {
+			if e.Type()&fs.ModeSymlink == 0 {
+				todo = append(todo, filepath.Join(path, e.Name()))
+			}
+		}
+	}
+	return write, divided, nil
 }
 
 // The rights of Landlock, by the ABI that has brought them. See landlock(7).
@@ -43,34 +70,39 @@ func handled(abi int) (a unix.LandlockRulesetAttr) {
 	return a
 }
 
-// ruleset returns a file that is a ruleset of Landlock: the process that holds it can restrict itself by it.
-func (g grants) ruleset() (*os.File, error) {
+// ruleset returns the view as a file that is a ruleset of Landlock: the process that holds it can restrict itself by it. Paths that
+// are not there are left out. divided means that the workspace is.
+func (v view) ruleset() (file *os.File, divided bool, err error) {
+	write, parts, err := v.divide()
+	if err != nil {
+		return nil, false, err
+	}
 	abi, err := landlockABI()
 	if err != nil {
-		return nil, fmt.Errorf("ask for Landlock: %w", err)
+		return nil, false, fmt.Errorf("ask for Landlock: %w", err)
 	}
 	attr := handled(abi)
 	set, err := createRuleset(attr)
 	if err != nil {
-		return nil, fmt.Errorf("make a Landlock ruleset: %w", err)
+		return nil, false, fmt.Errorf("make a Landlock ruleset: %w", err)
 	}
-	file := os.NewFile(uintptr(set), "ruleset")
+	file = os.NewFile(uintptr(set), "ruleset")
 	for _, grant := range []struct {
 		paths  []string
 		rights uint64
 	}{
-		{g.read, rightsToRead},
-		{g.write, attr.Handled_access_fs &^ (unix.LANDLOCK_ACCESS_FS_IOCTL_DEV | unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK)},
-		{g.devices, unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV},
+		{slices.Concat(readable(), v.having(reads), parts), rightsToRead},
+		{write, attr.Handled_access_fs &^ (unix.LANDLOCK_ACCESS_FS_IOCTL_DEV | unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK)},
+		{devices, unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV},
 	} {
 		for _, path := range grant.paths {
 			if err := permit(set, path, grant.rights&attr.Handled_access_fs); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				file.Close()
-				return nil, fmt.Errorf("allow %s: %w", path, err)
+				return nil, false, fmt.Errorf("allow %s: %w", path, err)
 			}
 		}
 	}
-	return file, nil
+	return file, slices.Contains(parts, v.dir), nil
 }
 
 // permit adds a path to a ruleset.

@@ -2,18 +2,11 @@ package sandbox_test
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -25,21 +18,15 @@ import (
 	"agentteam/pkg/team"
 )
 
-// What this program does if it is started once more with one of these variables.
-const (
-	probing = "SANDBOX_TEST_PROBE" // is a command that tries something
-	owning  = "SANDBOX_TEST_OWNER" // runs a command at that level, as a member
-)
+// probing is the variable with which this program, started once more, is a command that tries something.
+const probing = "SANDBOX_TEST_PROBE"
 
 func TestMain(m *testing.M) {
-	switch {
-	case os.Getenv(probing) != "":
+	if os.Getenv(probing) != "" {
 		probe(os.Getenv(probing), os.Args[1:])
-	case os.Getenv(owning) != "":
-		own(team.Sandbox(os.Getenv(owning)), os.Args[1], os.Args[2])
-	default:
-		os.Exit(m.Run())
+		return
 	}
+	os.Exit(m.Run())
 }
 
 // rig is a box in which a test runs commands.
@@ -128,142 +115,43 @@ func (r rig) probe(what string, args ...string) string {
 	return output
 }
 
-// bounded returns a command that runs this program with at most so many processes, all of which end with the test; inside lists
-// them. They are in a group of their own, or, where none can be made, of a user that no other process has. Only root can do either:
-// without both the test is left out, but not in CI.
-func (r rig) bounded(most string, args ...string) (cmd *exec.Cmd, inside func() []int) {
-	r.Helper()
-	cmd, inside, err := r.group(most, args)
-	if err != nil {
-		var as error
-		cmd, inside, as = r.user(most, args)
-		err = errors.Join(err, as)
-		switch {
-		case as != nil && os.Getenv("CI") == "":
-			r.Skip("processes cannot be limited here: ", err)
-		case as != nil:
-			r.Fatal("processes cannot be limited here: ", err)
-		}
-	}
-	r.Cleanup(func() {
-		r.await("the bounded processes to end", func() bool {
-			left := inside()
-			for _, pid := range left {
-				_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
-			}
-			return len(left) == 0
-		})
-	})
-	return cmd, inside
-}
-
-// group bounds processes by a control group of the kernel.
-func (r rig) group(most string, args []string) (cmd *exec.Cmd, inside func() []int, err error) {
-	for _, root := range []string{"/sys/fs/cgroup/pids", "/sys/fs/cgroup"} { // of the versions 1 and 2
-		dir := filepath.Join(root, "agentteam-"+strconv.Itoa(os.Getpid()))
-		if err = os.Mkdir(dir, 0o755); err != nil {
-			continue
-		}
-		r.Cleanup(func() { // runs once all have ended, which the kernel may notice later
-			r.await("the group to be empty", func() bool { return os.Remove(dir) == nil })
-		})
-		if err = os.WriteFile(filepath.Join(dir, "pids.max"), []byte(most), 0); err != nil {
-			continue
-		}
-		inside = func() (pids []int) {
-			all, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
-			if err != nil {
-				r.Fatal(err)
-			}
-			for _, p := range strings.Fields(string(all)) {
-				pid, _ := strconv.Atoi(p)
-				pids = append(pids, pid)
-			}
-			return pids
-		}
-		return exec.Command("sh", slices.Concat([]string{"-c", `echo $$ > $0/cgroup.procs && exec "$@"`, dir, r.box.ReadOnly[0]}, args)...), inside, nil
-	}
-	return nil, nil, err
-}
-
-// user bounds processes by the limit of a user that has no others.
-func (r rig) user(most string, args []string) (cmd *exec.Cmd, inside func() []int, err error) {
-	id := 65000 + os.Getpid()%500 // reserved by Debian
-	inside = func() []int { return ofUser(id) }
-	dir := filepath.Dir(r.box.Dir)
-	self, err := os.Open(r.box.ReadOnly[0]) // no path that the user may walk leads to it
-	if err == nil {
-		r.Cleanup(func() { self.Close() })
-		err = errors.Join(os.Chmod(filepath.Dir(dir), 0o711), os.Chown(dir, id, id), os.Chown(r.box.Dir, id, id))
-	}
-	if have := inside(); err == nil && len(have) > 0 {
-		err = fmt.Errorf("the user %d has the processes %v", id, have)
-	}
-	cmd = exec.Command("bash", slices.Concat([]string{"-c", `ulimit -u $0 && exec "$@"`, most, "/proc/self/fd/3"}, args)...)
-	cmd.Dir, cmd.ExtraFiles = dir, []*os.File{self}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(id), Gid: uint32(id)}}
-	return cmd, inside, err
-}
-
-// ofUser returns the processes of a user that have not ended.
-func ofUser(id int) (pids []int) {
-	all, _ := filepath.Glob("/proc/[0-9]*/status")
-	for _, file := range all {
-		text, _ := os.ReadFile(file) // empty for one that has ended
-		if pid, _ := strconv.Atoi(strings.Split(file, "/")[2]); strings.Contains(string(text), fmt.Sprintf("\nUid:\t%d\t", id)) && !strings.Contains(string(text), "\nState:\tZ") {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
-}
-
-// await waits for something that other processes do and that gives no signal.
-func (r rig) await(what string, done func() bool) {
-	r.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	limit := time.After(time.Minute)
-	for !done() {
-		select {
-		case <-tick.C:
-		case <-limit:
-			r.Fatalf("waited in vain for %s", what)
-		}
-	}
-}
-
-// marked returns the processes of this machine that have a word in their arguments.
-func marked(word string) (pids []int) {
-	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, file := range all {
-		line, err := os.ReadFile(file)
-		if pid, _ := strconv.Atoi(strings.Split(file, "/")[2]); err == nil && pid != os.Getpid() && bytes.Contains(line, []byte(word)) {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
-}
-
 // probe prints what became of a try: "done", or the error.
 func probe(what string, args []string) {
 	err := fmt.Errorf("no probe %q", what)
 	switch what {
 	case "socket":
 		err = probeSocket(args[0], args[1])
-	case "fetch":
-		if err = fetch(args[0]); err == nil {
-			return
-		}
-	case "own server":
-		if err = serveOneself(); err == nil {
-			return
-		}
 	case "ptrace":
 		pid, _ := strconv.Atoi(args[0])
 		err = unix.PtraceAttach(pid)
 	case "prlimit":
 		pid, _ := strconv.Atoi(args[0])
 		err = unix.Prlimit(pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 64, Max: 64}, nil)
+	case "setpriority":
+		pid, _ := strconv.Atoi(args[0])
+		err = unix.Setpriority(unix.PRIO_PROCESS, pid, 19)
+	case "setpriority of the user":
+		err = unix.Setpriority(unix.PRIO_USER, 0, 19)
+	case "affinity":
+		pid, _ := strconv.Atoi(args[0])
+		var set unix.CPUSet
+		set.Set(0)
+		err = unix.SchedSetaffinity(pid, &set)
+	case "ioprio":
+		pid, _ := strconv.Atoi(args[0])
+		_, _, e := unix.Syscall(unix.SYS_IOPRIO_SET, 1, uintptr(pid), 3<<13)
+		if err = e; e == 0 {
+			err = nil
+		}
+	case "setuid":
+		err = unix.Chmod(args[0], 0o4755)
+	case "setxattr":
+		err = unix.Setxattr(args[0], "user.x", []byte("y"), 0)
+	case "segment": // of shared memory, which no process maps
+		_, _, e := unix.Syscall(unix.SYS_SHMGET, 0, 64<<20, unix.IPC_CREAT|0o600)
+		if err = e; e == 0 {
+			err = nil
+		}
 	case "kill":
 		err = syscall.Kill(-1, syscall.SIGKILL)
 	case "io_uring":
@@ -278,44 +166,12 @@ func probe(what string, args []string) {
 	case "tiocsti":
 		_, _, e := unix.Syscall(unix.SYS_IOCTL, 0, 1<<32|unix.TIOCSTI, 0)
 		err = e
-	case "grow": // memory
-		for held := [][]byte{}; ; {
-			page := bytes.Repeat([]byte{1}, 1<<20)
-			held = append(held, page)
-			time.Sleep(time.Millisecond)
-		}
 	}
 	if err == nil {
 		fmt.Println("done")
 		return
 	}
 	fmt.Println(err)
-}
-
-// fetch posts a MiB, and prints the answer.
-func fetch(url string) error {
-	answer, err := http.Post(url, "text/plain", bytes.NewReader(make([]byte, 1<<20)))
-	if err != nil {
-		return err
-	}
-	body, err := io.ReadAll(answer.Body)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Printf("%s\n", body)
-	return err
-}
-
-// serveOneself has curl ask a server of the same command. Clients of Go leave loopback to no proxy.
-func serveOneself() error {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	go http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "own\n") }))
-	curl := exec.Command("curl", "-sS", "http://"+l.Addr().String())
-	curl.Stdout, curl.Stderr = os.Stdout, os.Stderr
-	return curl.Run()
 }
 
 // probeSocket tries to send a word.
@@ -348,29 +204,4 @@ func probeSocket(network, address string) error {
 		return err
 	}
 	return unix.Connect(fd, &unix.SockaddrInet4{Port: to.Port, Addr: [4]byte(to.IP.To4())})
-}
-
-// own runs a command that goes on until it is ended.
-func own(level team.Sandbox, dir, script string) {
-	s, err := sandbox.Find(context.Background(), level)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	processes, _ := strconv.Atoi(os.Getenv(owning + "_PROCESSES")) // 0 is the default
-	r, err := s.Runner(sandbox.Box{Dir: filepath.Join(dir, "work"), Home: filepath.Join(dir, "home"), Limits: sandbox.Limits{Processes: processes}})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	until := time.Now().Add(time.Hour)
-	if d, err := time.ParseDuration(os.Getenv(owning + "_ALLOWED")); err == nil {
-		until = time.Now().Add(d)
-	}
-	exit, err := r.Run(context.Background(), command.Command{
-		Args: []string{"bash", "-c", script}, Dir: filepath.Join(dir, "work"), Output: os.Stderr,
-		Allowed: func() (time.Time, <-chan struct{}) { return until, nil },
-	})
-	fmt.Fprintln(os.Stderr, "ended before it was killed:", exit, err)
-	os.Exit(1)
 }

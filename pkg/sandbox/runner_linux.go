@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -23,7 +22,18 @@ type runner struct {
 	box Box
 }
 
-func (s Sandbox) runner(b Box) command.Runner { return runner{s, b} }
+func (s Sandbox) runner(b Box) (command.Runner, error) {
+	if s.level == team.Unconfined {
+		return runner{s, b}, nil
+	}
+	if err := b.valid(); err != nil {
+		return nil, err
+	}
+	if _, err := b.view(s.level, nil); err != nil {
+		return nil, err
+	}
+	return runner{s, b}, nil
+}
 
 // Run implements [command.Runner].
 func (r runner) Run(ctx context.Context, c command.Command) (command.Exit, error) {
@@ -49,6 +59,8 @@ func (r runner) Run(ctx context.Context, c command.Command) (command.Exit, error
 		exit.Cause = fmt.Errorf("%w: a command and what it starts may use %s", ErrMemory, size(r.box.Limits.Memory))
 	case supervisor.Processes:
 		exit.Cause = fmt.Errorf("%w: a command may have %d at the same time", ErrProcesses, r.box.Limits.Processes)
+	case supervisor.Threads:
+		exit.Cause = fmt.Errorf("%w: a command and what it starts may have %d at the same time", ErrThreads, r.box.Limits.Threads)
 	case supervisor.FileSize:
 		exit.Cause = fmt.Errorf("%w: a file may have %s", ErrFileSize, size(r.box.Limits.FileSize))
 	}
@@ -62,74 +74,36 @@ type order struct {
 	divided bool     // whether the folder of the box is
 }
 
+// order translates what a command sees and may use for the level.
 func (r runner) order(c command.Command) (o order, err error) {
-	b, l := r.box, r.box.Limits
-	o.Spec = supervisor.Spec{Args: c.Args, Env: r.env(c), Memory: l.Memory, Processes: l.Processes, FileSize: l.FileSize}
-	if r.level == team.Unconfined {
-		return o, nil
-	}
-	if !below(c.Dir, b.Dir) {
-		return o, team.Errorf(team.InvalidArgument, "a command in %s, outside of the workspace %s", c.Dir, b.Dir)
-	}
-	if err := b.untouched(r.level); err != nil {
+	v, err := r.box.view(r.level, c.Env)
+	if err != nil {
 		return o, err
 	}
-	if r.level == team.Confined {
-		err := o.confine(b) // before o is returned: Go does not say which of two results is evaluated first
+	o.Spec = supervisor.Spec{Args: c.Args, Env: v.env, Memory: v.Memory, Processes: v.Processes, Threads: v.Threads, FileSize: v.FileSize}
+	switch {
+	case r.level == team.Unconfined:
+		return o, nil
+	case !below(c.Dir, v.dir):
+		return o, team.Errorf(team.InvalidArgument, "a command in %s, outside of the workspace %s", c.Dir, v.dir)
+	case r.level == team.Confined:
+		if o.Filter, err = confinedFilter(); err == nil {
+			o.Confined = true
+			o.ruleset, o.divided, err = v.ruleset()
+		}
 		return o, err
 	}
 	filter, err := bubblewrapFilter()
 	if err != nil {
 		return o, err
 	}
-	options, copied, err := r.options(c.Dir, o.Env, 5) // beside the standard files, and Files
+	options, copied, err := v.bubblewrap(c.Dir, 5) // beside the standard files, and Files
 	o.Open = copied
 	o.Files = [][]byte{filter, []byte(strings.Join(options, "\x00") + "\x00")}
 	o.Under = []string{r.program, "--args", "4", "--"}
-	o.Proxy = b.Proxy
-	o.Processes += 2 // bubblewrap, outside and as the first process inside
+	o.Proxy = v.proxy
+	o.Processes, o.Threads = o.Processes+2, o.Threads+2 // bubblewrap, outside and as the first process inside
 	return o, err
-}
-
-// confine adds what commands in a box may do at level Confined.
-func (o *order) confine(b Box) (err error) {
-	o.Confined = true
-	if o.Filter, err = confinedFilter(); err != nil {
-		return err
-	}
-	write, parts, err := b.divide()
-	if err != nil {
-		return err
-	}
-	o.divided = slices.Contains(parts, b.Dir)
-	o.ruleset, err = grants{read: slices.Concat(readable(), b.ReadOnly, parts), write: write, devices: devices}.ruleset()
-	return err
-}
-
-// env returns the whole environment of a command.
-func (r runner) env(c command.Command) []string {
-	env := command.Environ(os.Environ())
-	if r.level != team.Unconfined {
-		temp := r.box.temp()
-		if r.level == team.Bubblewrap && r.box.ownTmp() {
-			temp = "/tmp"
-		}
-		env = append(env, "HOME="+r.box.Home, "TMPDIR="+temp)
-		if r.box.Proxy != "" {
-			env = append(env, proxied()...)
-		}
-	}
-	return append(append(env, r.box.Env...), c.Env...)
-}
-
-// proxied returns the variables by which programs find the proxy. Some read lower case only, some
-// upper case. What a command serves itself it reaches without the proxy, which would refuse.
-func proxied() (env []string) {
-	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
-		env = append(env, name+"=http://"+supervisor.ProxyAddress)
-	}
-	const own = "localhost,127.0.0.1,::1"
-	return append(env, "NO_PROXY="+own, "no_proxy="+own)
 }
 
 // supervise runs a supervisor in a folder and returns its report.

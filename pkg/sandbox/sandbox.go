@@ -13,10 +13,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 
 	"agentteam/pkg/command"
@@ -68,7 +64,7 @@ func strongest(wish team.Sandbox, find func(level team.Sandbox) (Sandbox, error)
 	case team.Bubblewrap, team.Confined, team.Unconfined:
 		levels = []team.Sandbox{wish}
 	default:
-		return Sandbox{}, team.Errorf(team.InvalidArgument, "sandbox: %q is not a level", wish).WithHint("want auto, bubblewrap, confined or none")
+		return Sandbox{}, team.Errorf(team.InvalidArgument, "sandbox: %q is not a level", wish).WithHint("want auto, bubblewrap, the weaker confined, or none")
 	}
 	var failed []string
 	slow := false
@@ -89,6 +85,7 @@ const hint = "install bubblewrap 0.8 or newer and allow user namespaces, or use 
 var (
 	ErrMemory    = errors.New("the limit of memory has been reached")
 	ErrProcesses = errors.New("the limit of processes has been reached")
+	ErrThreads   = errors.New("the limit of threads has been reached")
 	ErrFileSize  = errors.New("the limit of a file's size has been reached")
 )
 
@@ -96,6 +93,7 @@ var (
 type Limits struct {
 	Memory    int64 // bytes, of all processes together; default 4 GiB
 	Processes int   // at the same time; default 512
+	Threads   int   // at the same time, of all processes together; default 4,096
 	FileSize  int64 // bytes, of each file; default 4 GiB
 }
 
@@ -105,7 +103,7 @@ func (l Limits) String() string {
 	if err != nil {
 		return err.Error()
 	}
-	return fmt.Sprintf("%s of memory, %d processes, %s in a file", size(l.Memory), l.Processes, size(l.FileSize))
+	return fmt.Sprintf("%s of memory, %d processes, %d threads, %s in a file", size(l.Memory), l.Processes, l.Threads, size(l.FileSize))
 }
 
 // size writes a number of bytes for people.
@@ -117,11 +115,12 @@ func size(bytes int64) string {
 }
 
 func (l Limits) withDefaults() (Limits, error) {
-	if l.Memory < 0 || l.Processes < 0 || l.FileSize < 0 {
+	if l.Memory < 0 || l.Processes < 0 || l.Threads < 0 || l.FileSize < 0 {
 		return l, team.Errorf(team.InvalidArgument, "a limit of a sandbox is negative: %+v", l)
 	}
 	l.Memory = cmp.Or(l.Memory, 4<<30)
 	l.Processes = cmp.Or(l.Processes, 512)
+	l.Threads = cmp.Or(l.Threads, 4096)
 	l.FileSize = cmp.Or(l.FileSize, 4<<30)
 	return l, nil
 }
@@ -144,7 +143,7 @@ type Box struct {
 // other. Errors: InvalidArgument for a box that cannot be; Unavailable for a Proxy at another
 // level than Bubblewrap, and from the zero Sandbox.
 //
-// A [command.Exit] has the Cause [ErrMemory], [ErrProcesses] or [ErrFileSize] if one of
+// A [command.Exit] has the Cause [ErrMemory], [ErrProcesses], [ErrThreads] or [ErrFileSize] if one of
 // Limits ended the command. Its Run fails with InvalidState if a path of the box has been
 // replaced so that it leads elsewhere.
 func (s Sandbox) Runner(b Box) (command.Runner, error) {
@@ -152,27 +151,13 @@ func (s Sandbox) Runner(b Box) (command.Runner, error) {
 	if b.Limits, err = b.Limits.withDefaults(); err != nil {
 		return nil, err
 	}
-	switch s.level {
-	case "":
+	if s.level == "" {
 		return nil, team.Errorf(team.Unavailable, "no sandbox was found, so no command is run").WithHint(hint)
-	case team.Unconfined:
-		return s.runner(b), nil
 	}
-	if b.Proxy != "" && s.level != team.Bubblewrap {
-		return nil, team.Errorf(team.Unavailable, "commands have no network in the sandbox %q", s.level).WithHint("install bubblewrap, or set `network: none`")
+	if b.Proxy != "" && s.level == team.Confined {
+		return nil, team.Errorf(team.Unavailable, "commands have no network in the weaker sandbox %q", s.level).WithHint("install bubblewrap, or set `network: none`")
 	}
-	if err := b.valid(); err != nil {
-		return nil, err
-	}
-	for _, dir := range []string{b.Home, b.temp()} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return nil, team.Errorf(team.InvalidArgument, "the home of the commands: %w", err)
-		}
-	}
-	if err := b.untouched(s.level); err != nil {
-		return nil, err
-	}
-	return s.runner(b), nil
+	return s.runner(b)
 }
 
 // temp is the folder for temporary files. It is beside Home: a command cannot replace it.
@@ -181,150 +166,7 @@ func (b Box) temp() string { return Temp(b.Home) }
 // Temp returns the folder for temporary files of boxes with a Home.
 func Temp(home string) string { return home + ".tmp" }
 
-// writable returns the folders that commands may change.
-func (b Box) writable() []string { return append([]string{b.Dir, b.Home, b.temp()}, b.Write...) }
-
 // below reports whether path is dir or below it.
 func below(path, dir string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
-}
-
-// valid checks the paths of a box.
-func (b Box) valid() error {
-	for _, list := range []struct {
-		what  string
-		paths []string
-		must  bool // be there
-	}{
-		{"Dir", []string{b.Dir}, true}, {"Home", []string{b.Home}, false}, {"Write", b.Write, true},
-		{"ReadOnly", b.ReadOnly, false}, {"Hidden", b.Hidden, false},
-	} {
-		for _, path := range list.paths {
-			if !filepath.IsAbs(path) || filepath.Clean(path) != path || path == "/" {
-				return team.Errorf(team.InvalidArgument, "%s of a sandbox: %q is not an absolute path below /", list.what, path)
-			}
-			if _, err := os.Stat(path); err != nil && list.must {
-				return team.Errorf(team.InvalidArgument, "%s of a sandbox: %w", list.what, err)
-			}
-		}
-	}
-	for _, path := range b.Hidden {
-		if !below(path, b.Dir) || path == b.Dir {
-			return team.Errorf(team.InvalidArgument, "Hidden of a sandbox: %s is not below %s", path, b.Dir)
-		}
-	}
-	for place, from := range b.Shown {
-		if !below(place, b.Dir) || place == b.Dir || filepath.Clean(place) != place || !filepath.IsAbs(from) {
-			return team.Errorf(team.InvalidArgument, "Shown of a sandbox: %s is not below %s, or %q is not absolute", place, b.Dir, from)
-		}
-	}
-	return b.validProxy()
-}
-
-// validProxy checks the path of the proxy. Where a command could replace it by a symbolic link,
-// the supervisor would take the next command's connections to any socket of this machine.
-func (b Box) validProxy() error {
-	if b.Proxy == "" {
-		return nil
-	}
-	info, err := os.Lstat(b.Proxy)
-	if err != nil {
-		return team.Errorf(team.InvalidArgument, "Proxy of a sandbox: %w", err)
-	}
-	folder, err := filepath.EvalSymlinks(filepath.Dir(b.Proxy))
-	if err != nil {
-		return team.Errorf(team.InvalidArgument, "Proxy of a sandbox: %w", err)
-	}
-	if !filepath.IsAbs(b.Proxy) || info.Mode()&os.ModeSocket == 0 {
-		return team.Errorf(team.InvalidArgument, "Proxy of a sandbox: %s is not the absolute path of a unix socket", b.Proxy)
-	}
-	for _, dir := range b.writable() {
-		if real, err := filepath.EvalSymlinks(dir); err == nil && below(folder, real) {
-			return team.Errorf(team.InvalidArgument, "Proxy of a sandbox: commands may write %s", dir)
-		}
-	}
-	return nil
-}
-
-// untouched checks, before each command, that no earlier one has replaced what the box
-// depends on: a symbolic link in a folder that commands may write would lead the grants
-// elsewhere.
-func (b Box) untouched(level team.Sandbox) error {
-	hidden := map[string]bool{}
-	for _, path := range b.Hidden {
-		hidden[path] = true
-	}
-	for place, from := range b.Shown {
-		if real, err := filepath.EvalSymlinks(from); err == nil && real != from { // replaced since it was looked at
-			return team.Errorf(team.InvalidState, "%s leads to %s, and is not shown at %s", from, real, place).WithHint("name the place that it leads to")
-		}
-	}
-	writable := b.writable()
-	for _, path := range slices.Concat(writable, b.ReadOnly, b.Hidden, slices.Collect(maps.Keys(b.Shown))) {
-		for _, dir := range writable {
-			link, err := linkBetween(dir, path)
-			switch {
-			case err != nil:
-				return team.Errorf(team.InvalidState, "%w", err)
-			case link == "":
-			case link == path && hidden[path] && b.leadsOut(path):
-			default:
-				return team.Errorf(team.InvalidState, "%s is a symbolic link: commands in a sandbox need the real path", link).
-					WithHint("remove the link, or name the place that it leads to")
-			}
-		}
-	}
-	if level != team.Confined {
-		return nil
-	}
-	for _, path := range b.Hidden {
-		if _, err := os.Lstat(path); err == nil && !b.leadsOut(path) {
-			return team.Errorf(team.InvalidState, "%s cannot be hidden in the sandbox %q", path, level).
-				WithHint("move it out of the workspace and leave a symbolic link, or install bubblewrap")
-		}
-	}
-	return nil
-}
-
-// linkBetween returns the first symbolic link on the way from dir to path, "" if there is
-// none or path is not below dir.
-func linkBetween(dir, path string) (link string, err error) {
-	if !below(path, dir) || path == dir {
-		return "", nil
-	}
-	at := dir
-	for name := range strings.SplitSeq(strings.TrimPrefix(path[len(dir):], "/"), "/") {
-		at = filepath.Join(at, name)
-		switch info, err := os.Lstat(at); {
-		case errors.Is(err, os.ErrNotExist):
-			return "", nil
-		case err != nil:
-			return "", err
-		case info.Mode()&os.ModeSymlink != 0:
-			return at, nil
-		}
-	}
-	return "", nil
-}
-
-// leadsOut reports whether path is a symbolic link to a place that no command of the box
-// can read.
-func (b Box) leadsOut(path string) bool {
-	info, err := os.Lstat(path)
-	if err != nil || info.Mode()&os.ModeSymlink == 0 {
-		return false
-	}
-	target, err := filepath.EvalSymlinks(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return true
-	}
-	if err != nil {
-		return false
-	}
-	for _, dir := range append(b.writable(), b.ReadOnly...) {
-		if real, err := filepath.EvalSymlinks(dir); err == nil && below(target, real) {
-			return false
-		}
-	}
-	return true
 }

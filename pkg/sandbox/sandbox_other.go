@@ -18,4 +18,7 @@ func find(_ context.Context, level team.Sandbox) (Sandbox, error) {
 	return Sandbox{}, errors.New("it needs Linux")
 }
 
-func (Sandbox) runner(Box) command.Runner { return command.Plain{} }
+func (Sandbox) runner(Box) (command.Runner, error) { return command.Plain{}, nil }
+
+// InstallCommand returns "": bubblewrap needs Linux.
+func InstallCommand() string { return "" }

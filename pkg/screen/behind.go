@@ -349,6 +349,7 @@ type following struct {
 
 	asks atomic.Bool // mail or plans may have changed since the last look
 	used atomic.Bool // models were called since the cost was read
+	over atomic.Bool // no goal is under way: the last cost is not put off
 	last look        // of the goroutine that looks
 	mail time.Time   // when the mail was read, by the same
 	bill time.Time   // when the cost is read next, of the goroutine that does
@@ -444,6 +445,7 @@ func (f *following) look(ctx context.Context) error {
 	defer cancel()
 	l := f.last
 	if l.record, l.err = f.team.Record(ctx); l.err == nil {
+		f.over.Store(l.record.Status != team.Active)
 		l.agents, l.err = f.team.Members().List(ctx, l.record.Status != team.Active)
 	}
 	if l.err == nil && (f.asks.Swap(false) || time.Since(f.mail) > 15*lookEvery) {
@@ -477,7 +479,7 @@ func (f *following) lookAtMail(ctx context.Context, l *look) (err error) {
 // cost hands on what the model calls have cost, if there were any since. It reads all journals, which may take
 // long: how the team stands does not wait for it.
 func (f *following) cost(ctx context.Context) error {
-	if time.Now().Before(f.bill) || !f.used.Swap(false) {
+	if time.Now().Before(f.bill) && !f.over.Load() || !f.used.Swap(false) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, costWait)

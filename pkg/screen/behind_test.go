@@ -176,7 +176,11 @@ func TestLookWithoutCost(t *testing.T) {
 	if l := gets(s, func(looked) bool { return true }).look; l.err != nil || len(l.letters) != 1 {
 		t.Errorf("of the letters %v are seen, %v", l.letters, l.err)
 	}
-	f.bill = time.Time{} // until when it waits, the longer the slower the machine is
+	f.bill = time.Now().Add(time.Hour) // until when it waits, the longer the slower the machine is
+	if err := f.cost(t.Context()); err != nil || !f.used.Load() {
+		t.Errorf("while a goal is under way the cost is read early: %v; again: %v", err, f.used.Load())
+	}
+	f.over.Store(true)
 	if err := f.cost(t.Context()); err != nil || f.used.Load() {
 		t.Errorf("once it can be, the cost is read: %v; again: %v", err, f.used.Load())
 	}

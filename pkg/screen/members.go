@@ -23,7 +23,7 @@ func urgency(a client.Agent) int {
 		return 0
 	case a.State == team.Lost, a.State == team.Unreadable, a.State == team.WaitingRepair, a.State == team.WaitingModel:
 		return 1
-	case a.State == team.Stalled, a.Trouble != "":
+	case a.State == team.Stalled, a.State == team.Unknown, a.Trouble != "":
 		return 2
 	case a.State.Waits():
 		return 3
@@ -148,6 +148,8 @@ func (r *room) why(a client.Agent, now time.Time) string {
 		return "a person works on it"
 	case a.State == team.Lost, a.State == team.Unreadable:
 		return line(cmp.Or(a.LastError, "its process is gone"))
+	case a.State == team.Unknown:
+		return "its process has not answered: it may be slow, or gone"
 	case a.Parked():
 		again := ""
 		if a.RetryAt != nil {

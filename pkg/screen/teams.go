@@ -1,6 +1,7 @@
 package screen
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -49,7 +50,7 @@ func (m *model) teamRows() (rows []row) {
 		}
 		members := strings.Join(account.ByName(t.Members), ", ")
 		goal := line(t.Goal)
-		r := row{id: string(t.ID), lines: []string{m.teamLine(name, line(string(t.ID)), story.Paint(string(t.Status), string(t.Status)),
+		r := row{id: string(t.ID), lines: []string{m.teamLine(name, line(string(t.ID)), story.Paint(string(t.Status), cmp.Or(t.End, string(t.Status))),
 			fmt.Sprintf("%d/%d", t.Tasks[team.Completed], t.Tasks.Total()-t.Tasks[team.Cancelled]), wait, members, goal)}}
 		if m.width < oneLine {
 			r.lines = append(r.lines, "   "+faint.Render(strings.Trim(members+" · "+goal, " ·")))

@@ -86,7 +86,7 @@ func (m *model) header() []string {
 	}
 	doneN, allN, running, blocked := r.progress()
 	left := fit(m.width-ansi.StringWidth(state)-1, " · ",
-		part{bold.Render(line(string(r.id))) + " " + story.Paint(string(record.Status), string(record.Status)), 0},
+		part{bold.Render(line(string(r.id))) + " " + story.Paint(string(record.Status), record.InWords()), 0},
 		part{fmt.Sprintf("%d/%d done", doneN, allN), 1},
 		part{some(running, "running"), 3}, part{some(blocked, "blocked"), 4},
 		part{r.cost.total, 2}, part{r.lasted(m), 5})
@@ -281,7 +281,7 @@ func (m *model) footer() (all []string) {
 
 // ending is that the goal has ended, and how.
 func (m *model) ending(record team.Team) string {
-	text := "the goal has ended as " + string(record.Status)
+	text := "the goal has ended as " + record.InWords()
 	if why := line(record.Why()); why != "" {
 		text += ": " + why
 	}

@@ -95,7 +95,7 @@ func TestSeatStoppedWhileItClaims(t *testing.T) {
 		r.claim(t, tasks[i].ID, "alice")
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			_, err := r.board.Release(t.Context(), tasks[i].ID, person, 0, "to race", false)
+			_, err := r.board.Release(t.Context(), tasks[i].ID, person, 0, team.Freed{Reason: "to race"})
 			if err == nil {
 				_, err = r.take(t, tasks[i+1].ID, "alice")
 			}

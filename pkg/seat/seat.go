@@ -85,6 +85,29 @@ func (s *Seats) Take(ctx context.Context, name team.AgentID, want team.SeatClaim
 	}
 }
 
+// Sit makes the seat of this name without a claim, for a task that is reserved for it; isNew reports that there
+// was no member of that name at all. A seat that is there stays as it is. Errors: ErrAgent, unless the agent is
+// stopped; Unavailable.
+func (s *Seats) Sit(ctx context.Context, name team.AgentID) (isNew bool, err error) {
+	for {
+		m, err := s.roster.Get(ctx, name)
+		switch {
+		case errors.Is(err, team.NotFound):
+			m = team.Member{}
+		case err != nil:
+			return false, err
+		case m.State == team.Stopped:
+		case m.Backend != team.Person:
+			return false, ErrAgent
+		default:
+			return false, nil
+		}
+		if _, err = s.roster.Put(ctx, sit(m, name)); !errors.Is(err, team.Conflict) {
+			return err == nil && m.Revision == 0, err
+		}
+	}
+}
+
 // try is one attempt to take a task, by the seat m; it is made if m is none.
 func (s *Seats) try(ctx context.Context, name team.AgentID, m team.Member, want team.SeatClaim, own *made) (team.Task, error) {
 	if m.Revision != own.now.Revision {
@@ -254,7 +277,7 @@ func (s *Seats) Stop(ctx context.Context, name team.AgentID, by team.Actor) erro
 func (s *Seats) stop(ctx context.Context, seat team.Member, by team.Actor) error {
 	held, err := s.settle(ctx, seat, team.SeatClaim{})
 	if err == nil && held.ID != "" {
-		_, err = s.board.Release(ctx, held.ID, by, held.Epoch, string(seat.AgentID)+" was stopped", false)
+		_, err = s.board.Release(ctx, held.ID, by, held.Epoch, team.Freed{Reason: string(seat.AgentID) + " was stopped"})
 	}
 	switch {
 	case errors.Is(err, team.ErrUnreadable):

@@ -494,7 +494,7 @@ func TestSpawnByRole(t *testing.T) {
 	}
 	if _, _, err := reg.Make(t.Context(), team.Team{ID: "t", Line: &team.WorkLine{Goal: 1, Why: "it is no git repository"}, Roles: map[string]team.Role{
 		"coder": {Name: "coder", Description: "d", MaxInstances: 1, Color: "orange"},
-		"apart": {Name: "apart", Description: "d", Hands: team.Hands{Isolation: team.Worktrees}},
+		"apart": {Name: "apart", Description: "d", Hands: team.Policy{Isolation: team.Worktrees}},
 	}}); err != nil {
 		t.Fatal(err)
 	}

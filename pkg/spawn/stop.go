@@ -94,7 +94,7 @@ var errRefused = errors.New("the member refuses")
 // follow reads the member's mail to whoever asked, until ctx ends, and passes on the refusal
 // of r.
 func (s *Spawner) follow(ctx context.Context, r Request, refused chan<- Answer) error {
-	err := s.o.Team.Messages.Follow(ctx, r.from, func(m broker.Msg) error {
+	err := s.o.Team.Messages.Follow(ctx, broker.Mark{Seq: max(r.from, 1) - 1}, func(m broker.Msg) error {
 		var answer team.Message
 		if json.Unmarshal(m.Data, &answer) != nil || answer.Type != team.MsgShutdownResponse || answer.RequestID != r.id || answer.Approve == nil || *answer.Approve {
 			return nil

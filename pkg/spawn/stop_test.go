@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"agentteam/pkg/broker"
 	"agentteam/pkg/mailbox"
 	"agentteam/pkg/roster"
 	"agentteam/pkg/spawn"
@@ -30,7 +31,7 @@ func TestStopClosesInbox(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n := range uint64(2) { // of two incarnations that both died
-		if _, err := s.team.Messages.Consumer(t.Context(), subject.Consumer(m.AgentID, n+1), 1, subject.Mail("t", m.AgentID)...); err != nil {
+		if _, err := s.team.Messages.Consumer(t.Context(), subject.Consumer(m.AgentID, n+1), broker.Mark{}, subject.Mail("t", m.AgentID)...); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -9,6 +9,7 @@
 package story
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -114,7 +115,7 @@ func (s *Story) concerns(e feed.Entry, changes []state.Change) bool {
 		case state.PlanChanged:
 			return c.AgentID == s.o.Only
 		case state.TaskChanged:
-			return c.After.Assignee == s.o.Only || c.After.UpdatedBy == s.o.Only
+			return c.After.Assignee == s.o.Only || writer(c) == s.o.Only
 		}
 	}
 	return false
@@ -306,13 +307,18 @@ func because(what, why string) string {
 	return what + ": " + why
 }
 
+// writer is the agent that has changed a task.
+func writer(c state.TaskChanged) team.AgentID {
+	if c.Before == nil {
+		return c.After.UpdatedBy
+	}
+	return account.Writer(c.Before.Task, c.After.Task)
+}
+
 // changed tells what became of a task.
 func (s *Story) changed(e feed.Entry, c state.TaskChanged) []string {
 	b, t := e.Event.Event, c.After.Task
-	by := t.UpdatedBy
-	if by == "" {
-		by = e.AgentID
-	}
+	by := cmp.Or(writer(c), e.AgentID)
 	what, why := step(c.Before, t, b.Type)
 	fact := func(style ink, mark, text string) []string {
 		return append(s.Flush(), s.fact(e.Time, by, style, mark, string(t.ID)+" "+text)...)

@@ -324,6 +324,21 @@ func TestOnly(t *testing.T) {
 	}
 }
 
+// What was stored of a task that had ended is told of the member that held it.
+func TestOnlyWhatItHeld(t *testing.T) {
+	w := newTeller()
+	w.create("T-001", "Write the lexer")
+	w.claim("coder-1", "T-001")
+	w.task(team.Leader, team.TaskCancelled, "T-001", func(t *team.Task) { t.Status, t.Assignee = team.Cancelled, "coder-2" })
+	w.task(team.Leader, team.TaskUpdated, "T-001", func(t *team.Task) { *t = t.Left(team.Try{By: "coder-1", Epoch: 1}) })
+	for only, want := range map[team.AgentID]bool{"": true, "coder-1": true, "coder-7": false} {
+		text := ansi.Strip(strings.Join(told(story.Options{Width: 80, Only: only, Full: true}, w.entries), "\n"))
+		if got := regexp.MustCompile(`coder-1 .*stored what a former holder has changed`).MatchString(text); got != want {
+			t.Errorf("of %q it is told: %v\n%s", only, got, text)
+		}
+	}
+}
+
 // How things stand: what needs somebody stands first, and what does not fit is counted.
 func TestFoot(t *testing.T) {
 	w := newTeller()

@@ -34,9 +34,8 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"regexp"
+	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -59,6 +58,10 @@ type Format struct {
 	// there. If nil, both are refused.
 	Unknown func(error)
 
+	// Waits has a file that no person has trusted decoded without the keys that do not count, and is given each of
+	// them; see [Node.Withhold]. nil: all keys count.
+	Waits func(path, value string)
+
 	// Faulty is given the fault of the value of a key of the root. If it returns nil, the key is
 	// left out; else that is the fault. If it is nil, each fault counts.
 	Faulty func(key string, fault error) error
@@ -78,27 +81,30 @@ func Faults(err error) (all []error) {
 		all = append(all, Faults(e)...)
 	}
 	slices.SortStableFunc(all, func(a, b error) int {
-		fileA, atA := place(a)
-		fileB, atB := place(b)
-		return cmp.Or(strings.Compare(fileA, fileB), slices.Compare(atA, atB))
+		p, q := PlaceOf(a), PlaceOf(b)
+		return cmp.Or(strings.Compare(p.File, q.File), cmp.Compare(p.Line, q.Line), cmp.Compare(p.Column, q.Column))
 	})
 	return all
 }
 
-var placed = regexp.MustCompile(`^(.*?):(\d+):(\d+): `)
+// Fault is an error at a place of a file.
+type Fault struct {
+	File         string
+	Line, Column int // from 1
+	Err          error
+}
 
-// place is the file, the line and the column with which a fault begins; nothing where it names none.
-func place(err error) (file string, at []int) {
-	begin := placed.FindStringSubmatch(err.Error())
-	if begin == nil {
-		return "", nil
+func (f *Fault) Error() string { return fmt.Sprintf("%s:%d:%d: %v", f.File, f.Line, f.Column, f.Err) }
+
+// Unwrap returns the error.
+func (f *Fault) Unwrap() error { return f.Err }
+
+// PlaceOf returns the first fault that err contains; the zero Fault if it has no place.
+func PlaceOf(err error) Fault {
+	if f, ok := errors.AsType[*Fault](err); ok {
+		return *f
 	}
-	for _, digits := range begin[2:] {
-		if n, err := strconv.Atoi(digits); err == nil {
-			at = append(at, n)
-		}
-	}
-	return begin[1], at
+	return Fault{}
 }
 
 // Node is a value of a file, with its place.
@@ -116,6 +122,9 @@ func (f Format) Decode(src []byte, into any) (Node, error) {
 	n := Node{format: &f, yaml: root}
 	if fault != "" {
 		return n, n.errorf("%s", fault)
+	}
+	if f.Waits != nil {
+		n, _ = n.Withhold(reflect.TypeOf(into).Elem(), "", f.Waits)
 	}
 	return n, n.Decode(into)
 }
@@ -193,7 +202,7 @@ func (n Node) At(err error, path ...any) error {
 	if team.CodeOf(err) == "" {
 		err = team.Errorf(team.InvalidArgument, "%w", err)
 	}
-	return fmt.Errorf("%s:%d:%d: %w", n.format.File, max(at.Line, 1)+n.format.Skip, max(at.Column, 1), err)
+	return &Fault{n.format.File, max(at.Line, 1) + n.format.Skip, max(at.Column, 1), err}
 }
 
 // find follows path as far as its parts are there, and reports whether that is all of it.
@@ -260,9 +269,16 @@ func (n Node) Entries() iter.Seq2[string, Node] {
 	}
 }
 
+// UnknownKeyError is the error of a key that the value may not have.
+type UnknownKeyError struct{ Key, where string }
+
+func (e *UnknownKeyError) Error() string {
+	return fmt.Sprintf("unknown key %.80q in %s", e.Key, e.where)
+}
+
 // UnknownKey is the error of a key of what that is none of those allowed.
 func UnknownKey(key, what string, allowed []string) error {
-	return fmt.Errorf("unknown key %.80q in %s; %s", key, what, among(key, allowed))
+	return &UnknownKeyError{key, what + "; " + among(key, allowed)}
 }
 
 // among says what was probably meant by a text, else all that is allowed in its place.

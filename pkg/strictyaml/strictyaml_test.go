@@ -206,9 +206,10 @@ func ExampleFormat_Decode() {
 func TestFaultsOfFiles(t *testing.T) {
 	want := []string{"without a place", "a.yaml:2:1: x", "a.yaml:10:1: y", "b.yaml:1:9: x", "b.yaml:3:1: y"}
 	var all []error
-	for _, i := range []int{4, 2, 0, 3, 1} {
-		all = append(all, errors.New(want[i]))
+	at := func(file string, line, column int, text string) error {
+		return &strictyaml.Fault{File: file, Line: line, Column: column, Err: errors.New(text)}
 	}
+	all = append(all, at("b.yaml", 3, 1, "y"), at("a.yaml", 10, 1, "y"), errors.New(want[0]), at("b.yaml", 1, 9, "x"), at("a.yaml", 2, 1, "x"))
 	var got []string
 	for _, fault := range strictyaml.Faults(errors.Join(all...)) {
 		got = append(got, fault.Error())

@@ -103,7 +103,7 @@ var extras = []dialect.Argument{{Name: "name", Type: "string"}, {Name: "team_nam
 // something else.
 func plain(_ context.Context, given map[string]any) ([]map[string]any, error) {
 	if given["team_name"] != nil && given["team_name"] != "" {
-		return nil, team.Errorf(team.InvalidArgument, "Agent starts no teammates").WithHint("use Task with team_name, which only the leader may")
+		return nil, team.Errorf(team.InvalidArgument, "Agent starts no teammates").WithHint("leave team_name out; teammates are added by the leader")
 	}
 	if given["resume"] != nil && given["resume"] != "" {
 		return nil, team.Errorf(team.InvalidArgument, "resume: a subagent that has ended is not continued").WithHint("start another one, and put into its prompt what it needs to know")
@@ -157,7 +157,7 @@ func (s subagents) call(ctx context.Context, in args) (tool.Output, error) {
 			_, _ = j.Write([]byte(text)) // which never fails
 			return how(err)
 		})
-		return tool.Output{Value: begun, Brief: begun.ID + " works in the background. You are told when it has ended; task_output waits for it.", Effects: tool.Effects{Jobs: []team.Job{begun}}}, err
+		return tool.Output{Value: begun, Brief: begun.ID + " works in the background; a notice comes when it has ended", Effects: tool.Effects{Jobs: []team.Job{begun}}}, err
 	}
 	var text string
 	var failed error

@@ -2,8 +2,8 @@ package team
 
 import "regexp"
 
-// MaxAliasBytes is the longest name of a model that a process's settings may have.
-const MaxAliasBytes = 64
+// maxAliasBytes is the longest name of a model that a process's settings may have.
+const maxAliasBytes = 64
 
 // Inherit is the name of no model: in role files of other programs it is the absence of
 // one.
@@ -18,5 +18,5 @@ var aliasPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@+-]*$`)
 // name. The names of models themselves are allowed, so that a role file written for
 // another program can be served as it is.
 func IsAlias(name string) bool {
-	return len(name) <= MaxAliasBytes && name != Inherit && aliasPattern.MatchString(name)
+	return len(name) <= maxAliasBytes && name != Inherit && aliasPattern.MatchString(name)
 }

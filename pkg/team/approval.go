@@ -20,12 +20,12 @@ const (
 	PlanUsed     ApprovalStatus = "used" // its agent has begun to carry it out, or has made the call
 )
 
-// MaxPlanBytes bounds a plan, so that it fits into the message that asks for its approval.
-const MaxPlanBytes = MaxTextBytes - 4<<10
+// maxPlanBytes bounds a plan, so that it fits into the message that asks for its approval.
+const maxPlanBytes = MaxTextBytes - 4<<10
 
-// Approval is a plan that an agent in plan mode has submitted, or a call that a person has to
+// Approval is a plan that an agent has submitted, since it or its task needs one, or a call that a person has to
 // allow, and what became of it. It is for the task that the agent held then, until somebody else
-// holds that, or for no task.
+// holds that, or for no task. See [Approval.Again] and [Approval.Inherited] for what the next holder has of it.
 type Approval struct {
 	V           int            `json:"v"`
 	Kind        ApprovalKind   `json:"kind,omitempty"` // absent = plan
@@ -36,6 +36,7 @@ type Approval struct {
 	Task        TaskID         `json:"task,omitempty"`       // "" = none
 	ClaimedAt   *time.Time     `json:"claimed_at,omitempty"` // of the task, which tells one hold from the next; nil = no task
 	Approver    Approver       `json:"approver"`
+	Author      AgentID        `json:"author,omitempty"`    // of a plan that is submitted again for the next holder of its task: the agent that has written it; "" = agent_id
 	Plan        string         `json:"plan,omitempty"`      // of a permission: ""
 	PlanHash    string         `json:"plan_hash,omitempty"` // SHA-256, in hexadecimal digits
 	Call        *AskedCall     `json:"call,omitempty"`      // of a permission; nil of a plan
@@ -57,10 +58,10 @@ func NewApproval(h Holder, t Task, by Approver, plan string, now time.Time) (App
 	if strings.TrimSpace(plan) == "" {
 		return Approval{}, Errorf(InvalidArgument, "the plan is empty").WithHint("say what you will change, in which files, and how you will check it")
 	}
-	if len(plan) > MaxPlanBytes {
-		return Approval{}, Errorf(InvalidArgument, "the plan is %d bytes long, the limit is %d", len(plan), MaxPlanBytes).WithHint("say it shorter")
+	if len(plan) > maxPlanBytes {
+		return Approval{}, Errorf(InvalidArgument, "the plan is %d bytes long, the limit is %d", len(plan), maxPlanBytes).WithHint("say it shorter")
 	}
-	if err := checkText("the plan", plan, MaxPlanBytes); err != nil {
+	if err := checkText("the plan", plan, maxPlanBytes); err != nil {
 		return Approval{}, err
 	}
 	a := Approval{AgentID: h.Agent, Incarnation: h.Incarnation, Task: t.ID, ClaimedAt: t.ClaimedAt, Approver: by,
@@ -68,6 +69,19 @@ func NewApproval(h Holder, t Task, by Approver, plan string, now time.Time) (App
 	a.ID = a.requestID()
 	return a, nil
 }
+
+// Again returns the plan a, which waits for a decision, as h submits it that holds its task t now; by decides. However
+// often it is made for one hold, it is the same request.
+func (a Approval) Again(h Holder, t Task, by Approver) (Approval, error) {
+	next, err := NewApproval(h, t, by, a.Plan, *t.ClaimedAt)
+	if author := a.author(); author != h.Agent {
+		next.Author = author
+	}
+	return next, err
+}
+
+// author is the agent that has written the plan of a.
+func (a Approval) author() AgentID { return cmp.Or(a.Author, a.AgentID) }
 
 // requestID is the id of what a asks: who may do what, by whose leave.
 func (a Approval) requestID() string {
@@ -141,14 +155,14 @@ func (a Approval) about() string {
 // of a's task, if it has one.
 func (a Approval) Void(m Member, copies []Task) string {
 	switch {
-	case a.EndedAt != nil:
-		return string(a.AgentID) + " has gone on to something else"
 	case m.AgentID == "", m.State == Stopped:
 		return string(a.AgentID) + " has left the team"
 	case a.Kind == OfRespawn && (m.State != Lost || m.Incarnation != a.Incarnation):
 		return string(a.AgentID) + " is back"
 	case a.Task != "" && !a.Held(copies):
 		return string(a.AgentID) + " does not hold " + string(a.Task) + " any more, or somebody else did in between"
+	case a.EndedAt != nil:
+		return string(a.AgentID) + " has gone on to something else"
 	}
 	return ""
 }
@@ -178,11 +192,11 @@ func (a Approval) Decide(d Decision, void string, now time.Time) (Approval, erro
 	case a.Status != PlanPending:
 		return a, Errorf(Conflict, "the %s %s of %s was decided on before: %s by %s", a.noun(), a.ID, a.AgentID, a.decided(), a.DecidedBy)
 	case void != "":
-		return a, Errorf(Conflict, "the %s %s of %s is void: %s", a.noun(), a.ID, a.AgentID, void).WithHint("it submits another one if it needs to")
+		return a, Errorf(Conflict, "the %s %s of %s is void: %s", a.noun(), a.ID, a.AgentID, void).WithHint("`teamctl approvals` lists what waits for a decision now: the next holder of a task submits the plan of the one before again")
 	case a.IsPlan() && !d.Approve && strings.TrimSpace(d.Feedback) == "":
 		return a, Errorf(InvalidArgument, "a rejection needs feedback").WithHint("say what is to be different")
 	}
-	if err := checkText("the feedback", d.Feedback, MaxPlanBytes); err != nil {
+	if err := checkText("the feedback", d.Feedback, maxPlanBytes); err != nil {
 		return a, err
 	}
 	if err := a.takes(d); err != nil {
@@ -220,13 +234,13 @@ func (a Approval) Covers(h Holder, here bool) error {
 	const anew = "read what you need to know, then call submit_plan"
 	switch {
 	case a.ID == "":
-		return Errorf(PermissionDenied, "you are in plan mode, and have no approved plan").WithHint(anew)
+		return Errorf(PermissionDenied, "you need an approved plan, and have none").WithHint(anew)
 	case a.AgentID != h.Agent:
 		return Errorf(PermissionDenied, "the plan %s is of %s", a.ID, a.AgentID).WithHint(anew)
 	case a.Incarnation > h.Incarnation:
 		return Errorf(PermissionDenied, "the plan %s is of a process that has replaced yours", a.ID)
 	case a.EndedAt != nil || !here:
-		return Errorf(PermissionDenied, "you are in plan mode, and your plan %s%s is not for what you do now", a.ID, a.about()).WithHint(anew)
+		return Errorf(PermissionDenied, "you need an approved plan, and your plan %s%s is not for what you do now", a.ID, a.about()).WithHint(anew)
 	case a.Status == PlanPending:
 		return Errorf(PermissionDenied, "your plan %s is not approved yet: %s decides", a.ID, a.Asks()).WithHint("end your turn; you are woken when it is decided on")
 	case a.Status == PlanRejected:
@@ -235,6 +249,11 @@ func (a Approval) Covers(h Holder, here bool) error {
 		return Errorf(PermissionDenied, "the approval of your plan %s is not valid", a.ID).WithHint("call submit_plan again")
 	}
 	return nil
+}
+
+// Await is how the agent of the plan a waits for the decision.
+func (a Approval) Await() *Await {
+	return &Await{Plan: a.ID, From: a.Asks(), About: Summarize(a.Plan), Task: a.Task}
 }
 
 // Use returns a, which covers h, as it stands once h has begun to carry it out.

@@ -34,7 +34,7 @@ func TestNewApproval(t *testing.T) {
 		}
 	}
 	for plan, want := range map[string]Code{
-		"": InvalidArgument, " \n": InvalidArgument, "a\x00b": InvalidArgument, strings.Repeat("x", MaxPlanBytes+1): InvalidArgument, strings.Repeat("x", MaxPlanBytes): "",
+		"": InvalidArgument, " \n": InvalidArgument, "a\x00b": InvalidArgument, strings.Repeat("x", maxPlanBytes+1): InvalidArgument, strings.Repeat("x", maxPlanBytes): "",
 	} {
 		if _, err := NewApproval(planner, planned, ByLeader, plan, claimedAt); CodeOf(err) != want {
 			t.Errorf("a plan of %d bytes: %v, want %q", len(plan), err, want)

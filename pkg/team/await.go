@@ -12,6 +12,7 @@ type Await struct {
 	About      string    `json:"about,omitempty"` // the message's first words, or the plan's, or the call's
 	Until      time.Time `json:"until,omitzero"`  // zero: for as long as it takes
 	Task       TaskID    `json:"task,omitempty"`  // the task that it held then; "" = none
+	Asker      AgentID   `json:"asker,omitempty"` // an earlier holder of Task, which may be the agent itself, that has asked the question; "" = the present hold has
 }
 
 // OfPerson reports whether a person is to answer a message.

@@ -17,7 +17,7 @@ type Choices struct {
 	Dialect      *Dialect
 	PlanMode     *bool
 	Delegate     *bool
-	Hands        *Hands
+	Hands        *Policy
 	Isolation    *Isolation // of Hands; from the next goal on
 
 	// Roles are stored in place of those that the team has by their names. Members that work keep
@@ -64,13 +64,13 @@ type RoleChoices struct {
 	Model        *string        `yaml:"model,omitempty" minLength:"1"`
 	MaxTurns     *int           `yaml:"max_turns,omitempty" minimum:"0"`
 	Dialect      *Dialect       `yaml:"dialect,omitempty"`
-	PlanMode     *bool          `yaml:"plan_mode,omitempty"`
-	Approver     *Approver      `yaml:"approver,omitempty"`
+	PlanMode     *bool          `yaml:"plan_mode,omitempty" harmless:"true"`
+	Approver     *Approver      `yaml:"approver,omitempty" harmless:"human"`
 	MaxInstances *int           `yaml:"max_instances,omitempty" minimum:"0"`
-	AutoClaim    *bool          `yaml:"auto_claim,omitempty"`
+	AutoClaim    *bool          `yaml:"auto_claim,omitempty" harmless:"false"`
 	IdleTimeout  *time.Duration `yaml:"idle_timeout,omitempty" minimum:"1s"`
 	Background   *bool          `yaml:"background,omitempty"`
-	Color        *RoleColor     `yaml:"color,omitempty"`
+	Color        *RoleColor     `yaml:"color,omitempty" harmless:"any"`
 }
 
 // With is r as c has it.

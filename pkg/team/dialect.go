@@ -46,6 +46,7 @@ var claudeTools = map[string]string{
 	"send_message":   "SendMessage",
 	"list_teammates": "TeamStatus",
 	"spawn_teammate": "Task",
+	"skill":          "Skill",
 	"submit_plan":    "ExitPlanMode",
 	"subagent":       "Agent",
 	"task_output":    "TaskOutput",
@@ -109,7 +110,14 @@ func ToolOf(called, arguments string) string {
 // StartsSubagent reports whether a call of Task with these arguments is one of Claude Code's tool of
 // that name, which has no team to name.
 func StartsSubagent(given map[string]any) bool {
-	return (given["team_name"] == nil || given["team_name"] == "") && given["tasks"] == nil
+	mode, _ := given["mode"].(string)
+	return (given["team_name"] == nil || given["team_name"] == "") && given["tasks"] == nil && IsTaskMode(mode)
+}
+
+// IsTaskMode reports whether Task has a mode of this name in Claude Code; "" is its default. The modes set what an
+// agent may do without asking, which its role settles here, but for "plan".
+func IsTaskMode(name string) bool {
+	return slices.Contains([]string{"", "default", "acceptEdits", "bypassPermissions", "delegate", "dontAsk", "plan"}, name)
 }
 
 // toolWord finds our names of tools in a text: those of two words, which are no English.

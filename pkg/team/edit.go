@@ -69,11 +69,7 @@ func (e Edit) made(t Task) (Task, error) {
 	if e.Priority != nil {
 		n.Priority = *e.Priority
 	}
-	judged := n
-	if e.Title == nil { // what stays is not judged: it may have been let in by an older program
-		judged.Title = string(t.ID)
-	}
-	if err := judged.Validate(); err != nil {
+	if err := n.Validate(); err != nil {
 		return t, err
 	}
 	edited := n.Task(t.ID, t.CreatedBy, t.CreatedAt)

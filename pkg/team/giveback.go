@@ -44,7 +44,7 @@ func (t Task) Rest(others bool) time.Duration {
 // cameBack reports whether t was put back last since its work did not go into the line.
 func (t Task) cameBack() bool {
 	n := len(t.Returned)
-	return n > 0 && t.Returned[n-1].Epoch == t.Epoch
+	return n > 0 && t.Returned[n-1].Epoch == t.Epoch && !t.Returned[n-1].Unfinished
 }
 
 // maxDeclined is how many members a task's record names that have put it back.
@@ -54,15 +54,14 @@ const maxDeclined = 16
 // attempt: what others have done meanwhile is not its holder's fault.
 const freeMerges = 2
 
-// GiveBack is how a member puts its task back that it cannot do.
+// GiveBack is how a member puts its task back that it cannot do. It is reserved for no member.
 type GiveBack struct {
-	Reason   string
-	Attempt  bool      // it counts as one
-	Why      Decline   // the task's fault, if it is one
-	Merge    bool      // its work did not go into the team's line; that is an attempt from the third time on
-	Returned *Try      // with Merge: that work, without Reason; nil if there is none that can be taken up
-	Others   []AgentID // with Merge: whose work it conflicts with; they are offered other tasks first, too
-	Alone    bool      // with Why: there is no other member that could take it and has not found that fault
+	Freed
+	Why    Decline   // the task's fault, if it is one
+	Merge  bool      // its work did not go into the team's line; that is an attempt from the third time on
+	Others []AgentID // with Merge: whose work it conflicts with; they are offered other tasks first, too
+	Stays  bool      // with Merge: its holder continues with it, under another epoch
+	Alone  bool      // with Why: there is no other member that could take it and has not found that fault
 }
 
 // GiveBack returns t as put back by its holder, and says so in its record: the holder is
@@ -73,13 +72,14 @@ func (t Task) GiveBack(h Holder, epoch uint64, g GiveBack, now time.Time) (Task,
 		t.Unmerged++
 		g.Attempt = t.Unmerged > freeMerges
 	}
-	if g.Returned != nil {
-		t.Returned = append(slices.Clone(t.Returned), *g.Returned)
-		t.Returned = t.Returned[max(0, len(t.Returned)-maxReturned):]
-	}
-	next, err := t.Release(Actor{Holder: h}, epoch, g.Reason, g.Attempt, now)
+	g.Keep = false
+	next, err := t.Release(Actor{Holder: h}, epoch, g.Freed, now)
 	if err != nil {
 		return t, err
+	}
+	if g.Stays && next.Status == Pending { // the work of the former epoch is not merged any more
+		next.Status, next.ClaimedAt, next.Epoch = InProgress, t.ClaimedAt, t.Epoch+1
+		return next, nil
 	}
 	for _, a := range g.Others {
 		if !t.HasDeclined(a) {

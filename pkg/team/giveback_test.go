@@ -15,8 +15,8 @@ func TestGiveBackRefused(t *testing.T) {
 		by team.AgentID
 		g  team.GiveBack
 	}
-	refused, alone := team.GiveBack{Reason: "content filter", Why: team.DeclineRefused}, team.GiveBack{Reason: "content filter", Why: team.DeclineRefused, Alone: true}
-	large := team.GiveBack{Reason: "too large", Why: team.DeclineTooLarge}
+	refused, alone := team.GiveBack{Freed: team.Freed{Reason: "content filter"}, Why: team.DeclineRefused}, team.GiveBack{Freed: team.Freed{Reason: "content filter"}, Why: team.DeclineRefused, Alone: true}
+	large := team.GiveBack{Freed: team.Freed{Reason: "too large"}, Why: team.DeclineTooLarge}
 	for name, tt := range map[string]struct {
 		steps    []step
 		status   team.TaskStatus
@@ -27,12 +27,12 @@ func TestGiveBackRefused(t *testing.T) {
 		"by the same one twice":          {[]step{{"ann", refused}, {"ann", refused}}, team.Pending, 0, "content filter"},
 		"by two":                         {[]step{{"ann", refused}, {"bob", refused}}, team.Failed, 0, "refused by the models of two members; that of ann before, now: content filter"},
 		"by the only one":                {[]step{{"ann", alone}}, team.Failed, 0, "nobody else could take it: content filter"},
-		"by one, put back by another":    {[]step{{"ann", refused}, {"bob", team.GiveBack{Reason: "empty"}}}, team.Pending, 0, "empty"},
-		"by two, with others in between": {[]step{{"ann", refused}, {"bob", team.GiveBack{Reason: "empty"}}, {"ann", team.GiveBack{}}, {"cat", refused}}, team.Failed, 0, "that of ann before"},
+		"by one, put back by another":    {[]step{{"ann", refused}, {"bob", team.GiveBack{Freed: team.Freed{Reason: "empty"}}}}, team.Pending, 0, "empty"},
+		"by two, with others in between": {[]step{{"ann", refused}, {"bob", team.GiveBack{Freed: team.Freed{Reason: "empty"}}}, {"ann", team.GiveBack{}}, {"cat", refused}}, team.Failed, 0, "that of ann before"},
 		"put back by many":               {[]step{{"ann", team.GiveBack{}}, {"bob", team.GiveBack{}}, {"cat", team.GiveBack{}}, {"dan", team.GiveBack{}}}, team.Pending, 0, "released by dan"},
-		"attempts":                       {[]step{{"ann", team.GiveBack{Attempt: true}}, {"bob", team.GiveBack{Attempt: true}}, {"cat", team.GiveBack{Attempt: true}}}, team.Failed, 3, "given up after 3 attempts"},
+		"attempts":                       {[]step{{"ann", team.GiveBack{Freed: team.Freed{Attempt: true}}}, {"bob", team.GiveBack{Freed: team.Freed{Attempt: true}}}, {"cat", team.GiveBack{Freed: team.Freed{Attempt: true}}}}, team.Failed, 3, "given up after 3 attempts"},
 		"too large for two":              {[]step{{"ann", large}, {"bob", large}}, team.Pending, 0, "too large"},
-		"too large for all":              {[]step{{"ann", large}, {"bob", team.GiveBack{Reason: "too large", Why: team.DeclineTooLarge, Alone: true}}}, team.Failed, 0, "nobody else could take it: too large"},
+		"too large for all":              {[]step{{"ann", large}, {"bob", team.GiveBack{Freed: team.Freed{Reason: "too large"}, Why: team.DeclineTooLarge, Alone: true}}}, team.Failed, 0, "nobody else could take it: too large"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			task := team.NewTask{Title: "x"}.Task("T-001", "leader", at)
@@ -51,6 +51,26 @@ func TestGiveBackRefused(t *testing.T) {
 				t.Errorf("it is %s after %d attempts: %q", task.Status, task.Attempts, task.Reason)
 			}
 		})
+	}
+}
+
+// Work that is returned leaves the task to its holder, under a later epoch, and is an attempt from the third time on.
+func TestReturnedToItsHolder(t *testing.T) {
+	ann := team.Holder{Agent: "ann", Incarnation: 1}
+	task := must(t)(team.NewTask{Title: "x"}.Task("T-001", "leader", at).Claim(ann, at))
+	for n := 1; n <= 5; n++ {
+		before, work := task, team.Try{By: "ann", Epoch: task.Epoch, Commit: strings.Repeat("1", 40)}
+		task = must(t)(task.GiveBack(ann, task.Epoch, team.GiveBack{Freed: team.Freed{Reason: "it conflicts", Work: &work}, Merge: true, Stays: true}, at))
+		if why := account.Unlawful(before, task); why != "" {
+			t.Error(why)
+		}
+		held := task.HeldBy(ann) && task.Epoch == before.Epoch+1 && task.ClaimedAt == before.ClaimedAt && len(task.Declined) == 0
+		if held != (n < 5) || task.Unmerged != n || task.Attempts != max(0, n-2) || (task.Status == team.Failed) != (n == 5) || task.Returned[n-1] != work {
+			t.Errorf("time %d: it is %s under epoch %d after %d attempts, returned is %+v", n, task.Status, task.Epoch, task.Attempts, task.Returned)
+		}
+		if _, err := before.GiveBack(ann, before.Epoch+1, team.GiveBack{}, at); err == nil {
+			t.Error("a write under another epoch counts")
+		}
 	}
 }
 

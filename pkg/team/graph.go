@@ -17,7 +17,7 @@ type Node struct {
 	Title  string `json:"title"`
 	Status string `json:"status"` // as people see it, see [TaskView.Shown]
 	Depth  int    `json:"depth"`  // length of the longest way to a task without dependencies: its layer in a drawing
-	Place  int    `json:"place"`  // among those of the same depth, from 0, so that few edges cross
+	Place  int    `json:"place"`  // among those of the same depth, from 0
 }
 
 // Edge leads from a dependency to the task that waits for it.
@@ -78,6 +78,10 @@ func GraphOf(tasks []TaskView) Graph {
 		}
 	}
 	slices.SortStableFunc(g.Nodes, func(a, b Node) int { return cmp.Compare(a.Depth, b.Depth) })
-	g.arrange()
+	for i := 1; i < len(g.Nodes); i++ {
+		if before := g.Nodes[i-1]; before.Depth == g.Nodes[i].Depth {
+			g.Nodes[i].Place = before.Place + 1
+		}
+	}
 	return g
 }

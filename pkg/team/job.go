@@ -31,9 +31,9 @@ type Job struct {
 	Ended      string    `json:"ended,omitempty"`  // how it has ended, such as "exit status 1"; "" = it runs
 }
 
-// SilentAfter is for how long a command in the background may print nothing until its team does not
+// silentAfter is for how long a command in the background may print nothing until its team does not
 // wait for it any more.
-const SilentAfter = 10 * time.Minute
+const silentAfter = 10 * time.Minute
 
 // Holds reports whether the owner's team waits for the job before it counts as quiet: not for a
 // command that is silent, nor for what does nothing before a person has decided.
@@ -44,7 +44,7 @@ func (j Job) Holds() bool {
 	case j.Asked != "":
 		return false
 	}
-	return j.Kind == JobSubagent || !j.Background || time.Duration(j.Still)*time.Second < SilentAfter
+	return j.Kind == JobSubagent || !j.Background || time.Duration(j.Still)*time.Second < silentAfter
 }
 
 // Subagent is the name of the agent that does a job of owner: its journal has that name. No member

@@ -27,6 +27,7 @@ const (
 	WaitingRepair   MemberState = "waiting_repair"   // its journal cannot be read; it goes on once that is repaired
 	Lost            MemberState = "lost"             // no beat for the lease, or its process said goodbye
 	Stopped         MemberState = "stopped"          // left or was stopped; its name is kept
+	Unknown         MemberState = "unknown"          // its process has not answered in time: it may be slow, or gone
 	Unreadable      MemberState = "unreadable"       // its record cannot be read, so nothing is known of it
 )
 
@@ -138,7 +139,7 @@ func Foreign(cluster, running string) bool {
 
 // Holder is m as one that may hold a task.
 func (m Member) Holder() Holder {
-	return Holder{Agent: m.AgentID, Incarnation: m.Incarnation, Role: m.Role}
+	return Holder{Agent: m.AgentID, Incarnation: m.Incarnation, Role: m.Role, Gate: m.Gate(Task{})}
 }
 
 // HasProcess reports whether beats are to be expected of m.
@@ -203,7 +204,7 @@ type Beat struct {
 	Begun       bool        `json:"begun,omitempty"`    // it has begun a turn on that task
 	Unseen      bool        `json:"unseen,omitempty"`   // journaled input that the model has not seen
 	InboxSeq    uint64      `json:"inbox_seq"`          // last message in its conversation
-	HeardSeq    uint64      `json:"heard_seq"`          // the last of those that is not from the watchdog
+	HeardSeq    uint64      `json:"heard_seq"`          // the last of those that woke it, and is not from the watchdog
 	BoardSeq    uint64      `json:"board_seq"`          // revision of the board up to which it knows what it holds
 	ProgressAt  time.Time   `json:"progress_at"`        // last progress; for people, never compared
 	Still       int         `json:"still,omitempty"`    // seconds without progress, by the process's own clock

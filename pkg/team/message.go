@@ -55,6 +55,7 @@ type Message struct {
 	Drain      bool        `json:"drain,omitempty"`       // of a shutdown_request: the member leaves once it has no task, and is not asked
 	Urgent     bool        `json:"urgent,omitempty"`      // its reader is to see it before it goes on
 	Stored     string      `json:"stored,omitempty"`      // where the whole text lies, "stored:" and a digest, if content is only its head and tail
+	Exchange   *Exchange   `json:"exchange,omitempty"`    // of a model's message to other models
 	CreatedAt  time.Time   `json:"created_at"`
 }
 

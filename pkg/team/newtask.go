@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // NewTask is what a creator says of a task; the board adds the rest.
@@ -179,12 +180,23 @@ func Cycle[T comparable](deps map[T][]T, x T) []T {
 	return walk(x, nil)
 }
 
-var notSlug = regexp.MustCompile(`[^a-z0-9]+`)
+// notSlug finds what is no letter or digit of any script. The marks behind a letter are a part of it.
+var notSlug = regexp.MustCompile(`(?:^\p{M}+|[^\p{L}\p{M}\p{Nd}]\p{M}*)+`)
+
+// A slug fits into the name of a file on any system, behind the id and in a longer path.
+const (
+	maxSlug      = 60 // characters
+	maxSlugBytes = 180
+)
 
 func deliverablePath(id TaskID, title string) string {
-	slug := strings.Trim(notSlug.ReplaceAllString(strings.ToLower(title), "-"), "-")
-	if len(slug) > 60 {
-		slug = strings.TrimRight(slug[:60], "-")
+	slug := strings.Trim(notSlug.ReplaceAllString(strings.ToLower(strings.ToValidUTF8(title, "-")), "-"), "-")
+	n := 0
+	for at, r := range slug {
+		if n++; n > maxSlug || at+utf8.RuneLen(r) > maxSlugBytes {
+			slug = strings.TrimRight(slug[:at], "-")
+			break
+		}
 	}
 	return fmt.Sprintf("deliverables/%s-%s.md", id, cmp.Or(slug, "task"))
 }

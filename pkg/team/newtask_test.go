@@ -11,13 +11,19 @@ import (
 
 func TestDeliverablePath(t *testing.T) {
 	for title, want := range map[string]string{
-		"Build the API":           "build-the-api",
-		"  --Fix: it!! (v2)  ":    "fix-it-v2",
-		"修复登录 🚀":                  "task",
-		"Über café":               "ber-caf",
-		strings.Repeat("a", 61):   strings.Repeat("a", 60),
-		strings.Repeat("ab ", 21): strings.TrimSuffix(strings.Repeat("ab-", 20), "-"),
-		"../../etc/passwd":        "etc-passwd",
+		"Build the API":             "build-the-api",
+		"  --Fix: it!! (v2)  ":      "fix-it-v2",
+		"修复登录 🚀":                    "修复登录",
+		"Über café":                 "über-café",
+		"实现 (前端) 页面":                "实现-前端-页面",
+		"दस्तावेज़ १":               "दस्तावेज़-१",
+		"\u0301a\u202eb\x00c\u200f": "a-b-c",
+		"🚀":                         "task",
+		strings.Repeat("字", 61):     strings.Repeat("字", 60),
+		strings.Repeat("𝒳", 50):     strings.Repeat("𝒳", 45),
+		strings.Repeat("a", 61):     strings.Repeat("a", 60),
+		strings.Repeat("ab ", 21):   strings.TrimSuffix(strings.Repeat("ab-", 20), "-"),
+		"../../etc/passwd":          "etc-passwd",
 	} {
 		got := team.NewTask{Title: title}.Task("T-012", "leader", at).DeliverablePath
 		if want := "deliverables/T-012-" + want + ".md"; got != want {

@@ -10,8 +10,9 @@ import (
 // of the next one.
 type PastGoal struct {
 	Number  int        `json:"number"`
-	Goal    string     `json:"goal"`   // its beginning, at most 300 characters
-	Status  Status     `json:"status"` // how it ended
+	Goal    string     `json:"goal"`          // its beginning, at most 300 characters
+	Status  Status     `json:"status"`        // how it ended
+	End     string     `json:"end,omitempty"` // the same in words; "" = not known
 	SetAt   *time.Time `json:"set_at,omitempty"`
 	EndedAt *time.Time `json:"ended_at,omitempty"`
 	Summary string     `json:"summary,omitempty"` // of its end, at most 1,500 characters
@@ -29,7 +30,7 @@ func (t Team) Ended() []PastGoal {
 	if t.Goal == "" || t.Status == Active {
 		return past
 	}
-	past = append(past, PastGoal{Number: t.GoalNumber, Goal: Clip(t.Goal, 300), Status: t.Status, SetAt: t.GoalAt, EndedAt: t.FinishedAt, Summary: Clip(t.Summary, 1500), Reason: Clip(t.Reason, 300)})
+	past = append(past, PastGoal{Number: t.GoalNumber, Goal: Clip(t.Goal, 300), Status: t.Status, End: t.End, SetAt: t.GoalAt, EndedAt: t.FinishedAt, Summary: Clip(t.Summary, 1500), Reason: Clip(t.Reason, 300)})
 	return past[max(0, len(past)-maxPastGoals):]
 }
 

@@ -1,6 +1,7 @@
 package team
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -26,7 +27,7 @@ type Scope string
 // The scopes.
 const (
 	Once    Scope = "once"   // the call is made once
-	ForTask Scope = "task"   // the same call, as long as its member holds the task, or without one until it goes idle
+	ForTask Scope = "task"   // the same call until the task has ended, whichever member holds it; without a task until its member goes idle
 	Always  Scope = "always" // as ForTask, and a rule of the team allows such calls from then on
 )
 
@@ -38,7 +39,7 @@ const MaxAskedBytes = 256 << 10
 type AskedCall struct {
 	Tool      string `json:"tool"`           // by the name that the model has called
 	Arguments string `json:"arguments"`      // the text of a JSON object
-	Dir       string `json:"dir"`            // where it would run
+	Dir       string `json:"dir"`            // where it would run: a folder, or in words the tree of its task, which has a new folder with each hold
 	Why       string `json:"why"`            // why a person is asked
 	Rule      string `json:"rule,omitempty"` // that an answer of scope always adds to what is allowed; "" = no such answer is taken
 	Digest    string `json:"digest"`         // SHA-256 of tool, arguments and dir, in hexadecimal digits
@@ -126,13 +127,13 @@ func NewPermission(h Holder, t Task, c AskedCall, now time.Time) (Approval, erro
 	return a, nil
 }
 
-// RespawnCall names the call of a request to bring a lost member back. No model makes it.
-const RespawnCall = "respawn"
+// respawnCall names the call of a request to bring a lost member back. No model makes it.
+const respawnCall = "respawn"
 
 // NewRespawn asks a person whether m, which is lost, is to be brought back; why says how it was
 // lost. It is the same request each time, until m is lost as another incarnation.
 func NewRespawn(m Member, dir, why string, now time.Time) Approval {
-	c := AskedCall{Tool: RespawnCall, Arguments: fmt.Sprintf(`{"agent_id":%q,"incarnation":%d}`, m.AgentID, m.Incarnation), Dir: dir, Why: Clip(Escaped(why), 2000), Number: 1}
+	c := AskedCall{Tool: respawnCall, Arguments: fmt.Sprintf(`{"agent_id":%q,"incarnation":%d}`, m.AgentID, m.Incarnation), Dir: dir, Why: Clip(Escaped(why), 2000), Number: 1}
 	c.Digest = c.digest()
 	a := Approval{Kind: OfRespawn, AgentID: m.AgentID, Incarnation: m.Incarnation, Approver: ByHuman, Call: &c, Status: PlanPending, CreatedAt: now}
 	a.ID = a.requestID()
@@ -189,13 +190,20 @@ func (a Approval) Asked(c AskedCall) (other, open bool) {
 	return other, other && a.EndedAt == nil && (a.Status != PlanUsed || a.Scope != Once)
 }
 
-// Permits returns nil if a, for what h holds, lets h make the call; seated is whether the decision is
+// Inherited reports whether a is a call that a person has allowed until the task t has ended: then it is the task's, also
+// for a member that has not asked for it.
+func (a Approval) Inherited(t Task) bool {
+	allowed := a.Status == PlanApproved || a.Status == PlanUsed
+	return a.Kind == OfPermission && allowed && (a.Scope == ForTask || a.Scope == Always) && a.Task != "" && a.Task == t.ID && a.EndedAt == nil
+}
+
+// Permits returns nil if a lets h, which holds t, make the call; seated is whether the decision is
 // of a person's seat. Errors: PermissionDenied, which tells what to do.
-func (a Approval) Permits(h Holder, seated bool) error {
-	switch {
-	case a.AgentID != h.Agent:
+func (a Approval) Permits(h Holder, t Task, seated bool) error {
+	switch own := a.AgentID == h.Agent; {
+	case !own && !a.Inherited(t):
 		return Errorf(PermissionDenied, "the request %s is of %s", a.ID, a.AgentID)
-	case a.Incarnation > h.Incarnation:
+	case own && a.Incarnation > h.Incarnation:
 		return Errorf(PermissionDenied, "the request %s is of a process that has replaced yours", a.ID)
 	case a.IsPlan(), !a.Intact():
 		return Errorf(PermissionDenied, "the record of your request %s is not valid", a.ID).WithHint("do it otherwise, or tell a person")
@@ -233,7 +241,11 @@ func (a Approval) callVerdict() string {
 	case Always:
 		text += ". Such calls are allowed from now on, by the rule " + a.Call.Rule + "."
 	default:
-		text += " as often as you need, " + a.lasts() + "."
+		text += " as often as you need, until " + cmp.Or(string(a.Task), "you go idle")
+		if a.Task != "" {
+			text += " has ended"
+		}
+		text += "."
 	}
 	if a.Feedback != "" {
 		text += "\n" + a.Feedback

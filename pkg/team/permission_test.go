@@ -122,6 +122,19 @@ func TestDecidePermission(t *testing.T) {
 	}
 }
 
+// anothers is a call that coder-2 has asked for a task; with a scope it is allowed.
+func anothers(t *testing.T, task Task, s Scope) Approval {
+	t.Helper()
+	a, err := NewPermission(Holder{Agent: "coder-2", Incarnation: 7}, task, push, claimedAt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s != "" {
+		a.Status, a.Scope, a.DecidedBy = PlanUsed, s, UserAgent
+	}
+	return a
+}
+
 func TestPermits(t *testing.T) {
 	approved := func(f func(*Approval)) Approval {
 		a := asked(t, planned, push)
@@ -149,10 +162,14 @@ func TestPermits(t *testing.T) {
 		"of another command":  {a: approved(func(a *Approval) { a.Call.Arguments = "{}" }), want: "is not valid"},
 		"an approved plan":    {a: approved(func(a *Approval) { a.Kind = OfPlan }), want: "is not valid"},
 		"of another member":   {a: approved(func(a *Approval) { a.AgentID = "coder-2" }), want: "is of coder-2"},
-		"of a newer process":  {a: approved(func(a *Approval) { a.Incarnation = 9 }), want: "replaced yours"},
-		"the plan gate's own": {a: submitted(t, planned, ByLeader), want: "is not valid"},
+		"of another member, until the task has ended": {a: anothers(t, planned, ForTask)},
+		"of another member, for another task":         {a: anothers(t, Task{ID: "T-002", ClaimedAt: &claimedAt}, ForTask), want: "is of coder-2"},
+		"of another member, without a task":           {a: anothers(t, Task{}, ForTask), want: "is of coder-2"},
+		"of another member, and not decided on":       {a: anothers(t, planned, ""), want: "is of coder-2"},
+		"of a newer process":                          {a: approved(func(a *Approval) { a.Incarnation = 9 }), want: "replaced yours"},
+		"the plan gate's own":                         {a: submitted(t, planned, ByLeader), want: "is not valid"},
 	} {
-		err := tt.a.Permits(planner, tt.a.DecidedBy == "ann")
+		err := tt.a.Permits(planner, planned, tt.a.DecidedBy == "ann")
 		if (err == nil) != (tt.want == "") || err != nil && (CodeOf(err) != PermissionDenied || !strings.Contains(err.Error(), tt.want)) {
 			t.Errorf("%s: %v, want %q", name, err, tt.want)
 		}
@@ -228,7 +245,7 @@ func TestCallVerdict(t *testing.T) {
 	a := asked(t, planned, push)
 	for want, with := range map[string]func(*Approval){
 		"Call it again, exactly as before: it then runs, once.":                                                func(a *Approval) { a.Status, a.Scope = PlanApproved, Once },
-		"as often as you need, while coder-1 holds T-001.":                                                     func(a *Approval) { a.Status, a.Scope = PlanApproved, ForTask },
+		"as often as you need, until T-001 has ended.":                                                         func(a *Approval) { a.Status, a.Scope = PlanApproved, ForTask },
 		"by the rule Bash(git push).\nbut not on Friday":                                                       func(a *Approval) { a.Status, a.Scope, a.Feedback = PlanApproved, Always, "but not on Friday" },
 		"A person has refused your call of bash (request " + a.ID + " for T-001: bash: git push): not today\n": func(a *Approval) { a.Status, a.Feedback = PlanRejected, "not today" },
 		"is void": func(a *Approval) { a.EndedAt = &claimedAt },

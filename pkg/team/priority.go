@@ -1,6 +1,8 @@
 package team
 
 import (
+	"bytes"
+	"encoding/json"
 	"slices"
 	"strconv"
 )
@@ -21,6 +23,22 @@ func ParsePriority(s string) (int, error) {
 		return p, nil
 	}
 	return 0, Errorf(InvalidArgument, "%q is not a priority", Clip(s, 40)).WithHint("use normal, high or critical; or 0, 1, 2")
+}
+
+// Priority is a priority as a caller writes it in JSON: its number or its name.
+type Priority int
+
+// UnmarshalJSON reads either. Errors: those of [ParsePriority].
+func (p *Priority) UnmarshalJSON(text []byte) error {
+	name := string(text)
+	if bytes.HasPrefix(text, []byte{'"'}) {
+		if err := json.Unmarshal(text, &name); err != nil {
+			return err
+		}
+	}
+	n, err := ParsePriority(name)
+	*p = Priority(n)
+	return err
 }
 
 // PriorityName is the name of a priority; of one that has none, the number.

@@ -80,7 +80,7 @@ func TestTaskLife(t *testing.T) {
 				}
 			},
 			"reap": func(t *rapid.T) {
-				next, err := task.Reap("silent", rapid.Bool().Draw(t, "attempt"), at)
+				next, err := task.Reap(team.Freed{Reason: "silent", Attempt: rapid.Bool().Draw(t, "attempt")}, at)
 				if accept(next, err, held, "reap") {
 					freed()
 				}
@@ -89,12 +89,12 @@ func TestTaskLife(t *testing.T) {
 				write("complete", func(h hold) (team.Task, error) { return task.Complete(h.by, h.epoch, team.Done{Summary: "done"}, at) }, ended)
 			},
 			"fail": func(*rapid.T) {
-				write("fail", func(h hold) (team.Task, error) { return task.Fail(team.Actor{Holder: h.by}, h.epoch, "", at) }, ended)
+				write("fail", func(h hold) (team.Task, error) { return task.Fail(team.Actor{Holder: h.by}, h.epoch, team.Freed{}, at) }, ended)
 			},
 			"release": func(t *rapid.T) {
 				attempt := rapid.Bool().Draw(t, "attempt")
 				write("release", func(h hold) (team.Task, error) {
-					return task.Release(team.Actor{Holder: h.by}, h.epoch, "", attempt, at)
+					return task.Release(team.Actor{Holder: h.by}, h.epoch, team.Freed{Attempt: attempt}, at)
 				}, freed)
 			},
 			"cancel": func(*rapid.T) {

@@ -3,16 +3,13 @@ package team
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"iter"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 )
 
-// Query describes which tasks are wanted, in what order, and which part of that list.
+// Query describes which tasks are wanted, and which part of the list, which is by number.
 // The zero Query is the first page of all tasks by number. All conditions must
 // hold; one that is left out holds for every task.
 type Query struct {
@@ -25,20 +22,9 @@ type Query struct {
 	Blocked     *bool        `json:"blocked,omitempty"`      // pending, and a dependency is not completed; or not so
 	Merging     bool         `json:"-"`                      // in progress, and its work waits to be in the line; no record shows that, so package client judges it
 	Text        string       `json:"text,omitempty"`         // in title or description; upper and lower case are the same
-	Sort        TaskOrder    `json:"sort,omitempty"`         // default ByNumber
 	After       string       `json:"after,omitempty"`        // Next of the page before
 	Limit       int          `json:"limit,omitempty"`        // tasks on a page; default DefaultPage, at most MaxPage
 }
-
-// TaskOrder is the order of a list of tasks.
-type TaskOrder string
-
-// The orders of a list.
-const (
-	ByNumber  TaskOrder = "id"
-	ByWork    TaskOrder = "priority" // as they are offered: higher priority first, then by number
-	ByUpdated TaskOrder = "updated"  // changed last first
-)
 
 // The length of a page.
 const (
@@ -92,9 +78,6 @@ func (q Query) Validate() error {
 	if err := checkText("the text to look for", q.Text, MaxTextBytes); err != nil {
 		return err
 	}
-	if !slices.Contains([]TaskOrder{"", ByNumber, ByWork, ByUpdated}, q.Sort) {
-		return Errorf(InvalidArgument, "%q is no order of tasks", Clip(string(q.Sort), 40)).WithHint("an order is one of id, priority, updated")
-	}
 	switch {
 	case q.Limit < 0:
 		return Errorf(InvalidArgument, "a page of %d tasks cannot be", q.Limit).WithHint("use 1 to %d", MaxPage)
@@ -102,9 +85,10 @@ func (q Query) Validate() error {
 		return Errorf(InvalidArgument, "a page has at most %d tasks", MaxPage).WithHint("read the list page by page")
 	case len(q.IDs) > MaxPage:
 		return Errorf(InvalidArgument, "%d ids are too many, the limit is %d", len(q.IDs), MaxPage).WithHint("ask for some of them at a time")
+	case q.After != "" && TaskID(q.After).Number() == 0:
+		return Errorf(InvalidArgument, "%q is not a place in the list", Clip(q.After, 80)).WithHint("give what the page before named as next")
 	}
-	_, err := q.place()
-	return err
+	return nil
 }
 
 // usual are the statuses of a list that asks for none.
@@ -205,66 +189,8 @@ func ascii(s string) bool {
 }
 
 // compare orders tasks for the list; it is 0 for a task and itself only.
-func (q *Query) compare(a, b Row) int {
-	order := 0
-	switch q.Sort {
-	case ByWork:
-		order = cmp.Compare(b.Priority, a.Priority)
-	case ByUpdated:
-		order = b.UpdatedAt.Compare(a.UpdatedAt)
-	}
-	if order != 0 {
-		return order
-	}
-	if order = cmp.Compare(a.Number, b.Number); order != 0 {
-		return order
-	}
-	return cmp.Compare(a.ID, b.ID)
-}
-
-// order is the order of the list, also if none was named.
-func (q *Query) order() TaskOrder { return cmp.Or(q.Sort, ByNumber) }
-
-// cursor is the place right behind t in the list. It names the list's order and holds
-// what that compares, so that the list may change between two pages.
-func (q *Query) cursor(t *Task) string {
-	switch q.order() {
-	case ByWork:
-		return fmt.Sprintf("%s.%s.%d", ByWork, t.ID, t.Priority)
-	case ByUpdated:
-		return fmt.Sprintf("%s.%s.%d", ByUpdated, t.ID, t.UpdatedAt.UnixNano())
-	}
-	return fmt.Sprintf("%s.%s", ByNumber, t.ID)
-}
-
-// place returns a task that stands where the page before ended, nothing if there was
-// none.
-func (q *Query) place() (Row, error) {
-	if q.After == "" {
-		return Row{}, nil
-	}
-	bad := Errorf(InvalidArgument, "%q is not a place in the list", Clip(q.After, 80)).WithHint("give what the page before named as next")
-	parts := strings.Split(q.After, ".")
-	order := TaskOrder(parts[0])
-	if want, ok := map[TaskOrder]int{ByNumber: 2, ByWork: 3, ByUpdated: 3}[order]; !ok || len(parts) != want {
-		return Row{}, bad
-	}
-	t := Task{ID: TaskID(parts[1])}
-	if t.ID.Number() == 0 {
-		return Row{}, bad
-	}
-	if order != ByNumber {
-		n, err := strconv.ParseInt(parts[2], 10, 64)
-		if err != nil {
-			return Row{}, bad
-		}
-		t.Priority, t.UpdatedAt = int(n), time.Unix(0, n) // whichever the order compares
-	}
-	if order != q.order() {
-		return Row{}, Errorf(InvalidArgument, "%q is a place in the order %s, and this list is in the order %s", Clip(q.After, 80), order, q.order()).
-			WithHint("ask for the next page in the order of the first, or begin anew without a place")
-	}
-	return Row{Task: &t, Number: t.ID.Number()}, nil
+func (r Row) compare(s Row) int {
+	return cmp.Or(cmp.Compare(r.Number, s.Number), cmp.Compare(r.ID, s.ID))
 }
 
 // Select picks q's page out of all tasks, which may come in any order: the tasks
@@ -273,8 +199,8 @@ func (q *Query) place() (Row, error) {
 // reads the bucket itself.
 func Select[T any](q Query, all iter.Seq[T], row func(T) Row) (page []T, counts Counts, next string) {
 	limit := cmp.Or(q.Limit, DefaultPage)
-	after, _ := q.place() // Validate has told
-	compare := func(a, b T) int { return q.compare(row(a), row(b)) }
+	after := TaskID(q.After)
+	compare := func(a, b T) int { return row(a).compare(row(b)) }
 	var matching [len(taskStatuses)]int
 	rest := 0     // that match and come after the cursor
 	var worst Row // the last of a full page
@@ -284,12 +210,12 @@ func Select[T any](q Query, all iter.Seq[T], row func(T) Row) (page []T, counts 
 			continue
 		}
 		matching[slices.Index(taskStatuses[:], r.Status)]++
-		if after.Task != nil && q.compare(r, after) <= 0 {
+		if after != "" && cmp.Or(cmp.Compare(r.Number, after.Number()), cmp.Compare(r.ID, after)) <= 0 {
 			continue
 		}
 		rest++
 		if len(page) == limit {
-			if q.compare(r, worst) >= 0 {
+			if r.compare(worst) >= 0 {
 				continue
 			}
 			page = page[:limit-1]
@@ -299,7 +225,7 @@ func Select[T any](q Query, all iter.Seq[T], row func(T) Row) (page []T, counts 
 		worst = row(page[len(page)-1])
 	}
 	if rest > len(page) {
-		next = q.cursor(worst.Task)
+		next = string(worst.ID)
 	}
 	counts = Counts{}
 	for i, n := range matching {
@@ -345,7 +271,7 @@ func (q Query) Fit(p Page, limit int) (Page, error) {
 			return p, err
 		}
 		if size += len(data) + 1; size > limit && i > 0 {
-			p.Tasks, p.Next = p.Tasks[:i], q.cursor(&p.Tasks[i-1].Task)
+			p.Tasks, p.Next = p.Tasks[:i], string(p.Tasks[i-1].ID)
 			break
 		}
 	}

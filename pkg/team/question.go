@@ -4,22 +4,51 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Asks reports whether m is a question: its sender waits for the answer.
 func (m Message) Asks() bool { return m.AwaitReply || len(m.Choices) > 0 }
 
-// Answers reports whether m, which came after q, ends the wait of q's sender: it is an answer
-// to q, or says something to its sender by itself. An answer to another question does not.
-func (m Message) Answers(q Message) bool {
-	return (m.To == q.From || m.To == Everyone) && (m.InReplyTo == q.ID || m.InReplyTo == "") && m.Wakes()
+// Answers reports whether m, which came after the question q, is an answer to it: one to its id, to whichever member that
+// is sent, or a message without such an id to the agent that waits for the answer then. waits is that agent, see
+// [Message.Waits]; "" if there is none. An answer to another question does not answer q.
+func (m Message) Answers(q Message, waits AgentID) bool {
+	return m.Wakes() && (m.InReplyTo == q.ID || m.InReplyTo == "" && waits != "" && (m.To == waits || m.To == Everyone))
 }
 
-// Void reports whether the sender of the question m has lost the task t since, for which it
-// asked: nobody waits for the answer any more, and whoever holds t asks again.
-func (m Message) Void(t Task) bool {
-	return t.Status != InProgress || t.Assignee != m.From || t.ClaimedAt != nil && t.ClaimedAt.After(m.CreatedAt)
+// Waits returns the agent that waits for the answer to the question m: the holder of t, the task for which it is asked,
+// "" while t has none; without a task the sender.
+func (m Message) Waits(t Task) AgentID {
+	switch {
+	case m.TaskID == "":
+		return m.From
+	case t.Status == InProgress:
+		return t.Assignee
+	}
+	return ""
 }
+
+// WaitedAt is Waits at a time, by the copies of the task, oldest first. Times are compared that the clocks of several
+// hosts have made.
+func (m Message) WaitedAt(copies []Task, at time.Time) AgentID {
+	var then Task
+	for _, t := range copies {
+		if t.UpdatedAt.After(at) {
+			break
+		}
+		then = t
+	}
+	return m.Waits(then)
+}
+
+// Await returns how the holder of a task waits for the answer to the question m, which was asked for the task.
+func (m Message) Await() *Await {
+	return &Await{MessageID: m.ID, From: m.To, About: m.Summary, Task: m.TaskID, Asker: m.From}
+}
+
+// Void reports whether no answer to the question m is of use any more, since the task t has ended, for which it was asked.
+func (m Message) Void(t Task) bool { return m.TaskID != "" && t.ID == m.TaskID && !t.Status.Open() }
 
 // For tells for which task a question is asked, to stand behind its sender's name; "" for none.
 func (m Message) For() string {

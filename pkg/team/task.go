@@ -3,7 +3,6 @@ package team
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -76,6 +75,8 @@ type Task struct {
 	Dependencies    []TaskID        `json:"dependencies"`
 	Role            string          `json:"role,omitempty"`         // only this role may claim it; "" = any
 	ReservedFor     AgentID         `json:"reserved_for,omitempty"` // while pending: only this member may claim it; "" = any
+	Lapses          bool            `json:"lapses,omitempty"`       // the reservation is for a member that lost the task without its doing, and ends after minutes
+	Gate            Approver        `json:"gate,omitempty"`         // who approves the plan that its agent needs before it changes anything; "" = it needs none. See [Task.Gated]
 	Assignee        AgentID         `json:"assignee"`               // who holds it, or held it last
 	Incarnation     uint64          `json:"incarnation"`            // of the assignee when it claimed; 0 for a person
 	Epoch           uint64          `json:"epoch"`                  // grows with every claim, adoption and reap
@@ -88,7 +89,7 @@ type Task struct {
 	Commit          string          `json:"commit,omitempty"`             // that has its work in the team's line, 40 hexadecimal digits; "" = none
 	Undone          string          `json:"undone,omitempty"`             // the commit of the line that takes it back, or InFolder; "" = none
 	Unmerged        int             `json:"unmerged,omitempty"`           // how often its work did not go into the line
-	Returned        []Try           `json:"returned,omitempty"`           // the work that did not go into the line and can be taken up, without Reason; the newest last
+	Returned        []Try           `json:"returned,omitempty"`           // the work that is not in the line, returned or not finished, without Reason; the newest last
 	ResultSummary   string          `json:"result_summary"`
 	Reason          string          `json:"reason,omitempty"`   // why it was released, failed or cancelled
 	Declined        []Declined      `json:"declined,omitempty"` // who has put it back that could not do it as it stands, the newest last
@@ -96,7 +97,7 @@ type Task struct {
 	CreatedBy       AgentID         `json:"created_by"`
 	CreatedAt       time.Time       `json:"created_at"`
 	UpdatedAt       time.Time       `json:"updated_at"`
-	UpdatedBy       AgentID         `json:"updated_by"` // who made this copy
+	UpdatedBy       AgentID         `json:"updated_by"` // who made this copy; of one that only adds work of a former holder, who made the copy before it
 	ClaimedAt       *time.Time      `json:"claimed_at"`
 	CompletedAt     *time.Time      `json:"completed_at"`
 
@@ -122,8 +123,7 @@ func (t Task) Compare(u Task) int {
 	return cmp.Or(cmp.Compare(u.Priority, t.Priority), cmp.Compare(t.ID.Number(), u.ID.Number()))
 }
 
-// Input is a dependency of a task and what came of it. Records of older programs have Task
-// and Path only, and the path also if there is no such file.
+// Input is a dependency of a task and what came of it.
 type Input struct {
 	Task    TaskID  `json:"task"`
 	Path    string  `json:"path,omitempty"` // of its deliverable; "" if there is none
@@ -141,87 +141,13 @@ func (t Task) Input() Input {
 	return in
 }
 
-// Try is how an earlier hold of a task ended. If its work was to be merged and was returned, it
-// names the commit that has it.
-type Try struct {
-	By     AgentID `json:"by"` // who held it
-	Reason string  `json:"reason,omitempty"`
-	Epoch  uint64  `json:"epoch,omitempty"`  // of that hold; 0 in records of older programs
-	Commit string  `json:"commit,omitempty"` // its work, 40 hexadecimal digits; "" if none was returned
-	Base   string  `json:"base,omitempty"`   // the commit of the line on which that was made
-}
-
-// Branch is the branch by which the next holder of a task has work that was returned.
-func (y Try) Branch(id TaskID) string { return fmt.Sprintf("returned/%s/%d", id, y.Epoch) }
-
-// LastTry returns how the hold before the present one of t ended, from copies of its
-// record, oldest first; nil if there was none, or its copy is gone. unmerged is the last hold whose work
-// was returned, if that was an earlier one.
-func (t Task) LastTry(copies []Task) (last, unmerged *Try) {
-	last, unmerged = t.lastHold(copies), t.lastReturned(copies)
-	if unmerged != nil && (last == nil || last.Epoch == unmerged.Epoch) {
-		return unmerged, nil
-	}
-	return last, unmerged
-}
-
-// lastHold is LastTry, whatever came of the work.
-func (t Task) lastHold(copies []Task) *Try {
-	for _, c := range slices.Backward(copies) {
-		switch {
-		case c.Epoch >= t.Epoch, c.Status == InProgress && c.Assignee == t.Assignee: // the present one, or one that this one has adopted
-		case c.Status == InProgress:
-			return &Try{By: c.Assignee, Reason: "it was given to " + string(t.Assignee) + " instead", Epoch: c.Epoch}
-		case c.Reason != "":
-			return &Try{By: c.Assignee, Reason: c.Reason, Epoch: c.Epoch}
-		default:
-			return nil
-		}
-	}
-	return nil
-}
-
-// lastReturned is the last hold whose work was returned.
-func (t Task) lastReturned(copies []Task) *Try {
-	if len(t.Returned) == 0 {
-		return nil
-	}
-	work := t.Returned[len(t.Returned)-1]
-	for _, c := range slices.Backward(copies) {
-		if c.Epoch == work.Epoch && c.Status == Pending {
-			work.Reason = c.Reason
-			break
-		}
-	}
-	return &work
-}
-
-// maxReturned is how much returned work a task's record names.
-const maxReturned = 16
-
-// ReturnedEpochs lists the epochs under which work of t was returned.
-func (t Task) ReturnedEpochs() (all []uint64) {
-	for _, y := range t.Returned {
-		all = append(all, y.Epoch)
-	}
-	return all
-}
-
-// Needs reports whether the work of a hold of t may still be merged or taken up; with that of a
-// task that is completed or cancelled nothing is done any more.
-func (t Task) Needs(epoch uint64) bool {
-	if t.Status == Completed || t.Status == Cancelled {
-		return false
-	}
-	return epoch == t.Epoch || slices.ContainsFunc(t.Returned, func(y Try) bool { return y.Epoch == epoch })
-}
-
 // Holder is one incarnation of an agent, which may hold one task. Incarnation 0
 // is a person's seat, which has no process.
 type Holder struct {
-	Agent       AgentID `json:"agent_id"`
-	Incarnation uint64  `json:"incarnation"`
-	Role        string  `json:"role,omitempty"`
+	Agent       AgentID  `json:"agent_id"`
+	Incarnation uint64   `json:"incarnation"`
+	Role        string   `json:"role,omitempty"`
+	Gate        Approver `json:"gate,omitempty"` // who approves its plans, if it is in plan mode; "" = it is not
 }
 
 // HeldBy reports whether h holds t right now.

@@ -40,7 +40,7 @@ func TestLastTry(t *testing.T) {
 	ann, bob := team.Holder{Agent: "ann", Incarnation: 1}, team.Holder{Agent: "bob", Incarnation: 1}
 	created := team.NewTask{Title: "Build"}.Task("T-001", team.Leader, at)
 	first := step(created.Claim(ann, at))
-	back := step(first.Release(team.Actor{Holder: ann}, 0, "no compiler", false, at))
+	back := step(first.Release(team.Actor{Holder: ann}, 0, team.Freed{Reason: "no compiler"}, at))
 	second := step(back.Claim(bob, at))
 	next := bob
 	next.Incarnation = 2
@@ -64,6 +64,34 @@ func TestLastTry(t *testing.T) {
 	}
 }
 
+// Unfinished work is named to the next holder with the reason for which its hold has ended, also where the write raised the epoch. A host
+// that may have files takes the place of no stored work.
+func TestUnfinishedTry(t *testing.T) {
+	ann, bob := team.Holder{Agent: "ann", Incarnation: 1}, team.Holder{Agent: "bob", Incarnation: 1}
+	copies := []team.Task{team.NewTask{Title: "Build"}.Task("T-001", team.Leader, at)}
+	step := func(next team.Task, err error) team.Task {
+		copies = append(copies, must(t)(next, err))
+		return next
+	}
+	task := step(copies[0].Claim(ann, at))
+	stored := team.Try{By: "ann", Epoch: task.Epoch, Commit: strings.Repeat("1", 40), Base: strings.Repeat("0", 40), Unfinished: true, LeftOut: "x.bin (70 MiB)", Host: "alpha"}
+	task = step(task.Reap(team.Freed{Reason: "its journal cannot be read", Work: &stored}, at))
+	task = step(task.Claim(bob, at))
+	if last, earlier := task.LastTry(copies); last == nil || earlier != nil || last.Reason != "its journal cannot be read" || last.Commit != stored.Commit ||
+		!strings.Contains(last.Left(), "in the files of your tree") || !strings.Contains(last.Left(), "x.bin (70 MiB). They are on host alpha.") {
+		t.Errorf("the next holder reads %+v and %+v", last, earlier)
+	}
+	task = step(task.Reap(team.Freed{Reason: "bob is lost", Work: task.LeftOn("beta")}, at))
+	task = step(task.Claim(ann, at))
+	last, _ := task.LastTry(copies)
+	if work, ok := task.Work(); last == nil || last.By != "bob" || last.Reason != "bob is lost" || !strings.Contains(last.Left(), "were not stored. They are on host beta") || !ok || work != stored {
+		t.Errorf("the one after that reads %+v; stored is %+v", last, work)
+	}
+	if task.LeftOn("") != nil {
+		t.Error("no host has files")
+	}
+}
+
 // Work that was returned is named to each later holder with why, until the task is over, whoever has
 // put the task back since.
 func TestReturnedWork(t *testing.T) {
@@ -75,14 +103,14 @@ func TestReturnedWork(t *testing.T) {
 		return next
 	}
 	task := step(copies[0].Claim(ann, at))
-	task = step(task.GiveBack(ann, task.Epoch, team.GiveBack{Reason: "it conflicts\nin x", Merge: true, Returned: &work}, at))
+	task = step(task.GiveBack(ann, task.Epoch, team.GiveBack{Freed: team.Freed{Reason: "it conflicts\nin x", Work: &work}, Merge: true}, at))
 	want := work
 	want.Reason = "it conflicts\nin x"
 	task = step(task.Claim(bob, at))
 	if got, none := task.LastTry(copies); got == nil || *got != want || none != nil || got.Branch(task.ID) != "returned/T-001/1" {
 		t.Errorf("the next holder reads %+v", got)
 	}
-	task = step(task.GiveBack(bob, task.Epoch, team.GiveBack{Reason: "no compiler"}, at))
+	task = step(task.GiveBack(bob, task.Epoch, team.GiveBack{Freed: team.Freed{Reason: "no compiler"}}, at))
 	task = step(task.Claim(cat, at))
 	got, earlier := task.LastTry(copies)
 	if got == nil || got.By != "bob" || got.Reason != "no compiler" || got.Commit != "" || earlier == nil || *earlier != want {
@@ -95,13 +123,15 @@ func TestReturnedWork(t *testing.T) {
 	}
 	done := must(t)(task.Complete(cat, task.Epoch, team.Done{Summary: "done"}, at))
 	cancelled := must(t)(task.Cancel(team.Actor{Holder: team.Holder{Agent: team.UserAgent}, Leads: true}, "", at))
-	for _, over := range []team.Task{done, cancelled} {
-		if len(over.Returned) > 0 || over.Needs(1) || over.Needs(3) {
-			t.Errorf("%s, it still names %+v", over.Status, over.Returned)
-		}
+	if len(done.Returned) > 0 || done.Needs(1) || done.Needs(3) {
+		t.Errorf("completed, it still names %+v", done.Returned)
+	}
+	if len(cancelled.Returned) != 1 || !cancelled.Needs(1) || cancelled.Needs(2) {
+		t.Errorf("cancelled, it names %+v", cancelled.Returned)
 	}
 	for range 20 {
-		task = must(t)(must(t)(task.GiveBack(team.Holder{Agent: task.Assignee, Incarnation: 1}, task.Epoch, team.GiveBack{Merge: true, Returned: &work}, at)).Claim(ann, at))
+		work.Epoch = task.Epoch
+		task = must(t)(must(t)(task.GiveBack(team.Holder{Agent: task.Assignee, Incarnation: 1}, task.Epoch, team.GiveBack{Freed: team.Freed{Work: &work}, Merge: true}, at)).Claim(ann, at))
 		task.Unmerged, task.Attempts = 0, 0
 	}
 	if n := len(task.Returned); n != 16 {

@@ -91,6 +91,9 @@ func (p Policies) Validate() error {
 		oneOf("the policy recheck", p.Recheck), p.Dialect.Validate())
 }
 
+// ClusterDir is where a cluster keeps its files, within the folder in which it was started.
+const ClusterDir = ".agentteam"
+
 // Team is the record of a team, under the key team of its bucket.
 type Team struct {
 	V            int             `json:"v"`
@@ -106,7 +109,7 @@ type Team struct {
 	EndSeq       uint64          `json:"end_seq,omitempty"`    // of the bucket when the team was last ended: members as they were then are dismissed
 	Roles        map[string]Role `json:"roles"`
 	Policies     Policies        `json:"policies"`
-	Hands        Hands           `json:"hands,omitzero"`         // of all members; a role's own go before it
+	Hands        Policy          `json:"hands,omitzero"`         // of all members; a role's own go before it
 	Line         *WorkLine       `json:"line,omitempty"`         // nil: members share the workspace
 	WithChanges  int             `json:"with_changes,omitempty"` // the number of the goal whose line begins with the uncommitted changes of the workspace; 0 = none
 	LeaseSeconds int             `json:"lease_seconds"`
@@ -117,6 +120,7 @@ type Team struct {
 	SessionID    string          `json:"session_id,omitempty"` // the same; both are "" for a team that is none
 	Summary      string          `json:"summary,omitempty"`
 	Reason       string          `json:"reason,omitempty"`   // why the last goal has failed
+	End          string          `json:"end,omitempty"`      // how the last goal has ended, in words; "" = it has not
 	GivenUp      []TaskID        `json:"given_up,omitempty"` // failed tasks that the last goal's result does without
 	Saved        *Saved          `json:"saved,omitempty"`    // while the status is saved
 	Loaded       *Loaded         `json:"loaded,omitempty"`   // nil: it was made on this server
@@ -183,6 +187,14 @@ const maxNames = 8
 // Answers reports whether the team is called by name.
 func (t Team) Answers(name string) bool {
 	return name == string(t.ID) || slices.Contains(t.Names, name)
+}
+
+// Called is the name by which the team was called last, else its id.
+func (t Team) Called() string {
+	if len(t.Names) == 0 {
+		return string(t.ID)
+	}
+	return t.Names[len(t.Names)-1]
 }
 
 // Call gives the team another name, which it answers to from then on.

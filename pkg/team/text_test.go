@@ -58,12 +58,3 @@ func TestTitles(t *testing.T) {
 		}
 	}
 }
-
-// What is not edited is not judged: an older program let other titles in.
-func TestEditKeepsOldTitle(t *testing.T) {
-	old := pending()
-	old.Title = "\u202eold"
-	if got := must(t)(team.Edit{Metadata: []byte(`{"k":1}`)}.Apply(old, "leader", at)); got.Title != old.Title {
-		t.Errorf("the title is %q", got.Title)
-	}
-}

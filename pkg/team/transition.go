@@ -20,7 +20,8 @@ const startAnew = "what is over stays so: add a new task for what is left to do"
 // Claim returns t as it is once h has claimed it, which ends a reservation. Dependencies
 // are not t's own and are judged by the board. Errors: Conflict if somebody holds it, has
 // completed it, or is the one that it is reserved for; InvalidState if it failed or was
-// cancelled; PermissionDenied for a role that is not h's, unless it is reserved for h.
+// cancelled; PermissionDenied for a role that is not h's, unless it is reserved for h, and for the leader, if the task
+// needs a plan.
 func (t Task) Claim(h Holder, now time.Time) (Task, error) {
 	switch {
 	case t.Status == InProgress:
@@ -36,13 +37,18 @@ func (t Task) Claim(h Holder, now time.Time) (Task, error) {
 		return t, Errorf(PermissionDenied, "%s is for role %s, %s is a %s", t.ID, t.Role, h.Agent, h.Role).
 			WithHint("the leader may assign it")
 	}
-	return t.hold(h, now), nil
+	return t.hold(h, now)
 }
 
-func (t Task) hold(h Holder, now time.Time) Task {
+// hold is t as held by h. In the same write it becomes gated, if h is in plan mode.
+func (t Task) hold(h Holder, now time.Time) (Task, error) {
+	if err := t.mayHold(h); err != nil {
+		return t, err
+	}
+	t = t.Gated(h.Gate)
 	t.Status, t.Assignee, t.Incarnation, t.Epoch = InProgress, h.Agent, h.Incarnation, t.Epoch+1
-	t.ClaimedAt, t.UpdatedAt, t.UpdatedBy, t.Reason, t.ReservedFor = &now, now, h.Agent, "", ""
-	return t
+	t.ClaimedAt, t.UpdatedAt, t.UpdatedBy, t.Reason, t.ReservedFor, t.Lapses = &now, now, h.Agent, "", "", false
+	return t, nil
 }
 
 // Reserve returns t, which is pending, as kept for a member: nobody else may claim it, and
@@ -57,8 +63,8 @@ func (t Task) Reserve(member AgentID, a Actor, now time.Time) (Task, error) {
 		return t, Errorf(Conflict, "%s is held by %s", t.ID, t.Assignee).WithHint("release it first")
 	case t.Status != Pending:
 		return t, t.over()
-	case t.ReservedFor != member:
-		t.ReservedFor, t.UpdatedAt, t.UpdatedBy = member, now, a.Agent
+	case t.ReservedFor != member || t.Lapses:
+		t.ReservedFor, t.Lapses, t.UpdatedAt, t.UpdatedBy = member, false, now, a.Agent
 	}
 	return t, nil
 }
@@ -90,16 +96,15 @@ func (t Task) Assign(h Holder, a Assignment, now time.Time) (Task, error) {
 		return t, Errorf(Conflict, "%s has changed hands since it was to be assigned: %s", t.ID, t.whereabouts()).WithHint("look at it, and assign it again if it is still to be")
 	}
 	h.Role = "" // fits any task
-	if !a.Take || t.Status != InProgress || t.HeldBy(h) {
-		var err error
-		if t, err = t.Claim(h, now); err != nil {
-			return t, err
-		}
-	} else {
-		t = t.hold(h, now)
+	take := t.Claim
+	if a.Take && t.Status == InProgress && !t.HeldBy(h) {
+		take = t.hold
 	}
-	t.UpdatedBy = a.By
-	return t, nil
+	next, err := take(h, now)
+	if err == nil {
+		next.UpdatedBy = a.By
+	}
+	return next, err
 }
 
 // At returns nil if t is at that revision, or if that is 0. Errors: Conflict, [ErrRevision].
@@ -120,7 +125,7 @@ func (t Task) Adopt(h Holder, attempt bool, now time.Time) (Task, error) {
 	}
 	t.Epoch++
 	if attempt && t.Attempts+1 >= MaxAttempts {
-		return t.free(Watchdog, string(h.Agent)+" was lost at work on it", true, now), nil
+		return t.free(Watchdog, Freed{Reason: string(h.Agent) + " was lost at work on it", Attempt: true}, now), nil
 	}
 	if attempt {
 		t.Attempts++
@@ -159,7 +164,7 @@ func (t Task) Complete(h Holder, epoch uint64, d Done, now time.Time) (Task, err
 	return t, nil
 }
 
-// InFolder stands in [Task].Undone for a commit, where members share the workspace.
+// InFolder is in [Task].Undone in place of a commit, where members share the workspace.
 const InFolder = "folder"
 
 // Undo returns t, which stays completed, as one whose work was taken back: by a commit of the line, or
@@ -190,15 +195,18 @@ func (t Task) Undoable() error {
 // the result; it is asked before a check is run.
 func (t Task) MayComplete(h Holder, epoch uint64) error { return t.mayWrite(h, epoch) }
 
-// FailCheck returns t after its check has failed: still the holder's, one attempt
-// more; the last attempt fails it.
-func (t Task) FailCheck(h Holder, epoch uint64, why string, now time.Time) (Task, error) {
+// FailCheck returns t after its check has failed, with the output in f.Reason: still the holder's, one attempt
+// more; the last attempt fails it, and then it has f.Work.
+func (t Task) FailCheck(h Holder, epoch uint64, f Freed, now time.Time) (Task, error) {
 	if err := t.mayWrite(h, epoch); err != nil {
 		return t, err
 	}
 	t.Attempts++
-	t.Reason, t.UpdatedAt, t.UpdatedBy = Clean("the check failed: "+why, 1000), now, h.Agent
-	return t.giveUpAtLast(), nil
+	t.Reason, t.UpdatedAt, t.UpdatedBy = Clean("the check failed: "+f.Reason, 1000), now, h.Agent
+	if t = t.giveUpAtLast(); t.Status == Failed && f.Work != nil {
+		t = t.Left(*f.Work)
+	}
+	return t, nil
 }
 
 // mayWrite is the fence: only the incarnation and epoch of the claim may continue
@@ -245,26 +253,34 @@ func (t Task) whereabouts() string {
 }
 
 // Fail returns t as given up by its holder or by somebody with the leader's
-// rights.
-func (t Task) Fail(a Actor, epoch uint64, reason string, now time.Time) (Task, error) {
+// rights, for f.Reason and with f.Work.
+func (t Task) Fail(a Actor, epoch uint64, f Freed, now time.Time) (Task, error) {
 	if err := t.mayEnd(a, epoch); err != nil {
 		return t, err
 	}
 	if t.Status != InProgress {
 		return t, Errorf(InvalidState, "%s is %s; only a task in progress can fail", t.ID, t.Status).WithHint("cancel it instead")
 	}
-	if err := checkText("the reason", reason, MaxTextBytes); err != nil {
+	if err := checkText("the reason", f.Reason, MaxTextBytes); err != nil {
 		return t, err
 	}
-	t.Status, t.Reason, t.UpdatedAt, t.UpdatedBy = Failed, cmp.Or(reason, "given up by "+string(a.Agent)), now, a.Agent
+	if t.Status, t.Reason, t.UpdatedAt, t.UpdatedBy = Failed, cmp.Or(f.Reason, "given up by "+string(a.Agent)), now, a.Agent; f.Work != nil {
+		t = t.Left(*f.Work)
+	}
 	return t, nil
 }
 
-// Release returns t to pending, by its holder or with the leader's rights. If
-// attempt is set it counts as one (the nudge or the turn limit was the cause),
-// and the last attempt fails the task. With the leader's rights it also ends the reservation of
-// a pending task.
-func (t Task) Release(a Actor, epoch uint64, reason string, attempt bool, now time.Time) (Task, error) {
+// Freed is how a hold of a task ends without its completion.
+type Freed struct {
+	Reason  string // for people and for the next holder; "" = by whom
+	Attempt bool   // it counts as one (the reminder or the turn limit was the cause); the last attempt fails the task
+	Keep    bool   // its holder lost it without its doing and is to come back: it is reserved for that one for minutes (package watchdog)
+	Work    *Try   // the work of this hold that was stored, without Reason; nil if there is none that can be taken up
+}
+
+// Release returns t to pending, by its holder or with the leader's rights. With the leader's rights it
+// also ends the reservation of a pending task.
+func (t Task) Release(a Actor, epoch uint64, f Freed, now time.Time) (Task, error) {
 	if a.Leads && t.Status == Pending && t.ReservedFor != "" && (epoch == 0 || epoch == t.Epoch) {
 		return t.Reserve("", a, now)
 	}
@@ -274,20 +290,21 @@ func (t Task) Release(a Actor, epoch uint64, reason string, attempt bool, now ti
 	if t.Status != InProgress {
 		return t, t.unheld()
 	}
-	if err := checkText("the reason", reason, MaxTextBytes); err != nil {
+	if err := checkText("the reason", f.Reason, MaxTextBytes); err != nil {
 		return t, err
 	}
-	return t.free(a.Agent, cmp.Or(reason, "released by "+string(a.Agent)), attempt, now), nil
+	f.Reason = cmp.Or(f.Reason, "released by "+string(a.Agent))
+	return t.free(a.Agent, f, now), nil
 }
 
 // Reap returns t as taken from a holder that was judged gone: the epoch grows,
 // so that every later write of the old holder is refused.
-func (t Task) Reap(reason string, attempt bool, now time.Time) (Task, error) {
+func (t Task) Reap(f Freed, now time.Time) (Task, error) {
 	if t.Status != InProgress {
 		return t, t.unheld()
 	}
 	t.Epoch++
-	return t.free(Watchdog, reason, attempt, now), nil
+	return t.free(Watchdog, f, now), nil
 }
 
 // unheld is the error of taking a pending task from its holder.
@@ -295,14 +312,21 @@ func (t Task) unheld() error {
 	return Errorf(InvalidState, "%s is %s and held by nobody", t.ID, t.Status).WithHint("there is nothing to put back: whoever is to have it can claim it")
 }
 
-// free keeps Assignee as "held it last", so that the former holder can be told
+// free keeps Assignee as "held it last", so that the former holder gets
 // Conflict rather than PermissionDenied.
-func (t Task) free(by AgentID, reason string, attempt bool, now time.Time) Task {
-	t.Status, t.Reason, t.UpdatedAt, t.UpdatedBy, t.ClaimedAt = Pending, reason, now, by, nil
-	if attempt {
+func (t Task) free(by AgentID, f Freed, now time.Time) Task {
+	t.Status, t.Reason, t.UpdatedAt, t.UpdatedBy, t.ClaimedAt = Pending, f.Reason, now, by, nil
+	if f.Attempt {
 		t.Attempts++
 	}
-	return t.giveUpAtLast()
+	if f.Work != nil {
+		t = t.Left(*f.Work)
+	}
+	t = t.giveUpAtLast()
+	if f.Keep && t.Status == Pending {
+		t.ReservedFor, t.Lapses = t.Assignee, true
+	}
+	return t
 }
 
 func (t Task) giveUpAtLast() Task {
@@ -325,7 +349,7 @@ func (t Task) Cancel(a Actor, reason string, now time.Time) (Task, error) {
 		return t, err
 	}
 	t.Status, t.Reason, t.UpdatedAt, t.UpdatedBy = Cancelled, cmp.Or(reason, "cancelled by "+string(a.Agent)), now, a.Agent
-	t.ReservedFor, t.Returned = "", nil
+	t.ReservedFor, t.Lapses = "", false
 	return t, nil
 }
 

@@ -38,7 +38,7 @@ func inEach(t *testing.T) map[team.TaskStatus]team.Task {
 		team.Pending:    pending(),
 		team.InProgress: held,
 		team.Completed:  must(t)(held.Complete(ann, held.Epoch, team.Done{Summary: "done"}, at)),
-		team.Failed:     must(t)(held.Fail(annActs, held.Epoch, "cannot", at)),
+		team.Failed:     must(t)(held.Fail(annActs, held.Epoch, team.Freed{Reason: "cannot"}, at)),
 		team.Cancelled:  must(t)(held.Cancel(leader, "not needed", at)),
 	}
 }
@@ -82,16 +82,18 @@ func TestTransitions(t *testing.T) {
 			func(t team.Task) (team.Task, error) { return t.Complete(bob, 0, team.Done{Summary: "done"}, at) },
 			[]outcome{denied, denied, invalid, invalid, invalid}},
 		"fail by the holder": {
-			func(t team.Task) (team.Task, error) { return t.Fail(annActs, t.Epoch, "cannot", at) },
+			func(t team.Task) (team.Task, error) {
+				return t.Fail(annActs, t.Epoch, team.Freed{Reason: "cannot"}, at)
+			},
 			[]outcome{denied, failed, invalid, invalid, invalid}},
 		"fail by the leader": {
-			func(t team.Task) (team.Task, error) { return t.Fail(leader, 0, "hopeless", at) },
+			func(t team.Task) (team.Task, error) { return t.Fail(leader, 0, team.Freed{Reason: "hopeless"}, at) },
 			[]outcome{invalid, failed, invalid, invalid, invalid}},
 		"release by the holder": {
-			func(t team.Task) (team.Task, error) { return t.Release(annActs, t.Epoch, "", false, at) },
+			func(t team.Task) (team.Task, error) { return t.Release(annActs, t.Epoch, team.Freed{}, at) },
 			[]outcome{denied, pending, invalid, invalid, invalid}},
 		"release by the leader": {
-			func(t team.Task) (team.Task, error) { return t.Release(leader, 0, "", false, at) },
+			func(t team.Task) (team.Task, error) { return t.Release(leader, 0, team.Freed{}, at) },
 			[]outcome{invalid, pending, invalid, invalid, invalid}},
 		"reserve by the leader": {
 			func(t team.Task) (team.Task, error) { return t.Reserve(bob.Agent, leader, at) },
@@ -100,7 +102,7 @@ func TestTransitions(t *testing.T) {
 			func(t team.Task) (team.Task, error) { return t.Reserve(ann.Agent, annActs, at) },
 			[]outcome{denied, denied, denied, denied, denied}},
 		"reap": {
-			func(t team.Task) (team.Task, error) { return t.Reap("silent", true, at) },
+			func(t team.Task) (team.Task, error) { return t.Reap(team.Freed{Reason: "silent", Attempt: true}, at) },
 			[]outcome{invalid, pending, invalid, invalid, invalid}},
 		"cancel by the leader": {
 			func(t team.Task) (team.Task, error) { return t.Cancel(leader, "", at) },
@@ -153,7 +155,7 @@ func TestFence(t *testing.T) {
 	epoch5 := pending()
 	epoch5.Epoch = 4
 	held := must(t)(epoch5.Claim(ann, at))
-	reaped := must(t)(held.Reap("silent", false, at))
+	reaped := must(t)(held.Reap(team.Freed{Reason: "silent"}, at))
 	moved := must(t)(reaped.Claim(bob, at))
 	done := must(t)(moved.Complete(bob, moved.Epoch, team.Done{Summary: "done"}, at))
 	former := team.Holder{Agent: ann.Agent, Incarnation: ann.Incarnation - 1}
@@ -184,8 +186,8 @@ func TestFence(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			actor := team.Actor{Holder: tt.by}
 			_, complete := tt.task.Complete(tt.by, tt.epoch, team.Done{Summary: "done"}, at)
-			_, fail := tt.task.Fail(actor, tt.epoch, "cannot", at)
-			_, release := tt.task.Release(actor, tt.epoch, "", false, at)
+			_, fail := tt.task.Fail(actor, tt.epoch, team.Freed{Reason: "cannot"}, at)
+			_, release := tt.task.Release(actor, tt.epoch, team.Freed{}, at)
 			for op, err := range map[string]error{"complete": complete, "fail": fail, "release": release} {
 				if team.CodeOf(err) != tt.want {
 					t.Errorf("%s: %v (%s), want %q", op, err, team.CodeOf(err), tt.want)
@@ -250,7 +252,7 @@ func TestReserved(t *testing.T) {
 		}
 	}
 	for _, a := range []team.Actor{annActs, {Holder: bob}} { // a late write of a former holder must not
-		if _, err := task.Release(a, 0, "", false, at); err == nil {
+		if _, err := task.Release(a, 0, team.Freed{}, at); err == nil {
 			t.Errorf("%s ends it", a.Agent)
 		}
 	}
@@ -258,7 +260,7 @@ func TestReserved(t *testing.T) {
 		"claimed":    must(t)(task.Claim(ann, at)),
 		"assigned":   must(t)(task.Assign(ann, team.Assignment{By: "user"}, at)),
 		"cancelled":  must(t)(task.Cancel(leader, "", at)),
-		"taken back": must(t)(task.Release(leader, 0, "", false, at)),
+		"taken back": must(t)(task.Release(leader, 0, team.Freed{}, at)),
 	} {
 		if after.ReservedFor != "" {
 			t.Errorf("%s: it is still reserved for %s", what, after.ReservedFor)
@@ -273,6 +275,53 @@ func TestReserved(t *testing.T) {
 	}
 }
 
+// What its holder lost without its doing is reserved for it, until it is claimed, ended, or given to another; what was
+// put back by its holder, taken away, or failed is reserved for no member.
+func TestKeptForItsHolder(t *testing.T) {
+	held := must(t)(pending().Claim(ann, at))
+	stopped := team.Freed{Reason: "its process was stopped", Keep: true}
+	for name, task := range map[string]team.Task{
+		"released": must(t)(held.Release(annActs, held.Epoch, stopped, at)),
+		"reaped":   must(t)(held.Reap(stopped, at)),
+	} {
+		if task.ReservedFor != ann.Agent || !task.Lapses || task.Status != team.Pending {
+			t.Errorf("%s: %+v", name, task)
+		}
+		if _, err := task.Claim(bob, at); team.CodeOf(err) != team.Conflict {
+			t.Errorf("%s: another claims it: %v", name, err)
+		}
+		for what, after := range map[string]team.Task{
+			"claimed by its holder": must(t)(task.Claim(team.Holder{Agent: ann.Agent, Incarnation: 9}, at)),
+			"tasks release":         must(t)(task.Release(leader, 0, team.Freed{}, at)),
+			"cancelled":             must(t)(task.Cancel(leader, "", at)),
+		} {
+			if after.ReservedFor != "" || after.Lapses {
+				t.Errorf("%s, %s: %+v", name, what, after)
+			}
+		}
+		for _, a := range []team.AgentID{bob.Agent, ann.Agent} { // by the leader's word it does not lapse
+			if given := must(t)(task.Reserve(a, leader, at)); given.ReservedFor != a || given.Lapses {
+				t.Errorf("%s, given to %s: %+v", name, a, given)
+			}
+		}
+	}
+	for name, task := range map[string]team.Task{
+		"put back":         must(t)(held.Release(annActs, held.Epoch, team.Freed{Reason: "no compiler"}, at)),
+		"cannot be done":   must(t)(held.GiveBack(ann, held.Epoch, team.GiveBack{Freed: stopped}, at)),
+		"taken away":       must(t)(held.Release(leader, 0, team.Freed{}, at)),
+		"the last attempt": must(t)(attempts(held, team.MaxAttempts-1).Reap(team.Freed{Keep: true, Attempt: true}, at)),
+	} {
+		if task.ReservedFor != "" || task.Lapses {
+			t.Errorf("%s: reserved for %q", name, task.ReservedFor)
+		}
+	}
+}
+
+func attempts(t team.Task, n int) team.Task {
+	t.Attempts = n
+	return t
+}
+
 // Whoever is refused is told what to do.
 func TestRefusalsHaveHints(t *testing.T) {
 	title, done := "x", team.Done{Summary: "done"}
@@ -280,9 +329,9 @@ func TestRefusalsHaveHints(t *testing.T) {
 		"claim":    func(t team.Task) (team.Task, error) { return t.Claim(bob, at) },
 		"adopt":    func(t team.Task) (team.Task, error) { return t.Adopt(ann, false, at) },
 		"complete": func(t team.Task) (team.Task, error) { return t.Complete(bob, 0, done, at) },
-		"fail":     func(t team.Task) (team.Task, error) { return t.Fail(leader, 0, "", at) },
-		"release":  func(t team.Task) (team.Task, error) { return t.Release(leader, 0, "", false, at) },
-		"reap":     func(t team.Task) (team.Task, error) { return t.Reap("", false, at) },
+		"fail":     func(t team.Task) (team.Task, error) { return t.Fail(leader, 0, team.Freed{}, at) },
+		"release":  func(t team.Task) (team.Task, error) { return t.Release(leader, 0, team.Freed{}, at) },
+		"reap":     func(t team.Task) (team.Task, error) { return t.Reap(team.Freed{}, at) },
 		"cancel":   func(t team.Task) (team.Task, error) { return t.Cancel(leader, "", at) },
 		"reserve":  func(t team.Task) (team.Task, error) { return t.Reserve("coder-1", leader, at) },
 		"edit":     func(t team.Task) (team.Task, error) { return team.Edit{Title: &title}.Apply(t, "user", at) },
@@ -308,10 +357,10 @@ func TestRefusalsHaveHints(t *testing.T) {
 func TestReleaseOfOneHold(t *testing.T) {
 	first := must(t)(pending().Claim(ann, at))
 	second := must(t)(first.Assign(bob, team.Assignment{By: "user", Take: true, Epoch: first.Epoch}, at))
-	if _, err := second.Release(leader, first.Epoch, "", false, at); team.CodeOf(err) != team.Conflict {
+	if _, err := second.Release(leader, first.Epoch, team.Freed{}, at); team.CodeOf(err) != team.Conflict {
 		t.Errorf("of a hold that is over: %v, want conflict", err)
 	}
-	if got := must(t)(second.Release(leader, second.Epoch, "stopped", false, at)); got.Status != team.Pending || got.UpdatedBy != team.Leader {
+	if got := must(t)(second.Release(leader, second.Epoch, team.Freed{Reason: "stopped"}, at)); got.Status != team.Pending || got.UpdatedBy != team.Leader {
 		t.Errorf("released %+v", got)
 	}
 }
@@ -320,7 +369,7 @@ func TestReleaseOfOneHold(t *testing.T) {
 func TestLostBy(t *testing.T) {
 	one := pending()
 	two := must(t)(one.Claim(ann, at))
-	three := must(t)(two.Release(annActs, two.Epoch, "", false, at))
+	three := must(t)(two.Release(annActs, two.Epoch, team.Freed{}, at))
 	four := must(t)(three.Claim(bob, at))
 	copies := []team.Task{one, two, three, four}
 	if err := four.MayComplete(ann, 0); team.CodeOf(err) != team.PermissionDenied {
@@ -344,20 +393,20 @@ func TestAttempts(t *testing.T) {
 	task := pending()
 	for i := range 4 {
 		task = must(t)(task.Claim(ann, at))
-		task = must(t)(task.Release(annActs, task.Epoch, "not for me", false, at))
+		task = must(t)(task.Release(annActs, task.Epoch, team.Freed{Reason: "not for me"}, at))
 		if task.Attempts != 0 || task.Status != team.Pending {
 			t.Fatalf("release %d: %d attempts, %s", i, task.Attempts, task.Status)
 		}
 	}
 	task = must(t)(task.Claim(ann, at))
-	task = must(t)(task.Reap("silent", true, at))
+	task = must(t)(task.Reap(team.Freed{Reason: "silent", Attempt: true}, at))
 	task = must(t)(task.Claim(ann, at))
-	task = must(t)(task.Release(annActs, task.Epoch, "turn limit", true, at))
+	task = must(t)(task.Release(annActs, task.Epoch, team.Freed{Reason: "turn limit", Attempt: true}, at))
 	if task.Attempts != 2 || task.Status != team.Pending || task.ClaimedAt != nil || task.Assignee != ann.Agent {
 		t.Fatalf("after two attempts: %+v", task)
 	}
 	task = must(t)(task.Claim(bob, at))
-	task = must(t)(task.Reap("silent again", true, at))
+	task = must(t)(task.Reap(team.Freed{Reason: "silent again", Attempt: true}, at))
 	if task.Attempts != team.MaxAttempts || task.Status != team.Failed || !strings.Contains(task.Reason, "silent again") {
 		t.Errorf("after three: %d attempts, %s, %q", task.Attempts, task.Status, task.Reason)
 	}

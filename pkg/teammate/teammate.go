@@ -323,6 +323,9 @@ func (t *teammate) work(ctx context.Context, j joined) error {
 		Process: t.ID, Team: j.team, Record: j.record, Member: j.member, Role: role, Model: model, ModelChanged: t.ModelsChanged, KeepTranscripts: t.Config.KeepTranscripts,
 		Workspaces: t.Workspaces, Level: t.Workspaces.Level, Organisation: t.Config.Organisation, Logger: t.Log, Metrics: metrics,
 	})
+	if errors.Is(err, membership.ErrTeamEnded) {
+		t.Workspaces.Ended(j.record)
+	}
 	// The caller's context may be over by now.
 	bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdown.SignOff)
 	defer cancel()

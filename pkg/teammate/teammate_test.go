@@ -195,7 +195,7 @@ func TestSpawnWithNetworkIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	record.Roles["coder"] = team.Role{Name: "coder", Hands: team.Hands{Network: team.Network{"example.org"}}}
+	record.Roles["coder"] = team.Role{Name: "coder", Hands: team.Policy{Network: team.Network{"example.org"}}}
 	text, err := json.Marshal(record)
 	if err != nil {
 		t.Fatal(err)
@@ -205,7 +205,7 @@ func TestSpawnWithNetworkIsRefused(t *testing.T) {
 	}
 	r.run("")
 	_, err = spawn.New(spawn.Options{Team: r.team, Roster: r.roster}).Spawn(t.Context(), team.Member{AgentID: "bob", Role: "coder"}, 10)
-	want := `bob wants the network example.org, and commands have none in the sandbox "confined" (install bubblewrap, or set ` + "`network: none`" + `)`
+	want := `bob wants the network example.org, and commands have none in the weaker sandbox "confined" (install bubblewrap, or set ` + "`network: none`" + `)`
 	if !errors.Is(err, team.InvalidState) || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want %s", err, want)
 	}
@@ -234,7 +234,7 @@ func TestFailedMembership(t *testing.T) {
 	}
 	told := make(chan team.Message, 1)
 	go func() {
-		_ = r.team.Messages.Follow(t.Context(), 1, func(m broker.Msg) error {
+		_ = r.team.Messages.Follow(t.Context(), broker.Mark{}, func(m broker.Msg) error {
 			var msg team.Message
 			if json.Unmarshal(m.Data, &msg) == nil {
 				told <- msg

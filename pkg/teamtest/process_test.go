@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"agentteam/pkg/board"
 	"agentteam/pkg/broker/brokertest"
@@ -23,20 +24,16 @@ const alone = `
 agents:
 - match: {role: leader}
   rules:
+  - name: finish # also after one that came before the task was done, and is refused
+    since: '\[All Idle\]'
+    steps:
+    - calls:
+      - {tool: finish_team, args: {summary: it is built}}
   - name: plan
     since: '<mail from="user"[^>]*>\s*Build'
     steps:
     - calls:
       - {tool: create_task, args: {title: Build it, role: coder}}
-    - await: '\[All Idle\]'
-      waiting: I wait.
-      calls:
-      - {tool: finish_team, args: {summary: it is built}}
-    # The first may be from before the task was done, and is then refused.
-    - await: '\[All Idle\]'
-      waiting: I wait.
-      calls:
-      - {tool: finish_team, args: {summary: it is built}}
   - {name: wait, say: I wait.}
 - rules:
   - name: make
@@ -185,4 +182,41 @@ func TestBadTeamHarmsNoOther(t *testing.T) {
 	}
 	c.Leader()
 	joined(t, tm, team.Leader)
+}
+
+// With the end of its goal the homes of a team become due to go: those of an active team do not, though a member has stopped.
+func TestHomesOfEndedTeam(t *testing.T) {
+	cache := t.TempDir()
+	t.Setenv("XDG_CACHE_HOME", cache)
+	c := teamtest.Start(t, alone)
+	c.Leader()
+	tm := c.Team("t")
+	stop := c.Named("bob", "coder", "t")
+	joined(t, tm, "bob")
+	g := teamtest.Set(t, tm, "Build")
+	record, err := tm.Record(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	age := func() time.Duration {
+		info, err := os.Stat(filepath.Join(cache, "agentteam", "homes", record.Unique()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return time.Since(info.ModTime())
+	}
+	teamtest.Until(t, tm, func(e client.Entry) bool { return e.Event.Event.ToolCallName == "bash" })
+	stop()
+	if got := age(); got > time.Hour {
+		t.Errorf("the homes of an active team are %v old", got)
+	}
+	if err := os.WriteFile(filepath.Join(record.Workspace, "go"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c.Teammates(1)
+	if record = teamtest.Wait(t, g); record.Status != team.TeamFinished {
+		t.Fatalf("the goal is %s", record.Status)
+	}
+	// A process that is stopped at this moment has no time to learn that the team has ended.
+	brokertest.Until(t, "the homes of a team that has ended are due", func() bool { return age() > 29*24*time.Hour })
 }

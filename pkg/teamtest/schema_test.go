@@ -29,6 +29,7 @@ import (
 	"agentteam/pkg/journal"
 	"agentteam/pkg/mailbox"
 	"agentteam/pkg/model"
+	"agentteam/pkg/permission"
 	"agentteam/pkg/roster"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
@@ -306,7 +307,7 @@ func TestRealRecordsValidate(t *testing.T) {
 	bt := storage(t, c, "t")
 	members := roster.New(bt)
 	plans := approval.New(bt.Bucket, approval.Options{Tasks: board.New(bt.Bucket, board.Options{}), Members: members, Post: mailbox.New(bt, mailbox.Options{Members: members})})
-	gate, err := plans.Gate(t.Context(), team.Member{AgentID: "coder-1", Incarnation: 1}, idle{})
+	gate, err := plans.Gate(t.Context(), team.Member{AgentID: "coder-1", Incarnation: 1, PlanMode: true}, idle{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -314,7 +315,7 @@ func TestRealRecordsValidate(t *testing.T) {
 		t.Fatal(err)
 	}
 	asks := plans.Permissions(team.Member{AgentID: "coder-1", Incarnation: 1}, idle{}, func(context.Context, tool.Request) (approval.Judgement, error) {
-		return approval.Judgement{Answer: approval.Ask, Dir: "/w"}, nil
+		return approval.Judgement{Answer: permission.Ask, Dir: "/w"}, nil
 	})
 	if err := asks.Pass(t.Context(), tool.Request{Called: "bash", Arguments: []byte(`{"command":"make"}`)}); !errors.Is(err, team.PermissionDenied) {
 		t.Fatal(err)

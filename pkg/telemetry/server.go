@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"agentteam/pkg/shutdown"
+	"agentteam/pkg/team"
 )
 
 // readyTimeout is for a probe: one that hangs tells less than one that fails.
@@ -159,7 +160,7 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 		defer cancel()
 		if err := s.ready(ctx); err != nil {
-			http.Error(w, strings.Join(strings.Fields(err.Error()), " "), http.StatusServiceUnavailable)
+			http.Error(w, team.Line(err), http.StatusServiceUnavailable)
 			return
 		}
 	}

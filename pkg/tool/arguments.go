@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -79,22 +80,6 @@ func (a Arguments) ModelSchema() (json.RawMessage, error) {
 	return text, nil
 }
 
-// parseSchema reads the schema of an object. Errors: InvalidArgument.
-func parseSchema(text json.RawMessage) (*jsonschema.Schema, error) {
-	s := new(jsonschema.Schema)
-	if err := json.Unmarshal(text, s); err != nil {
-		return nil, team.Errorf(team.InvalidArgument, "its schema: %w", err)
-	}
-	if strings.TrimSpace(string(text)) == "null" || s.Types != nil || s.Type != "" && s.Type != "object" {
-		return nil, team.Errorf(team.InvalidArgument, "its schema is not one of an object").WithHint(`give it "type": "object"`)
-	}
-	s.Type = "object" // which endpoints ask for
-	if s.PropertyOrder == nil {
-		s.PropertyOrder = slices.Sorted(maps.Keys(s.Properties))
-	}
-	return s, nil
-}
-
 // withoutNull removes "null" from the types that inference gives to slices and
 // pointers. A type that is a list is refused by several model endpoints, and a
 // null argument is dropped before validation anyway.
@@ -153,28 +138,6 @@ func decode(given map[string]any, in any) (json.RawMessage, error) {
 	return text, nil
 }
 
-// exact returns arguments that Check has passed as JSON, with each number as it was written:
-// an id of 19 digits is no float64.
-func (c *Checker) exact(arguments string) (json.RawMessage, error) {
-	given := map[string]any{}
-	if strings.TrimSpace(arguments) != "" {
-		d := json.NewDecoder(strings.NewReader(arguments))
-		d.UseNumber()
-		if err := d.Decode(&given); err != nil {
-			return nil, team.Errorf(team.InvalidArgument, "arguments: %w", err)
-		}
-	}
-	if given == nil { // the text "null"
-		given = map[string]any{}
-	}
-	dropEmpty(c.schema, given)
-	text, err := json.Marshal(given)
-	if err != nil {
-		return nil, team.Errorf(team.InvalidArgument, "arguments: %w", err)
-	}
-	return text, nil
-}
-
 // Parse reads the arguments of a call. Models write nothing for "no arguments", and it is
 // taken that way. Errors: InvalidArgument for what is no JSON object.
 func Parse(arguments string) (map[string]any, error) {
@@ -182,6 +145,10 @@ func Parse(arguments string) (map[string]any, error) {
 		return map[string]any{}, nil
 	}
 	var given map[string]any
+	var inText string
+	if json.Unmarshal([]byte(arguments), &inText) == nil && strings.HasPrefix(strings.TrimSpace(inText), "{") {
+		arguments = inText
+	}
 	err := json.Unmarshal([]byte(arguments), &given)
 	var syntax *json.SyntaxError
 	var mismatch *json.UnmarshalTypeError
@@ -200,9 +167,10 @@ func Parse(arguments string) (map[string]any, error) {
 }
 
 // Check checks arguments against the schema. Models write null or "" for "not given", so it
-// takes these out where the schema has no use for them; nothing else is guessed. Errors:
-// InvalidArgument.
+// takes these out where the schema has no use for them, and a value that is encoded once too often; nothing else is guessed.
+// Errors: InvalidArgument.
 func (c *Checker) Check(given map[string]any) error {
+	undress(c.schema, given)
 	dropEmpty(c.schema, given)
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if c.schema.Properties[name] == nil && closed(c.schema) {
@@ -264,10 +232,53 @@ func dropEmpty(s *jsonschema.Schema, value any) {
 	}
 }
 
+// undress returns value with each text in it decoded that stands where the schema wants no text, if it is JSON of the type that
+// the schema wants. Objects and lists are changed in place.
+func undress(s *jsonschema.Schema, value any) any {
+	if s == nil {
+		return value
+	}
+	if text, ok := value.(string); ok && !admits(s, "string") {
+		var v any
+		if json.Unmarshal([]byte(text), &v) == nil && v != nil && admits(s, kindOf(v)) {
+			value = v
+		}
+	}
+	switch v := value.(type) {
+	case []any:
+		for i, e := range v {
+			v[i] = undress(s.Items, e)
+		}
+	case map[string]any:
+		for name, e := range v {
+			v[name] = undress(s.Properties[name], e)
+		}
+	}
+	return value
+}
+
+// kindOf is the JSON type of a value; an integer is one, for a schema that wants a number too.
+func kindOf(value any) string {
+	switch v := value.(type) {
+	case []any:
+		return "array"
+	case map[string]any:
+		return "object"
+	case bool:
+		return "boolean"
+	case float64:
+		if v == math.Trunc(v) {
+			return "integer"
+		}
+		return "number"
+	}
+	return "string"
+}
+
 // admits reports whether a schema may allow values of a JSON type.
 func admits(s *jsonschema.Schema, kind string) bool {
 	if s.Type != "" || s.Types != nil {
-		return s.Type == kind || slices.Contains(s.Types, kind)
+		return s.Type == kind || slices.Contains(s.Types, kind) || kind == "integer" && s.Type == "number"
 	}
 	alternatives := slices.Concat(s.AnyOf, s.OneOf)
 	return alternatives == nil || slices.ContainsFunc(alternatives, func(a *jsonschema.Schema) bool { return admits(a, kind) })

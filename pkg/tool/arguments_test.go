@@ -44,6 +44,10 @@ func TestArguments(t *testing.T) {
 		`{"title":"a","steps":[{"do":"x","how":"","by":null}]}`:      {Title: "a", Steps: []step{{Do: "x"}}},
 		` {"title":"a","metadata":{"k":null,"l":""}} `:               {Title: "a", Metadata: map[string]any{"k": nil, "l": ""}},
 		`{"title":"` + strings.Repeat("长", 64<<10/3) + `"}`:          {Title: strings.Repeat("长", 64<<10/3)},
+		// What is encoded once too often.
+		`{"title":"[1]","priority":"2","needs":"[\"T-1\"]","steps":["{\"do\":\"[2]\",\"by\":null}"],"metadata":"{\"k\":\"1\"}"}`: {
+			Title: "[1]", Priority: 2, Needs: []string{"T-1"}, Steps: []step{{Do: "[2]"}}, Metadata: map[string]any{"k": "1"}},
+		`"{\"title\":\"a\"}"`: {Title: "a"},
 	} {
 		got, r := received(t, text)
 		if r.IsError || !reflect.DeepEqual(*got, want) {
@@ -65,6 +69,9 @@ func TestArgumentsRefused(t *testing.T) {
 		`{"title":"a","priority":1e30}`:                "priority: number 1e+30 does not fit, want int",
 		`{"title":["a"]}`:                              `title: type: [a] has type "array", want "string"`,
 		`{"title":"a","needs":["b",3]}`:                `needs: validating /items: type: 3 has type "integer", want "string"`,
+		`{"title":"a","priority":"1.5"}`:               `priority: type: 1.5 has type "string", want "integer"`,
+		`{"title":"a","needs":"T-1"}`:                  `needs: type: T-1 has type "string", want "array"`,
+		`"[1]"`:                                        "the arguments are a JSON string, want an object",
 		`["a"]`:                                        "the arguments are a JSON array, want an object",
 		`{"title":"a"`:                                 "the arguments are not valid JSON, byte 12 of 12: unexpected end of JSON input",
 		`{"title":"a",}`:                               "the arguments are not valid JSON, byte 14 of 14: invalid character '}' looking for beginning of object key string",

@@ -1,6 +1,5 @@
 // Package tool is what a model may call: a [Tool] is a name, a schema and a function,
-// made of a Go struct ([New]) or of a schema known at run time ([Dynamic]); a [Set] is
-// the tools that one agent knows and the ones of them that it may use.
+// made by [New]; a [Set] is the tools that one agent knows and the ones of them that it may use.
 //
 // A call is validated against the schema before the function sees it, and it is
 // always answered: [Set.Run] turns errors and panics into results that a model

@@ -1,7 +1,6 @@
 package tool
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 
@@ -23,6 +22,7 @@ type Output struct {
 // Effects mean nothing.
 type Effects struct {
 	Await   *team.Await   // the agent waits for an answer
+	Sent    *team.Sent    // mail was sent to members
 	Verdict *team.Verdict // a request to shut down is answered, which the agent carries out
 	Moved   *team.Task    // the task whose status the call may have changed, as it is now
 	Ends    bool          // the agent's work is over
@@ -47,54 +47,26 @@ func (o Output) Text() (string, error) {
 	return string(text), err
 }
 
-// Kind is what a part is.
-type Kind string
-
-// The kinds of parts.
-const (
-	Image    Kind = "image"
-	Resource Kind = "resource" // a file, or whatever else has a URI
-)
-
-// Part is something that a result has beside its text. Models that take images get those with
-// Data. A line of the result's content describes each part, and [Result].Parts has them. Of a
-// result the first [MaxParts] are kept, and no Data of more than [MaxPartData] bytes; their
-// lines state that.
+// Part is an image that a result has beside its text, for models that take images. A line of
+// the result's content describes each, and [Result].Parts has them, without Data of more than
+// [MaxPartData] bytes.
 type Part struct {
-	Kind      Kind
-	MediaType string // such as "image/png"; "" = not known
-	Data      []byte // the content; nil: it is where URI points to
-	URI       string // where the content is from; "" = nowhere else
+	MediaType string // such as "image/png"
+	Data      []byte
+	Name      string // of the file that it is from
 }
 
-// The bounds of the parts of one result.
-const (
-	MaxParts    = 16
-	MaxPartData = 5 << 20
-)
+// MaxPartData is how many bytes a part has at most.
+const MaxPartData = 5 << 20
 
-// bounded returns those parts that are kept, and a line for each of all.
+// bounded returns the parts as they are kept, and a line for each.
 func bounded(parts []Part) (kept []Part, lines string) {
 	var b strings.Builder
-	for i, p := range parts {
-		if i == MaxParts {
-			fmt.Fprintf(&b, "[%d more parts were left out: a result has at most %d]\n", len(parts)-i, MaxParts)
-			break
-		}
-		p.Kind, p.MediaType, p.URI = Kind(line(string(p.Kind), 40)), line(p.MediaType, 100), line(p.URI, 500)
-		fmt.Fprintf(&b, "[%s %s", p.Kind, cmp.Or(p.MediaType, "of an unknown type"))
-		if p.URI != "" {
-			b.WriteString(" " + p.URI)
-		}
-		switch {
-		case len(p.Data) > MaxPartData:
-			fmt.Fprintf(&b, ", %d bytes, left out: at most %d are kept", len(p.Data), MaxPartData)
+	for _, p := range parts {
+		fmt.Fprintf(&b, "[image %s %s, %d bytes", line(p.MediaType, 100), line(p.Name, 500), len(p.Data))
+		if len(p.Data) > MaxPartData {
+			fmt.Fprintf(&b, ", left out: at most %d are kept; you cannot see it here", MaxPartData)
 			p.Data = nil
-		case p.Data != nil:
-			fmt.Fprintf(&b, ", %d bytes", len(p.Data))
-		}
-		if p.Kind != Image || p.Data == nil {
-			b.WriteString("; you cannot see it here")
 		}
 		b.WriteString("]\n")
 		kept = append(kept, p)

@@ -38,7 +38,7 @@ type Names interface {
 // NewSet makes a set in which every tool is allowed. Calls are counted in reg,
 // which may be nil; sets that share a registry share the counters.
 //
-// Errors: two tools with one name or alias; a tool that neither [New] nor [Dynamic] made.
+// Errors: two tools with one name or alias; a tool that [New] did not make.
 func NewSet(reg prometheus.Registerer, tools ...Tool) (*Set, error) {
 	s := &Set{tools: slices.Clone(tools), byName: map[string][]int{}, allowed: map[string]bool{}}
 	for i, t := range s.tools {

@@ -313,14 +313,13 @@ func TestOutput(t *testing.T) {
 	if r.Content != "done" || r.Effects.Moved != &moved || !r.Effects.Rests || r.Effects.Ends || r.Value == nil {
 		t.Errorf("%+v", r)
 	}
-	r = run(tool.Output{Parts: []tool.Part{{Kind: tool.Image, MediaType: "image/png", Data: []byte("png")}, {Kind: tool.Resource, URI: "file:///a\nb"}, {Kind: tool.Image, Data: big}}})
-	want := "[image image/png, 3 bytes]\n[resource of an unknown type file:///a b; you cannot see it here]\n" +
-		"[image of an unknown type, 5242881 bytes, left out: at most 5242880 are kept; you cannot see it here]"
-	if r.Content != want || len(r.Parts) != 3 || string(r.Parts[0].Data) != "png" || r.Parts[2].Data != nil {
+	r = run(tool.Output{Parts: []tool.Part{{MediaType: "image/png", Data: []byte("png"), Name: "a\nb"}, {MediaType: "image/png", Data: big, Name: "c"}}})
+	want := "[image image/png a b, 3 bytes]\n[image image/png c, 5242881 bytes, left out: at most 5242880 are kept; you cannot see it here]"
+	if r.Content != want || len(r.Parts) != 2 || string(r.Parts[0].Data) != "png" || r.Parts[1].Data != nil {
 		t.Errorf("%s", r.Content)
 	}
-	r = run(tool.Output{Value: strings.Repeat("x", tool.MaxContent), Parts: make([]tool.Part, tool.MaxParts+2)})
-	if !strings.HasSuffix(r.Content, "[2 more parts were left out: a result has at most 16]") || len(r.Content) > tool.MaxContent || len(r.Parts) != tool.MaxParts {
+	r = run(tool.Output{Value: strings.Repeat("x", tool.MaxContent), Parts: make([]tool.Part, 2)})
+	if !strings.HasSuffix(r.Content, " bytes]") || len(r.Content) > tool.MaxContent || len(r.Parts) != 2 {
 		t.Errorf("%d parts, %d bytes: ...%s", len(r.Parts), len(r.Content), r.Content[len(r.Content)-200:])
 	}
 }

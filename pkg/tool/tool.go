@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -11,8 +12,8 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Tool is one thing that a model may call. The zero Tool is not usable; [New] and [Dynamic]
-// make one.
+// Tool is one thing that a model may call. The zero Tool is not usable; [New] makes
+// one.
 type Tool struct {
 	Name        string   // by which the model calls it
 	Aliases     []string // it answers to these, too; the model does not see them
@@ -137,54 +138,14 @@ func Hidden(arguments ...string) Option {
 // New panics if In has no JSON schema, or an option is for another struct or names an argument
 // that In does not have: that is a broken program, not bad input.
 func New[In any](name, description string, run func(ctx context.Context, in In) (Output, error), opts ...Option) Tool {
-	schema, err := jsonschema.For[In](nil)
+	schema, err := jsonschema.For[In](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
+		reflect.TypeFor[team.Priority](): {Types: []string{"integer", "string"}},
+	}})
 	if err != nil {
 		panic(fmt.Sprintf("tool %s: %v", name, err))
 	}
 	withoutNull(schema)
-	t, err := made(name, description, schema, opts, func(_ *Checker, given map[string]any, _ string) (any, json.RawMessage, error) {
-		// Decoded from what was validated, not from the text: encoding/json ignores
-		// case and would take for a field what validation knew under another name.
-		var in In
-		text, err := decode(given, &in)
-		return in, text, err
-	}, func(ctx context.Context, in any) (Output, error) { return run(ctx, in.(In)) })
-	if err != nil {
-		panic(err.Error())
-	}
-	t.traitsOf(*new(In)) // an option for another struct fails here
-	return *t
-}
-
-// Dynamic makes a tool of a JSON schema that is known only at run time, such as one of another
-// program. A call is checked against the schema as calls of other tools are; what the schema
-// leaves open is taken. run gets the arguments as a JSON object, numbers as the model wrote
-// them; the rest is as with [New].
-//
-// Errors: InvalidArgument for a schema that is malformed, that refers to what is not in it, or
-// that is not one of an object, and for an option that names an argument which it does not
-// have. They name the tool.
-func Dynamic(name, description string, schema json.RawMessage, run func(ctx context.Context, arguments json.RawMessage) (Output, error), opts ...Option) (Tool, error) {
-	s, err := parseSchema(schema)
-	if err != nil {
-		return Tool{}, team.Errorf(team.InvalidArgument, "tool %s: %w", shorten(name, 80), err)
-	}
-	t, err := made(name, description, s, opts, func(check *Checker, _ map[string]any, arguments string) (any, json.RawMessage, error) {
-		text, err := check.exact(arguments)
-		return text, text, err
-	}, func(ctx context.Context, in any) (Output, error) { return run(ctx, in.(json.RawMessage)) })
-	if err != nil {
-		return Tool{}, err
-	}
-	return *t, nil
-}
-
-// made makes a tool. read returns valid arguments as run takes them, and as JSON for gates.
-// Errors: InvalidArgument, which name the tool.
-func made(name, description string, schema *jsonschema.Schema, opts []Option, read func(c *Checker, given map[string]any, arguments string) (in any, text json.RawMessage, err error), run func(ctx context.Context, in any) (Output, error)) (*Tool, error) {
 	t := &Tool{Name: name, Description: description, arguments: Arguments{Schema: schema}}
-	var check *Checker
-	var err error
 	for _, opt := range opts {
 		if err == nil {
 			err = opt.apply(t)
@@ -193,11 +154,12 @@ func made(name, description string, schema *jsonschema.Schema, opts []Option, re
 	if err == nil {
 		t.schema, err = t.arguments.ModelSchema()
 	}
+	var check *Checker
 	if err == nil {
 		check, err = t.arguments.Checker()
 	}
 	if err != nil {
-		return nil, team.Errorf(team.InvalidArgument, "tool %s: %w", shorten(name, 80), err)
+		panic(fmt.Sprintf("tool %s: %v", name, err))
 	}
 	t.run = func(ctx context.Context, arguments string, ask asks) (Output, error) {
 		given, err := Parse(arguments)
@@ -207,7 +169,10 @@ func made(name, description string, schema *jsonschema.Schema, opts []Option, re
 		if err != nil {
 			return Output{}, err
 		}
-		in, text, err := read(check, given, arguments)
+		// Decoded from what was validated, not from the text: encoding/json ignores
+		// case and would take for a field what validation knew under another name.
+		var in In
+		text, err := decode(given, &in)
 		if err == nil {
 			err = ask(ctx, text, t.traitsOf(in))
 		}
@@ -216,7 +181,8 @@ func made(name, description string, schema *jsonschema.Schema, opts []Option, re
 		}
 		return run(ctx, in)
 	}
-	return t, nil
+	t.traitsOf(*new(In)) // an option for another struct fails here
+	return *t
 }
 
 // traitsOf are those of a call with these arguments.

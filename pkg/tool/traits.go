@@ -13,6 +13,7 @@ type Traits struct {
 	Parallel   bool // calls that follow one another in a turn run at the same time
 	LeaderOnly bool // only the leader may use it
 
+	Talk   bool // sends mail, or shows how the team stands: a call brings no news
 	Silent bool // its effect is recorded by itself, so those who watch need not see the call
 	Terse  bool // those who watch see the call, but its result is of no use to them
 

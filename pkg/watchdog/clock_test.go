@@ -22,7 +22,7 @@ func TestClocksDiffer(t *testing.T) {
 				})
 				w.want()
 				w.change(lease+2*time.Second, func() { w.goSilent("coder-1") })
-				w.want("reap T-001 attempt=true: coder-1 was not heard for 30s", "respawn coder-1 1")
+				w.want("reap T-001 attempt=true, kept: coder-1 was not heard for 30s", "respawn coder-1 1")
 			})
 		})
 	}
@@ -39,6 +39,6 @@ func TestPredecessorBeats(t *testing.T) {
 			w.beats["coder-1"] = beat("coder-1", team.Running) // of incarnation 1, all the time
 			w.dead["coder-1"] = true
 		})
-		w.want("reap T-001 attempt=false: coder-1 was not heard for 30s", "respawn coder-1 2")
+		w.want("reap T-001 attempt=false, kept: coder-1 was not heard for 30s", "respawn coder-1 2")
 	})
 }

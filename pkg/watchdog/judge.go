@@ -22,6 +22,7 @@ type snapshot struct {
 	Unread int                        // messages that wake their reader, stored and not in its journal
 	Missed map[team.AgentID]bool      // could not be brought back time and again, and the leader knows
 	Done   []team.Task                // completed since the leader was told last, for the notice
+	Lapsed map[team.TaskID]bool       // reservations whose time is over
 }
 
 // Stirs says in a word why the team is not quiet by this look alone, or "".
@@ -75,7 +76,7 @@ func (l snapshot) Stirs() string {
 		}
 	}
 	for _, r := range l.Reserved {
-		if r.Claimable && free[r.ReservedFor] {
+		if r.Claimable && (r.Lapses || free[r.ReservedFor]) { // one that lapses is somebody's in minutes at most
 			return string(r.ID) + " is about to be claimed by " + string(r.ReservedFor)
 		}
 	}
@@ -112,7 +113,7 @@ func (l snapshot) spell() string {
 			if l.Missed[m.AgentID] { // each try to bring it back writes its record
 				m.Revision = 0
 			}
-			fmt.Fprintf(&b, "%s %d %d %d;", m.AgentID, m.Revision, beat.Turn, beat.InboxSeq)
+			fmt.Fprintf(&b, "%s %d %d %d;", m.AgentID, m.Revision, beat.Turn, beat.HeardSeq)
 		}
 	}
 	fmt.Fprintf(&b, "board %d, goal %d, heard %d", l.Moved, l.Team.GoalNumber, l.Beats[team.Leader].HeardSeq)
@@ -206,16 +207,11 @@ type Forsaken struct {
 // Forsaken returns the reservations that are to end, by members.
 func (l snapshot) Forsaken() (all []Forsaken) {
 	for _, r := range l.Reserved {
-		why := "is no member"
-		for _, m := range l.Members {
-			if m.AgentID == r.ReservedFor {
-				why = m.Absent(l.Team.Policies)
-			}
-		}
+		why := l.forsakes(r.Task)
 		if why == "" {
 			continue
 		}
-		at := slices.IndexFunc(all, func(f Forsaken) bool { return f.Member == r.ReservedFor })
+		at := slices.IndexFunc(all, func(f Forsaken) bool { return f.Member == r.ReservedFor && f.Why == why })
 		if at < 0 {
 			at, all = len(all), append(all, Forsaken{Member: r.ReservedFor, Why: why})
 		}
@@ -225,6 +221,24 @@ func (l snapshot) Forsaken() (all []Forsaken) {
 		slices.SortFunc(f.Tasks, func(a, b team.Task) int { return cmp.Compare(a.Revision, b.Revision) })
 	}
 	return all
+}
+
+// forsakes returns why the member for whom t is reserved will not come to it; "" if it may.
+func (l snapshot) forsakes(t team.Task) string {
+	i := slices.IndexFunc(l.Members, func(m team.Member) bool { return m.AgentID == t.ReservedFor })
+	if i < 0 {
+		return "is no member"
+	}
+	m := l.Members[i]
+	switch why := m.Absent(l.Team.Policies); {
+	case why != "":
+		return why
+	case t.Lapses && t.UpdatedBy == team.Watchdog && m.State == team.Lost && m.LastError != "":
+		return "is lost, and could not be brought back"
+	case l.Lapsed[t.ID]:
+		return "has not come back to its task within " + span(reserveFor)
+	}
+	return ""
 }
 
 const (

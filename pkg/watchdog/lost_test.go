@@ -31,7 +31,7 @@ func TestLostMember(t *testing.T) {
 		w.change(lease-2*time.Second, func() { w.goSilent("coder-1") })
 		w.want()
 		w.pass(4 * time.Second)
-		w.want("reap T-001 attempt=true: coder-1 was not heard for 30s", "respawn coder-1 1")
+		w.want("reap T-001 attempt=true, kept: coder-1 was not heard for 30s", "respawn coder-1 1")
 		w.pass(50 * time.Second)
 		w.want() // once for each incarnation
 		w.pass(15 * time.Second)
@@ -40,6 +40,20 @@ func TestLostMember(t *testing.T) {
 		w.want() // it has had no time yet to be heard
 		w.pass(4 * time.Second)
 		w.want("respawn coder-1 2")
+	})
+}
+
+// In a team whose members have trees, the record of a lost member's task names the host that may have its files.
+func TestLostMemberHasATree(t *testing.T) {
+	watch(t, func(t *testing.T, w *fake) {
+		w.change(10*time.Minute, func() {
+			w.working(true)
+			w.look.Team.GoalNumber, w.look.Team.Line = 1, &team.WorkLine{Goal: 1}
+			w.look.Members[1].Host = "alpha"
+		})
+		w.change(lease-2*time.Second, func() { w.goSilent("coder-1") })
+		w.pass(4 * time.Second)
+		w.want("reap T-001 attempt=true, kept, files on alpha: coder-1 was not heard for 30s", "respawn coder-1 1")
 	})
 }
 
@@ -60,7 +74,7 @@ func TestLostHost(t *testing.T) {
 				a := team.AgentID(fmt.Sprint("coder-", n))
 				w.goSilent(a)
 				w.task(team.Task{ID: team.MakeTaskID(n), Status: team.InProgress, Assignee: a, Incarnation: 1, Epoch: 1})
-				want = append(want, fmt.Sprintf("reap T-%03d attempt=false: %s was not heard for 30s", n, a), fmt.Sprintf("respawn %s 1", a))
+				want = append(want, fmt.Sprintf("reap T-%03d attempt=false, kept: %s was not heard for 30s", n, a), fmt.Sprintf("respawn %s 1", a))
 			}
 		})
 		w.want()
@@ -73,7 +87,7 @@ func TestLostHost(t *testing.T) {
 func TestLostBeforeItBegan(t *testing.T) {
 	watch(t, func(t *testing.T, w *fake) {
 		w.change(time.Minute, func() { w.working(false); w.goSilent("coder-1") })
-		w.want("reap T-001 attempt=false: coder-1 was not heard for 30s", "respawn coder-1 1")
+		w.want("reap T-001 attempt=false, kept: coder-1 was not heard for 30s", "respawn coder-1 1")
 	})
 }
 
@@ -81,7 +95,7 @@ func TestLostBeforeItBegan(t *testing.T) {
 func TestLostAtOnce(t *testing.T) {
 	watch(t, func(t *testing.T, w *fake) {
 		w.change(time.Minute, func() { w.working(false); w.answered["T-001"] = true; w.goSilent("coder-1") })
-		w.want("reap T-001 attempt=true: coder-1 was not heard for 30s", "respawn coder-1 1")
+		w.want("reap T-001 attempt=true, kept: coder-1 was not heard for 30s", "respawn coder-1 1")
 	})
 }
 
@@ -141,7 +155,7 @@ func TestSaidGoodbye(t *testing.T) {
 		})
 		w.want("respawn coder-1 1")
 		w.pass(5 * time.Second)
-		w.want("reap T-001 attempt=false: its holder coder-1 has left")
+		w.want("reap T-001 attempt=false, kept: its holder coder-1 has left")
 		w.pass(30 * time.Second)
 		w.want() // in this test nobody comes back, and nothing is written of that
 	})

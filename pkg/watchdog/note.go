@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"github.com/oklog/ulid/v2"
 
@@ -24,7 +25,12 @@ type note struct {
 	V    int    `json:"v"`
 	Op   string `json:"op"`
 	Told uint64 `json:"told"` // the leader was told of all ends up to this revision
+
+	Tasks []team.TaskID `json:"tasks,omitempty"` // the ends that the notices named, the newest last: a task that has ended is written again when work of its holder is stored
 }
+
+// maxNoted is how many tasks the note names.
+const maxNoted = 1000
 
 // readNote returns the note, the zero note if there is none, and its revision.
 func readNote(ctx context.Context, b Bucket) (n note, revision uint64, err error) {
@@ -38,14 +44,20 @@ func readNote(ctx context.Context, b Bucket) (n note, revision uint64, err error
 	return n, e.Revision, err
 }
 
-// storeNote notes that the leader was told of all ends up to a revision; the note never
+// storeNote notes that the leader was told of all ends up to a revision, and of these tasks; the note never
 // goes back. Errors: Conflict if another watchdog was first: the next look tries again.
-func storeNote(ctx context.Context, b Bucket, upTo uint64) error {
+func storeNote(ctx context.Context, b Bucket, upTo uint64, tasks []team.TaskID) error {
 	n, revision, err := readNote(ctx, b)
 	if err != nil || n.Told >= upTo {
 		return err
 	}
-	data, err := json.Marshal(note{team.Protocol, ulid.Make().String(), upTo})
+	for _, id := range tasks {
+		if !slices.Contains(n.Tasks, id) {
+			n.Tasks = append(n.Tasks, id)
+		}
+	}
+	n.Tasks = n.Tasks[max(0, len(n.Tasks)-maxNoted):]
+	data, err := json.Marshal(note{team.Protocol, ulid.Make().String(), upTo, n.Tasks})
 	if err != nil {
 		return err
 	}

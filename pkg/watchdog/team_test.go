@@ -46,6 +46,7 @@ type fake struct {
 	onUnfinished func()               // happens just before the unfinished tasks are read, once
 	freeze       time.Duration        // the process stands still this long, once
 	poolless     bool                 // nobody can be brought back
+	since        time.Time            // its process has listened since then, before the term; zero: it has not
 	returns      bool                 // a person lets lost members come back
 	asks         []string             // what a person was asked
 
@@ -73,7 +74,7 @@ func (w *fake) term(f func()) {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	done := make(chan error)
 	go func() {
-		done <- New(Options{Index: w, Pulse: w.pulse, Bucket: bucket{w}, Actions: w, Cluster: "now", Server: w.serverID, Lease: lease, Metrics: w.reg}).Run(ctx)
+		done <- New(Options{Index: w, Pulse: w.pulse, Bucket: bucket{w}, Actions: w, Cluster: "now", Server: w.serverID, Lease: lease, Since: func(team.Member) (time.Time, bool) { return w.since, !w.since.IsZero() }, Metrics: w.reg}).Run(ctx)
 	}()
 	f()
 	cancel()
@@ -297,10 +298,17 @@ func (w *fake) Ping(_ context.Context, a team.AgentID, wait time.Duration) (team
 	return w.beats[a], nil
 }
 
-func (w *fake) Reap(_ context.Context, t team.Task, reason string, attempt bool) error {
+func (w *fake) Reap(_ context.Context, t team.Task, f team.Freed) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.act("reap %s attempt=%v: %s", t.ID, attempt, reason)
+	kept := ""
+	if f.Keep {
+		kept = ", kept"
+	}
+	if f.Work != nil {
+		kept += ", files on " + f.Work.Host
+	}
+	w.act("reap %s attempt=%v%s: %s", t.ID, f.Attempt, kept, f.Reason)
 	for i := range w.tasks {
 		if w.tasks[i].ID == t.ID {
 			w.tasks[i].Status = team.Cancelled // so that nothing more happens to it

@@ -43,7 +43,7 @@ type Actions interface {
 	// Unread counts the mail that wakes a member and is not in its journal.
 	Unread(ctx context.Context, m team.Member) (int, error)
 	// Reap frees a task if it is still held under this epoch.
-	Reap(ctx context.Context, t team.Task, reason string, attempt bool) error
+	Reap(ctx context.Context, t team.Task, f team.Freed) error
 	// Answered reports whether its holder's model has answered at work on a task.
 	Answered(ctx context.Context, t team.Task) (bool, error)
 	// Unreserve ends the reservation of a task, unless it was written since it was read.
@@ -76,13 +76,18 @@ type Actions interface {
 
 // Options are what a Watchdog needs.
 type Options struct {
-	Index    Index         // required
-	Pulse    *roster.Pulse // hears the beats of all members, the leader's own too; required
-	Bucket   Bucket        // required
-	Actions  Actions       // required
-	Cluster  string        // the embedded cluster of this process; "" = none
-	Server   func() string // the id of the NATS server now, if there is one only; "" = not known
-	Lease    time.Duration // required: the team's
+	Index   Index         // required
+	Pulse   *roster.Pulse // hears the beats of all members, the leader's own too; required
+	Bucket  Bucket        // required
+	Actions Actions       // required
+	Cluster string        // the embedded cluster of this process; "" = none
+	Server  func() string // the id of the NATS server now, if there is one only; "" = not known
+	Lease   time.Duration // required: the team's
+
+	// Since returns from when on a member has been silent, as far as this process has listened before
+	// it led the team; ok is false if it has not. Default: it has not.
+	Since func(m team.Member) (at time.Time, ok bool)
+
 	Interval time.Duration // between looks; default 1 s, half a heartbeat
 	Logger   *slog.Logger
 	Metrics  prometheus.Registerer
@@ -111,7 +116,8 @@ type Watchdog struct {
 	server    string    // the NATS server
 	serverAt  time.Time // when we first saw that one in place of another; zero: since we look
 	blind     time.Time // until then we do not trust our own hearing
-	orphans   map[team.TaskID]orphan
+	orphans   map[team.TaskID]noted
+	reserved  map[team.TaskID]noted  // the reservations that lapse
 	joined    map[team.AgentID]since // when each incarnation was first seen in the roster
 	waiting   map[team.AgentID]waiter
 	respawned map[team.AgentID]since     // the lost incarnation that a respawn was asked for
@@ -131,13 +137,13 @@ type Watchdog struct {
 	toldSeq   uint64                     // revision of the newest change of a task then
 }
 
-// told is what the leader was told of failed and cancelled dependencies. The
-// revision is stored, so that a later leader's watchdog continues from there: it
+// told is what the leader was told of failed and cancelled dependencies. It
+// is stored, so that a later leader's watchdog continues from there: it
 // neither repeats what was told nor misses what happened while nobody led.
 type told struct {
 	read     bool // what is stored
 	revision uint64
-	tasks    map[team.TaskID]bool // by this watchdog
+	tasks    []team.TaskID
 }
 
 // waiter is a member without a process, and since when its record is as it is.
@@ -165,7 +171,8 @@ const (
 	noOffer = "it takes none of the tasks that it is offered"
 )
 
-type orphan struct {
+// noted is a hold of a task, and since when this watchdog sees the task as it has left it.
+type noted struct {
 	epoch uint64
 	since time.Time
 }
@@ -176,8 +183,11 @@ func New(o Options) *Watchdog {
 	if o.Server == nil {
 		o.Server = func() string { return "" }
 	}
+	if o.Since == nil {
+		o.Since = func(team.Member) (at time.Time, ok bool) { return at, false }
+	}
 	o.Logger = telemetry.OrDiscard(o.Logger)
-	return &Watchdog{o: o, metrics: newMetrics(o.Metrics), orphans: map[team.TaskID]orphan{},
+	return &Watchdog{o: o, metrics: newMetrics(o.Metrics), orphans: map[team.TaskID]noted{},
 		joined: map[team.AgentID]since{}, respawned: map[team.AgentID]since{}, failures: map[team.AgentID]failures{}, stalled: map[team.AgentID]time.Time{},
 		readied:  map[string]readied{},
 		silences: map[silence]int{}, marked: map[silence]bool{}}
@@ -224,7 +234,7 @@ func (w *Watchdog) step(ctx context.Context) error {
 	if err := w.tellStalled(ctx, look, heard, now); err != nil {
 		return err
 	}
-	if err := w.unreserve(ctx, look); err != nil {
+	if err := w.unreserve(ctx, look, now); err != nil {
 		return err
 	}
 	for _, m := range look.Members {
@@ -304,6 +314,9 @@ func (w *Watchdog) free(ctx context.Context, look index.Look, heard map[team.Age
 		seen := w.joined[m.AgentID]
 		if seen.incarnation != m.Incarnation {
 			seen = since{m.Incarnation, now}
+			if at, ok := w.o.Since(m); ok {
+				seen.at = at
+			}
 			w.joined[m.AgentID] = seen
 		}
 		restarted := m.Server != "" && server != "" && m.Server != server
@@ -386,12 +399,32 @@ func (w *Watchdog) reap(ctx context.Context, look index.Look, m team.Member, why
 		if err != nil {
 			return err
 		}
-		if err := w.o.Actions.Reap(ctx, t, string(m.AgentID)+" "+why, attempt); err != nil {
+		if err := w.o.Actions.Reap(ctx, t, team.Freed{Reason: string(m.AgentID) + " " + why, Attempt: attempt, Keep: w.returns(look.Team, m), Work: leftBy(look.Team, m, t)}); err != nil {
 			return err
 		}
 		w.metrics.count(w.metrics.expired)
 	}
 	return w.bringBack(ctx, look.Team, m, why, now)
+}
+
+// leftBy is the work on t of a holder whose process is gone: in a tree on its host. It is nil if members share the workspace.
+func leftBy(in team.Team, m team.Member, t team.Task) *team.Try {
+	if !in.OnLine() || m.AgentID != t.Assignee || m.Incarnation != t.Incarnation {
+		return nil
+	}
+	return t.LeftOn(m.Host)
+}
+
+// returns reports whether m, whose process is gone, is brought back now.
+func (w *Watchdog) returns(t team.Team, m team.Member) bool {
+	if m.State == team.Lost && m.LastError != "" || m.Absent(t.Policies) != "" {
+		return false
+	}
+	if cmp.Or(t.Policies.Respawn, team.RespawnAlways) != team.RespawnAlways || m.Program != "" {
+		return false
+	}
+	m.Losses = lossesOf(m, w.o.Cluster)
+	return hopeless(m) == ""
 }
 
 // bringBack respawns a lost member, with why as the reason. If the team's policy forbids that,
@@ -471,27 +504,30 @@ func (w *Watchdog) bringUp(ctx context.Context, look index.Look, now time.Time) 
 // once nobody has adopted them within adoptWithin. That is an attempt if a holder was lost
 // at work, and none if it left in order.
 func (w *Watchdog) reapOrphans(ctx context.Context, look index.Look, now time.Time) error {
-	seen := map[team.TaskID]orphan{}
+	seen := map[team.TaskID]noted{}
 	var errs []error
 	for _, t := range orphansOf(look.Members, look.Running) {
 		o, ok := w.orphans[t.ID]
 		if !ok || o.epoch != t.Epoch {
-			o = orphan{t.Epoch, now}
+			o = noted{t.Epoch, now}
 		}
 		seen[t.ID] = o
 		if now.Sub(o.since) >= adoptWithin {
-			reason, attempt := "its holder "+string(t.Assignee)+" has left", false
-			if slices.ContainsFunc(look.Members, func(m team.Member) bool {
-				return m.AgentID == t.Assignee && m.Incarnation > t.Incarnation && m.State != team.Stopped
-			}) {
-				reason = "its holder " + string(t.Assignee) + " was restarted and has not taken it over"
-				var err error
-				if attempt, err = w.o.Actions.Answered(ctx, t); err != nil {
-					errs = append(errs, err)
-					continue
+			f := team.Freed{Reason: "its holder " + string(t.Assignee) + " has left"}
+			if i := slices.IndexFunc(look.Members, func(m team.Member) bool { return m.AgentID == t.Assignee && m.State != team.Stopped }); i >= 0 {
+				m := look.Members[i]
+				f.Work = leftBy(look.Team, m, t)
+				if f.Keep = w.returns(look.Team, m); m.Incarnation > t.Incarnation {
+					f.Keep = m.State == team.Created || m.State == team.Joined
+					f.Reason = "its holder " + string(t.Assignee) + " was restarted and has not taken it over"
+					var err error
+					if f.Attempt, err = w.o.Actions.Answered(ctx, t); err != nil {
+						errs = append(errs, err)
+						continue
+					}
 				}
 			}
-			errs = append(errs, w.o.Actions.Reap(ctx, t, reason, attempt))
+			errs = append(errs, w.o.Actions.Reap(ctx, t, f))
 		}
 	}
 	w.orphans = seen
@@ -509,7 +545,7 @@ func (w *Watchdog) tellBlocked(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		w.told = told{true, n.Told, map[team.TaskID]bool{}}
+		w.told = told{true, n.Told, n.Tasks}
 	}
 	upTo, note := w.told.revision, false
 	for _, e := range w.o.Index.EndsSince(upTo) {
@@ -517,17 +553,16 @@ func (w *Watchdog) tellBlocked(ctx context.Context) error {
 		if len(e.Blocks) == 0 {
 			text = failedText(e.Task)
 		}
-		if text != "" && !w.told.tasks[e.Task.ID] {
-			id := fmt.Sprintf("blocked-%s-%d", e.Task.ID, e.Task.Revision)
-			if err := w.o.Actions.Tell(ctx, id, text); err != nil {
+		if text != "" && !slices.Contains(w.told.tasks, e.Task.ID) {
+			if err := w.o.Actions.Tell(ctx, "blocked-"+string(e.Task.ID), text); err != nil {
 				return err
 			}
-			w.told.tasks[e.Task.ID] = true
+			w.told.tasks = append(w.told.tasks, e.Task.ID)
 		}
-		upTo, note = e.Revision, note || w.told.tasks[e.Task.ID]
+		upTo, note = e.Revision, note || slices.Contains(w.told.tasks, e.Task.ID)
 	}
 	if note {
-		switch err := storeNote(ctx, w.o.Bucket, upTo); {
+		switch err := storeNote(ctx, w.o.Bucket, upTo, w.told.tasks); {
 		case errors.Is(err, team.Conflict): // another leader's watchdog was first: the next look stores it
 			return nil
 		case err != nil:
@@ -553,26 +588,6 @@ func (w *Watchdog) tellStalled(ctx context.Context, look index.Look, heard map[t
 		w.stalled[m.AgentID] = h.ProgressAt
 		w.metrics.count(w.metrics.stalled)
 		w.o.Logger.WarnContext(ctx, "member stalled", "agent", m.AgentID, "task", h.Task, "tool", h.Tool, "progress", h.ProgressAt)
-	}
-	return nil
-}
-
-// unreserve ends the reservations of tasks for members that will not come, and tells the
-// leader once of each member. The notice goes out first, under an id that stays the same until
-// the last of them is written: should this process die in between, the next sends the same,
-// which the server drops.
-func (w *Watchdog) unreserve(ctx context.Context, look index.Look) error {
-	for _, f := range (snapshot{Look: look}).Forsaken() {
-		last := f.Tasks[len(f.Tasks)-1]
-		if err := w.o.Actions.Tell(ctx, fmt.Sprintf("reserved-%s-%d", f.Member, last.Revision), f.Text()); err != nil {
-			return err
-		}
-		for _, t := range f.Tasks {
-			if err := w.o.Actions.Unreserve(ctx, t); err != nil {
-				return err
-			}
-		}
-		w.o.Logger.InfoContext(ctx, "reservations ended", "agent", f.Member, "tasks", len(f.Tasks), "why", f.Why)
 	}
 	return nil
 }

@@ -110,7 +110,7 @@ func TestEndedWithTheirCluster(t *testing.T) {
 			}
 			w.task(team.Task{ID: "T-001", Status: team.InProgress, Assignee: "tester-1", Incarnation: 1, Epoch: 1})
 		})
-		w.want("reap T-001 attempt=false: tester-1 ended with its cluster", "respawn tester-1 1")
+		w.want("reap T-001 attempt=false, kept: tester-1 ended with its cluster", "respawn tester-1 1")
 		w.change(3*time.Second, func() { // its spawner ended with the cluster: nobody waits for a process
 			m := &w.look.Members[1]
 			m.State, m.Cluster, m.Revision = team.Created, "before", 5
@@ -256,6 +256,26 @@ func TestNewSpell(t *testing.T) {
 	}
 }
 
+// Mail that is held wakes its reader not, and so it makes no other spell: the leader's mail to members that
+// only thank would be answered with a notice again and again.
+func TestHeldMailIsNoSpell(t *testing.T) {
+	watch(t, func(t *testing.T, w *fake) {
+		w.pass(5 * time.Second)
+		for range 2 {
+			w.change(5*time.Second, func() {
+				w.turn(team.Leader)
+				for a, b := range w.beats {
+					b.InboxSeq++
+					w.beats[a] = b
+				}
+			})
+		}
+		w.want(allIdle, allIdle, allIdle)
+		w.change(5*time.Second, func() { w.turn(team.Leader) })
+		w.want("end finished")
+	})
+}
+
 func TestDesertedLeader(t *testing.T) {
 	watch(t, func(t *testing.T, w *fake) {
 		w.change(5*time.Second, func() { w.look.Members[1].State = team.Stopped; delete(w.beats, "coder-1") })
@@ -334,7 +354,7 @@ func TestDeafWatchdog(t *testing.T) {
 		w.change(lease-2*time.Second, func() { delete(w.silent, team.Leader) })
 		w.want()
 		w.pass(5 * time.Second)
-		w.want("reap T-001 attempt=true: coder-1 was not heard for 30s", "respawn coder-1 1")
+		w.want("reap T-001 attempt=true, kept: coder-1 was not heard for 30s", "respawn coder-1 1")
 	})
 }
 
@@ -362,8 +382,39 @@ func TestManyAreSilent(t *testing.T) {
 		})
 		w.want()
 		w.pass(lease + 2*time.Second)
-		w.want("reap T-001 attempt=true: coder-1 was not heard for 30s", "respawn coder-1 1", "respawn coder-2 1")
+		w.want("reap T-001 attempt=true, kept: coder-1 was not heard for 30s", "respawn coder-1 1", "respawn coder-2 1")
 	})
+}
+
+// A process that has listened before it led does not wait again for members that were silent all
+// that time. One that was heard late in it has its lease.
+func TestSilentBeforeTheTerm(t *testing.T) {
+	for name, tt := range map[string]struct {
+		before time.Duration // silent for so long when the term begins
+		want   []string
+	}{
+		"for a lease":        {lease, []string{"reap T-001 attempt=true, kept: coder-1 was not heard for 30s", "respawn coder-1 1"}},
+		"for half of one":    {lease / 2, nil},
+		"it did not listen":  {0, nil},
+		"for several leases": {4 * lease, []string{"reap T-001 attempt=true, kept: coder-1 was not heard for 30s", "respawn coder-1 1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newFake(t)
+				w.working(true)
+				w.answered["T-001"] = true
+				w.silent["coder-1"], w.dead["coder-1"] = true, true
+				time.Sleep(10 * lease)
+				if tt.before > 0 {
+					w.since = time.Now().Add(-tt.before)
+				}
+				w.term(func() {
+					w.pass(4 * time.Second) // a few looks
+					w.want(tt.want...)
+				})
+			})
+		})
+	}
 }
 
 // Members that fell with their NATS server, known by another id of it, are waited for a lease, as
@@ -373,7 +424,7 @@ func TestServerRestarted(t *testing.T) {
 		heard bool // after the restart
 		want  []string
 	}{
-		"with it":    {false, []string{"reap T-001 attempt=true: coder-1 was not heard for 30s", "respawn coder-1 1", "respawn coder-2 1"}},
+		"with it":    {false, []string{"reap T-001 attempt=true, kept: coder-1 was not heard for 30s", "respawn coder-1 1", "respawn coder-2 1"}},
 		"after that": {true, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -413,7 +464,7 @@ func TestSupersededClaim(t *testing.T) {
 		w.change(3*time.Second, func() { restart(w) })
 		w.want()
 		w.pass(4 * time.Second)
-		w.want("reap T-001 attempt=false: its holder coder-1 was restarted and has not taken it over")
+		w.want("reap T-001 attempt=false, kept: its holder coder-1 was restarted and has not taken it over")
 	})
 	watch(t, func(t *testing.T, w *fake) { // adopted in time
 		w.change(3*time.Second, func() { restart(w) })
@@ -430,78 +481,6 @@ func TestPersonsAreNotJudged(t *testing.T) {
 			w.task(team.Task{ID: "T-001", Status: team.InProgress, Assignee: "ann", Incarnation: 1, Epoch: 1})
 		})
 		w.want(allIdle) // her task is no reason not to tell
-	})
-}
-
-// The leader is told once of a dependency that failed or was cancelled.
-func TestBlockedForGood(t *testing.T) {
-	const blocked = "tell [Blocked]"
-	plan := func(w *fake) {
-		w.beats["coder-1"] = beat("coder-1", team.Running)
-		for n := range 6 {
-			w.task(team.Task{ID: team.MakeTaskID(n + 1), Status: team.Pending})
-		}
-		w.tasks[1].Dependencies = []team.TaskID{"T-001"}
-		w.tasks[3].Dependencies = []team.TaskID{"T-003"}
-	}
-	t.Run("by one leader", func(t *testing.T) {
-		watch(t, func(t *testing.T, w *fake) {
-			w.change(10*time.Second, func() { plan(w) })
-			w.want()
-			w.change(time.Minute, func() { w.end("T-001", team.Failed) })
-			w.want(blocked)
-			w.change(time.Minute, func() { w.end("T-006", team.Cancelled) })
-			w.want() // nothing depends on it
-			w.change(time.Minute, func() { w.end("T-001", team.Failed) })
-			w.want() // it was written again
-			w.change(time.Minute, func() { w.end("T-003", team.Cancelled); w.end("T-002", team.Cancelled) })
-			w.want(blocked)
-		})
-	})
-	t.Run("by its successor", func(t *testing.T) {
-		watch(t, func(t *testing.T, w *fake) {
-			w.change(10*time.Second, func() { plan(w); w.end("T-001", team.Failed) })
-			w.want(blocked)
-			w.change(time.Hour, func() { w.end("T-001", team.Failed) })
-			w.term(func() {
-				w.pass(time.Minute)
-				w.want() // it was told before
-			})
-		})
-	})
-	t.Run("of what happened while nobody led", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			w := newFake(t)
-			plan(w)
-			w.end("T-001", team.Failed)
-			w.term(func() {
-				w.pass(time.Minute)
-				w.want(blocked)
-			})
-		})
-	})
-	t.Run("though the first died before it noted that", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			w := newFake(t)
-			plan(w)
-			w.end("T-001", team.Failed)
-			for _, want := range [][]string{{blocked}, nil} {
-				w.note = nil
-				w.term(func() {
-					w.pass(time.Minute)
-					w.want(want...)
-				})
-			}
-		})
-	})
-	t.Run("once NATS is back", func(t *testing.T) {
-		watch(t, func(t *testing.T, w *fake) {
-			w.change(10*time.Second, func() { plan(w) })
-			w.change(time.Minute, func() { w.broken = errors.New("NATS is away"); w.end("T-001", team.Failed) })
-			w.want()
-			w.change(time.Minute, func() { w.broken = nil })
-			w.want(blocked)
-		})
 	})
 }
 

@@ -52,7 +52,7 @@ func TestChangedWithoutTask(t *testing.T) {
 			_, err := m.hand.Claim(t.Context(), r.add("Other", ""))
 			r.must(err)
 			m.runs("true")
-			_, err = m.hand.GiveBack(t.Context(), "T-001", team.GiveBack{Reason: "only to look"})
+			_, err = m.hand.GiveBack(t.Context(), "T-001", team.GiveBack{Freed: team.Freed{Reason: "only to look"}})
 			r.must(err)
 		},
 		"its goal ends": func(r *rig, m *mate) { m.line.Aside(t.Context()) },

@@ -7,6 +7,7 @@ import (
 
 	"agentteam/pkg/line"
 	"agentteam/pkg/merge"
+	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool/workspace"
 )
@@ -16,8 +17,8 @@ import (
 // first. If ctx ends before, the work stays in the queue: the same call again waits for the same
 // outcome. A task that has changed no file is completed without it.
 //
-// Errors: Busy for a leader whose work waits long, as if ctx had ended; InvalidState if the work was not merged, with all that the next holder needs to know,
-// and then the task is put back; those of [board.Hand.Complete]; those of [line.Tree.Commit], and InvalidArgument
+// Errors: Busy for a leader whose work waits long, as if ctx had ended; InvalidState if the work was not merged, with all that its holder needs to know:
+// that is the member, whose tree is at the line's head then with its changes in it, unless another one is idle; those of [board.Hand.Complete]; those of [line.Tree.Commit], and InvalidArgument
 // or BudgetExceeded for what no task may bring in: then the member still holds the task.
 func (l *Line) Complete(ctx context.Context, t team.Task, d team.Done) (team.Task, error) {
 	p, ws, err := l.placeOf(t)
@@ -30,7 +31,9 @@ func (l *Line) Complete(ctx context.Context, t team.Task, d team.Done) (team.Tas
 		return t, err
 	}
 	if bundle == nil {
-		return l.o.Hand.Complete(ctx, t.ID, d)
+		t, err := l.o.Hand.Complete(ctx, t.ID, d)
+		p.over.Store(err == nil)
+		return t, err
 	}
 	if err := l.refused(ctx, bundle, p.tree.Base); err != nil {
 		return t, err
@@ -50,22 +53,47 @@ func (l *Line) Complete(ctx context.Context, t team.Task, d team.Done) (team.Tas
 		}
 		return t, err
 	}
+	return l.answer(ctx, t)
+}
+
+// answer waits until a task that was submitted is over, and returns what came of it.
+func (l *Line) answer(ctx context.Context, t team.Task) (team.Task, error) {
 	wait := l.records.Over
 	if l.o.Member.AgentID == team.Leader {
 		wait = l.over
 	}
-	if err := wait(ctx, t.ID, t.Epoch); err != nil {
+	err := wait(ctx, t.ID, t.Epoch)
+	if err != nil && ctx.Err() == nil {
 		return t, err
 	}
-	return l.outcome(ctx, t)
+	// The end of the hold may have interrupted this call: what came of the work is its answer nevertheless.
+	look, done := shutdown.Outlive(ctx, outcomeWithin)
+	defer done()
+	if err != nil {
+		if now, failed := l.tasks.board.Get(look, t.ID); failed != nil || now.Status == team.InProgress && now.Epoch == t.Epoch {
+			return t, err
+		}
+	}
+	return l.outcome(look, t)
 }
 
-// refused returns why the queue would refuse work, such as a repository within the tree: refused here, its holder still has the task and
-// the files. What this host cannot judge now the queue judges.
+// outcomeWithin is how long a call that was interrupted may take to read what came of its work.
+const outcomeWithin = shutdown.Tools
+
+// refused returns why the queue would refuse work, such as a repository within the tree, or why it is not finished: refused here,
+// its holder still has the task and the files. What this host cannot judge now the queue judges.
 func (l *Line) refused(ctx context.Context, bundle []byte, base line.Hash) error {
 	site, _, err := l.at(ctx)
+	var marked []string
 	if err == nil {
-		_, err = site.Repo.Import(ctx, bundle, base)
+		var commit line.Hash
+		if commit, err = site.Repo.Import(ctx, bundle, base); err == nil {
+			marked, err = site.Repo.Marked(ctx, base, commit)
+		}
+	}
+	if len(marked) > 0 {
+		return team.Errorf(team.InvalidArgument, "both sides of a conflict are still in %s, between <<<<<<< and >>>>>>>", team.Some(marked, mostNamed)).
+			WithHint("bring the two together, remove the markers, and complete it again")
 	}
 	if code := team.CodeOf(err); code == team.InvalidArgument || code == team.BudgetExceeded {
 		return err
@@ -84,14 +112,21 @@ func (l *Line) placeOf(t team.Task) (*place, *workspace.Workspace, error) {
 // outcome returns what came of a task that was submitted.
 func (l *Line) outcome(ctx context.Context, was team.Task) (team.Task, error) {
 	// The hand learns it too.
-	if t, err := l.o.Hand.Confirm(ctx, was.ID); err == nil {
+	t, err := l.o.Hand.Confirm(ctx, was.ID)
+	if err == nil {
+		if t.Unmerged > was.Unmerged && name(workspace.Work{Task: t}) == name(workspace.Work{Task: was}) {
+			return l.notMerged(ctx, was, t)
+		}
 		return t, nil // it was taken again meanwhile
 	}
-	t, err := l.tasks.board.Get(ctx, was.ID)
-	if err != nil {
+	if t, err = l.tasks.board.Get(ctx, was.ID); err != nil {
 		return was, err
 	}
+	p, _ := l.opened(workspace.Work{Member: l.o.Member, Task: was})
 	if t.Status == team.Completed && t.Epoch == was.Epoch {
+		if p != nil {
+			p.over.Store(true)
+		}
 		return t, nil
 	}
 	o, err := l.records.Outcome(ctx, was.ID, was.Epoch)
@@ -103,11 +138,60 @@ func (l *Line) outcome(ctx context.Context, was team.Task) (team.Task, error) {
 	case err != nil:
 		return t, err
 	}
-	err = team.Errorf(team.InvalidState, "%s was not merged: %s", was.ID, report(was.ID, was.Epoch, o))
-	if t.Status == team.Failed {
-		return t, team.Errorf(team.InvalidState, "%w", err).WithModelHint("that was the last attempt: %s has failed", was.ID)
+	return t, gone(t, team.Errorf(team.InvalidState, "%s was not merged: %s", was.ID, report(was.ID, was.Epoch, o)))
+}
+
+// gone is the error of work that was not merged to a member that does not hold the task t any more.
+func gone(t team.Task, why error) error {
+	switch t.Status {
+	case team.Failed:
+		return team.Errorf(team.InvalidState, "%w", why).WithModelHint("that was the last attempt: %s has failed", t.ID)
+	case team.InProgress:
+		return team.Errorf(team.InvalidState, "%w", why).WithModelHint("%s is no longer yours: %s has it", t.ID, t.Assignee)
 	}
-	return t, team.Errorf(team.InvalidState, "%w", err).WithModelHint("%s is no longer yours: it is free for whoever takes it", was.ID)
+	return team.Errorf(team.InvalidState, "%w", why).WithModelHint("%s is no longer yours: it is free for whoever takes it", t.ID)
+}
+
+// notMerged has the member continue with a task whose work was returned to it, on top of what the line has now: it knows
+// best what that is for. If another member is idle that could take it, and has no part in the conflict, that one does: it may see better how
+// both fit.
+func (l *Line) notMerged(ctx context.Context, was, t team.Task) (team.Task, error) {
+	why := team.Errorf(team.InvalidState, "%s was not merged: %s", was.ID, t.Reason)
+	p, ws, err := l.placeOf(t)
+	if err != nil {
+		return t, why
+	}
+	p.submitted.Store(false)
+	if o, err := l.records.Outcome(ctx, was.ID, was.Epoch); err == nil && l.third(ctx, t, o) {
+		back, err := l.o.Hand.GiveBack(ctx, t.ID, team.GiveBack{Freed: team.Freed{Reason: t.Reason}, Others: others(o)})
+		if err == nil {
+			return back, gone(back, why)
+		}
+		l.o.Logger.WarnContext(ctx, "a task is not given to an idle member; its holder continues", "task", t.ID, "err", err)
+	}
+	l.opening.Lock()
+	defer l.opening.Unlock()
+	site, _, err := l.at(ctx)
+	if err == nil {
+		_, err = l.onto(ctx, site, workspace.Work{Member: l.o.Member, Task: t}, p.tree, ws)
+	}
+	if err != nil {
+		l.o.Logger.WarnContext(ctx, "a tree continues at an older commit of the line", "task", t.ID, "tree", p.tree.Root, "err", err)
+		return t, team.Errorf(team.InvalidState, "%w", why).WithModelHint("%s is still yours, and your files are as you have left them: they could not be brought to what the line has now (%s)", t.ID, team.Line(err))
+	}
+	return t, team.Errorf(team.InvalidState, "%w", why).WithModelHint("%s is still yours, and your files are those of the line with your changes in them: continue there, and complete it again", t.ID)
+}
+
+// third reports whether another member could take t now which has not done what its work conflicts with. The leader keeps its task.
+func (l *Line) third(ctx context.Context, t team.Task, o merge.Outcome) bool {
+	if l.o.Peers == nil || o.Kind != merge.Conflicting || l.o.Member.AgentID == team.Leader {
+		return false
+	}
+	s, err := l.o.Peers(ctx)
+	if err != nil {
+		l.o.Logger.DebugContext(ctx, "it is not known which members are idle", "err", err)
+	}
+	return err == nil && s.Idle(t, append(others(o), l.o.Member.AgentID)...)
 }
 
 // Merging reports whether the work of a task waits to be merged, under the epoch of its present

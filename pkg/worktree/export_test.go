@@ -8,6 +8,9 @@ import (
 	"agentteam/pkg/team"
 )
 
+// Answer is what the holder of a task that was submitted reads, once it has waited.
+var Answer = (*Line).answer
+
 // Outcome is what the holder of a task that was submitted reads, however late.
 var Outcome = (*Line).outcome
 

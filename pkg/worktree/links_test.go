@@ -27,9 +27,9 @@ func linked(t *testing.T, level team.Sandbox) *rig {
 	}
 	r := setUp(t)
 	r.sh(r.user, "mkdir -p node_modules/dep; echo dep > node_modules/dep/index; echo TEST=1 > .env.test; printf 'node_modules\n.env.test\n' > .gitignore; git add -A; git commit -qm ignore")
-	source := hands.New(hands.Options{Dir: r.user, Sandbox: level, Homes: t.TempDir()})
+	source := hands.New(hands.Options{Dir: r.user, Sandbox: level, Cache: t.TempDir()})
 	r.source, r.level = source, source.Level
-	r.record.Hands = team.Hands{Links: []string{"node_modules", ".env.test"}}
+	r.record.Hands = team.Policy{Links: []string{"node_modules", ".env.test"}}
 	r.record.Line = nil
 	r.record.GoalNumber = 0
 	r.record.Goal = ""
@@ -115,7 +115,7 @@ func TestLinksRefused(t *testing.T) {
 		}
 	}
 	r.record.Hands.Links = nil
-	r.record.Roles = map[string]team.Role{"tester": {Name: "tester", Hands: team.Hands{Links: []string{"gone"}}}}
+	r.record.Roles = map[string]team.Role{"tester": {Name: "tester", Hands: team.Policy{Links: []string{"gone"}}}}
 	if _, err := r.decide(); !errors.Is(err, team.NotFound) {
 		t.Errorf("of a role: %v", err)
 	}
@@ -195,7 +195,7 @@ func TestLinksElsewhere(t *testing.T) {
 
 	there := *r
 	there.dir = t.TempDir()
-	away := hands.New(hands.Options{Dir: t.TempDir(), Sandbox: team.Confined, Homes: t.TempDir()})
+	away := hands.New(hands.Options{Dir: t.TempDir(), Sandbox: team.Confined, Cache: t.TempDir()})
 	there.source, there.level = away, away.Level
 	far := there.mate("coder-2", 1)
 	far.merges()
@@ -247,7 +247,7 @@ func TestEarlierCheckWithoutLinks(t *testing.T) {
 
 	there := *r
 	there.dir = t.TempDir()
-	away := hands.New(hands.Options{Dir: t.TempDir(), Sandbox: team.Confined, Homes: t.TempDir()})
+	away := hands.New(hands.Options{Dir: t.TempDir(), Sandbox: team.Confined, Cache: t.TempDir()})
 	there.source, there.level = away, away.Level
 	notices := there.notices()
 	far := there.mate("coder-2", 1)

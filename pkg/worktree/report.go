@@ -31,7 +31,7 @@ func report(id team.TaskID, epoch uint64, o merge.Outcome) string {
 	b.WriteString(o.Reason + ".\n")
 	if o.Commit != "" {
 		branch := team.Try{Epoch: epoch}.Branch(id)
-		fmt.Fprintf(&b, "The work is kept as commit %s. If your tree has the branch %s, `git show %[2]s` shows it, and `git cherry-pick %[2]s` takes it up.\n", o.Commit, branch)
+		fmt.Fprintf(&b, "The work is kept as commit %s. In a tree for this task `git show %s` shows it, if there is that branch.\n", o.Commit, branch)
 		fmt.Fprintf(&b, "It is of %s: %s\n", o.Agent, intent(o.Title, o.Summary))
 	}
 	since(&b, o)
@@ -41,9 +41,10 @@ func report(id team.TaskID, epoch uint64, o merge.Outcome) string {
 	}
 	switch o.Kind {
 	case merge.Conflicting:
-		b.WriteString("Begin from the files as they are now, keep what the line has, and bring in all that this work is for.")
+		b.WriteString("A tree for this task now has the files of the line with this work in them. A file in conflict shows both sides: the line's lines between <<<<<<< and =======, then those of this work up to >>>>>>>. " +
+			"Keep what the line has, bring in all that this work is for, and remove these markers.")
 	case merge.CheckFailed:
-		b.WriteString("Take the work up, and change it until the check passes together with what the line has.")
+		b.WriteString("A tree for this task now has the files of the line with this work in them. Change them until the check passes.")
 	}
 	return strings.ToValidUTF8(cutMiddle(strings.TrimRight(b.String(), "\n"), mostReport), "\uFFFD") // what is cut may end within a character
 }
@@ -92,7 +93,7 @@ func conflicts(b *strings.Builder, id team.TaskID, epoch uint64, o merge.Outcome
 	for i, c := range o.Conflicts {
 		name := fmt.Sprintf(" %s (%s)", c.Path, c.Kind)
 		if names += len(name); names > mostNames {
-			fmt.Fprintf(b, " and %d more, which `git cherry-pick %s` names", len(o.Conflicts)-i, branch)
+			fmt.Fprintf(b, " and %d more: `git grep -l '^<<<<<<< '`", len(o.Conflicts)-i)
 			break
 		}
 		b.WriteString(name)

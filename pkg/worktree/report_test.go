@@ -31,7 +31,7 @@ func TestReport(t *testing.T) {
 	} {
 		got := report("T-001", 3, o)
 		if _, err := (team.Task{ID: "T-001", Status: team.InProgress, Assignee: "coder-2", Incarnation: 1}).
-			Release(team.Actor{Holder: team.Holder{Agent: "coder-2", Incarnation: 1}}, 0, got, false, o.Since[0].Time); err != nil {
+			Release(team.Actor{Holder: team.Holder{Agent: "coder-2", Incarnation: 1}}, 0, team.Freed{Reason: got}, o.Since[0].Time); err != nil {
 			t.Errorf("%s: no record can have it: %v", name, err)
 		}
 		if len(got) > 24<<10 {
@@ -40,7 +40,7 @@ func TestReport(t *testing.T) {
 		wants := []string{"returned/T-001/3", string(o.Commit), "of coder-2: Mine\n", small[:13], "⟨U+001B⟩[31m⟨0xFF⟩", "+line\n[more: `git diff bbbbbbbbbb returned/T-001/3 -- 'it'\\''s.txt'`]\n",
 			"diff --git\n[more: `git diff bbbbbbbbbb aaaaaaaaaa -- min.js`]\n", "T-029 by coder-1 came into the line meanwhile, as commit aaaaaaaaaa: Theirs - why "}
 		if name == "many" {
-			wants = append(wants, "In conflict (300): it's.txt (contents) min.js (contents) a/long/name", " more, which `git cherry-pick returned/T-001/3` names\n",
+			wants = append(wants, "In conflict (300): it's.txt (contents) min.js (contents) a/long/name", " more: `git grep -l '^<<<<<<< '`\n",
 				"The differences of 290 more files: `git diff bbbbbbbbbb aaaaaaaaaa` and `git diff bbbbbbbbbb returned/T-001/3`", "20 tasks came into the line before these: `git log bbbbbbbbbb..aaaaaaaaaa`")
 		} else {
 			wants = append(wants, strings.Repeat("+line\n", 1200)) // as much of it as there is room for

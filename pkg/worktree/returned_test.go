@@ -58,7 +58,7 @@ func TestReturnedWorkOnAnotherHost(t *testing.T) {
 	if _, err := decliner.hand.Claim(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
-	_, err := decliner.hand.GiveBack(t.Context(), id, team.GiveBack{Reason: "no compiler"})
+	_, err := decliner.hand.GiveBack(t.Context(), id, team.GiveBack{Freed: team.Freed{Reason: "no compiler"}})
 	r.must(err)
 
 	held, err := three.hand.Claim(t.Context(), id)
@@ -68,7 +68,7 @@ func TestReturnedWorkOnAnotherHost(t *testing.T) {
 		t.Fatalf("it reads %+v and %+v, %v", last, earlier, err)
 	}
 	branch := work.Branch(id)
-	for _, want := range []string{"it conflicts with the line in numbers.txt.\n", work.Commit, "`git cherry-pick " + branch + "`", "of coder-2: Mine - done as told",
+	for _, want := range []string{"it conflicts with the line in numbers.txt.\n", work.Commit, "`git show " + branch + "`", "between <<<<<<< and =======", "of coder-2: Mine - done as told",
 		"T-002 by coder-1 came into the line", "Theirs - done as told", "In conflict (1): numbers.txt (contents)\n",
 		"The line has in numbers.txt:\ndiff --git", "-3\n+theirs\n", "This work has in numbers.txt:\ndiff --git", "-3\n+mine\n"} {
 		if !strings.Contains(earlier.Reason, want) {
@@ -78,12 +78,18 @@ func TestReturnedWorkOnAnotherHost(t *testing.T) {
 	if got := three.runs("git rev-parse " + branch + "; git diff --name-only HEAD..." + branch); got != work.Commit+"\nmine.txt\nnumbers.txt" {
 		t.Errorf("its tree has %s", got)
 	}
-	three.runs("git cherry-pick " + branch + " && exit 1; git status --porcelain | grep -q 'UU numbers.txt'; sed -i '/^[<=>]/d' numbers.txt; git add -A; git -c core.editor=true cherry-pick --continue")
+	if got := three.runs("git status --porcelain; sed -n 3,7p numbers.txt | cut -c1-10; cat mine.txt"); got != "M numbers.txt\n?? mine.txt\n<<<<<<< "+string(one.line.Head())[:2]+"\ntheirs\n=======\nmine\n>>>>>>> "+work.Commit[:2]+"\n1" {
+		t.Errorf("its tree begins with %s", got)
+	}
+	if _, err := three.completes(held); !errors.Is(err, team.InvalidArgument) || !strings.Contains(err.Error(), "both sides of a conflict are still in numbers.txt") {
+		t.Errorf("with both sides it is completed: %v", err)
+	}
+	three.runs("sed -i '/^[<=>]/d' numbers.txt; git add -A")
 	three.at.Close()
 	three = on("coder-3", 2) // its next incarnation continues there
 	held, _, err = three.hand.Adopt(t.Context(), "")
 	r.must(err)
-	if got := three.runs("git log -1 --format=%an; git rev-parse " + branch); got != "coder-2\n"+work.Commit {
+	if got := three.runs("sed -n 3,4p numbers.txt; git rev-parse " + branch); got != "theirs\nmine\n"+work.Commit {
 		t.Errorf("the successor has %s", got)
 	}
 	done, err := three.completes(held)
@@ -131,7 +137,7 @@ func TestReturnedByCheck(t *testing.T) {
 			t.Errorf("%q is not in the reason:\n%s", want, back.Reason)
 		}
 	}
-	held := one.does(id, fmt.Sprintf("git cherry-pick %s; touch fixed.txt", back.Returned[0].Branch(id)))
+	held := one.does(id, "touch fixed.txt")
 	if done, err := one.completes(held); err != nil || done.Status != team.Completed {
 		t.Fatalf("it is %s, %v", done.Status, err)
 	}
@@ -140,8 +146,8 @@ func TestReturnedByCheck(t *testing.T) {
 	}
 }
 
-// Returned work stays as long as its task is open, or failed, whoever looks for what is not needed; the
-// leader's process removes it once the task is over without the queue.
+// Returned work stays as long as its task is not completed, whoever looks for what is not needed; the
+// leader's process removes it once the task is completed without the queue.
 func TestReturnedIsCleaned(t *testing.T) {
 	r := setUp(t)
 	one, two, leader := r.mate("coder-1", 1), r.mate("coder-2", 1), r.mate("leader", 1)
@@ -155,7 +161,7 @@ func TestReturnedIsCleaned(t *testing.T) {
 	if _, err := r.storage.Files.Put(t.Context(), subject.MergeBundle(withdrawn.ID, withdrawn.Epoch), strings.NewReader("x")); err != nil {
 		t.Fatal(err)
 	}
-	_, err := r.board.Release(t.Context(), withdrawn.ID, team.Actor{Holder: team.Holder{Agent: team.UserAgent}, Leads: true}, 0, "not now", false)
+	_, err := r.board.Release(t.Context(), withdrawn.ID, team.Actor{Holder: team.Holder{Agent: team.UserAgent}, Leads: true}, 0, team.Freed{Reason: "not now"})
 	r.must(err)
 	_, err = two.hand.Claim(t.Context(), withdrawn.ID) // the next hold: what the former has submitted is never merged
 	r.must(err)
@@ -164,7 +170,9 @@ func TestReturnedIsCleaned(t *testing.T) {
 	if r.pins(r.dir) == "" {
 		t.Error("nothing holds the work")
 	}
-	_, err = r.board.Cancel(t.Context(), id, team.Actor{Holder: team.Holder{Agent: team.UserAgent}, Leads: true}, "not wanted")
+	_, err = one.hand.Claim(t.Context(), id)
+	r.must(err)
+	_, err = one.hand.Complete(t.Context(), id, team.Done{Summary: "as it is"})
 	r.must(err)
 	r.mate("leader", 2).merges() // sweeps
 	r.until(func() bool { return has() && r.pins(r.dir) == "" })
@@ -232,7 +240,7 @@ func TestReturnedAndReadLate(t *testing.T) {
 	one, two := r.mate("coder-1", 1), r.mate("coder-2", 1)
 	one.merges()
 	back := two.returns(r.add("Mine", ""), one)
-	done, err := one.completes(one.does(back.ID, "touch mine.txt"))
+	done, err := one.completes(one.does(back.ID, "sed -i '/^[<=>]/d' numbers.txt"))
 	r.must(err)
 	r.until(func() bool { return len(r.stored()) == 0 })
 	_, err = worktree.Outcome(two.line, t.Context(), back)

@@ -209,7 +209,7 @@ func TestMemberIsReplaced(t *testing.T) {
 		return team.Completed
 	}
 	takenBack := func(m *mate, id team.TaskID) team.TaskStatus {
-		_, err := m.board.Release(m.Context(), id, team.Actor{Holder: team.Holder{Agent: team.Leader, Incarnation: 2}, Leads: true}, 0, "it waits for too long", false)
+		_, err := m.board.Release(m.Context(), id, team.Actor{Holder: team.Holder{Agent: team.Leader, Incarnation: 2}, Leads: true}, 0, team.Freed{Reason: "it waits for too long"})
 		m.must(err)
 		return team.Pending
 	}

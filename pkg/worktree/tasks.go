@@ -11,12 +11,16 @@ import (
 	"agentteam/pkg/board"
 	"agentteam/pkg/line"
 	"agentteam/pkg/merge"
+	"agentteam/pkg/roster"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool/workspace"
 )
 
 // tasks is the board as the queue writes it: as the holders of tasks, under their epochs.
-type tasks struct{ board *board.Board }
+type tasks struct {
+	board  *board.Board
+	roster *roster.Roster
+}
 
 func holder(e merge.Entry) team.Holder {
 	return team.Holder{Agent: e.Agent, Incarnation: e.Incarnation}
@@ -34,15 +38,7 @@ func (s tasks) Held(ctx context.Context, e merge.Entry) error {
 // ended reports whether the hold of an entry has ended as a repeated call would end it.
 func (s tasks) ended(ctx context.Context, e merge.Entry, as ...team.TaskStatus) bool {
 	t, err := s.board.Get(ctx, e.Task)
-	if err != nil || t.Epoch != e.Epoch {
-		return false
-	}
-	for _, status := range as {
-		if t.Status == status {
-			return true
-		}
-	}
-	return false
+	return err == nil && t.Epoch == e.Epoch && slices.Contains(as, t.Status)
 }
 
 // Complete implements [merge.Tasks].
@@ -57,11 +53,16 @@ func (s tasks) Complete(ctx context.Context, e merge.Entry, commit line.Hash) er
 // Release implements [merge.Tasks].
 func (s tasks) Release(ctx context.Context, e merge.Entry, o merge.Outcome) error {
 	o.Agent, o.Base = cmp.Or(o.Agent, e.Agent), cmp.Or(o.Base, e.Base) // earlier programs store outcomes without
-	g := team.GiveBack{Reason: report(e.Task, e.Epoch, o), Merge: true, Others: others(o)}
+	g := team.GiveBack{Freed: team.Freed{Reason: report(e.Task, e.Epoch, o)}, Merge: true, Others: others(o)}
 	if o.Commit != "" {
-		g.Returned = &team.Try{By: e.Agent, Epoch: e.Epoch, Commit: string(o.Commit), Base: string(o.Base)}
+		g.Work = &team.Try{By: e.Agent, Epoch: e.Epoch, Commit: string(o.Commit), Base: string(o.Base)}
 	}
-	_, err := s.board.GiveBack(ctx, e.Task, holder(e), e.Epoch, g)
+	m, err := s.roster.Get(ctx, e.Agent)
+	if err != nil && team.CodeOf(err) == team.Unavailable {
+		return err
+	}
+	g.Stays = err == nil && m.HasProcess() && m.Incarnation == e.Incarnation // a process that is gone continues with nothing
+	_, err = s.board.GiveBack(ctx, e.Task, holder(e), e.Epoch, g)
 	if err != nil && s.ended(ctx, e, team.Pending, team.Failed) {
 		return nil
 	}
@@ -100,7 +101,7 @@ type checker struct{ l *Line }
 
 // member returns the assignee of a task; the zero role if it is no member any more.
 func (c checker) member(ctx context.Context, a team.AgentID) (team.Member, error) {
-	m, err := c.l.roster.Get(ctx, a)
+	m, err := c.l.tasks.roster.Get(ctx, a)
 	if errors.Is(err, team.NotFound) {
 		return team.Member{AgentID: a}, nil
 	}
@@ -170,7 +171,7 @@ func (c checker) Check(ctx context.Context, dir string, k merge.Check) (passed b
 	}
 	defer release()
 	output, passed, err = ws.Check(ctx, k.Command)
-	if lacks := without(record.HandsOf(m.Role).Links, links); err == nil && !passed && k.Earlier && len(lacks) > 0 {
+	if lacks := without(record.PolicyOf(m.Role).Links, links); err == nil && !passed && k.Earlier && len(lacks) > 0 {
 		err = fmt.Errorf("it fails without %s (worktree_links), which cannot be had there: %w", strings.Join(lacks, ", "), merge.ErrNotHere)
 	}
 	return passed, output, err

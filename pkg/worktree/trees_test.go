@@ -90,7 +90,7 @@ func TestMergeLeavesWhatWasBegun(t *testing.T) {
 	}
 	bound, err := tool.NewSet(nil, leader.at.Bound()...)
 	r.must(err)
-	here := leader.at.Here(func(t team.Team) team.Team { return t })(t.Context())
+	here := leader.at.Here()(t.Context())
 	merged, err := coder.completes(coder.does(r.add("Three", ""), "sed -i 's/^3$/three/' numbers.txt"))
 	r.must(err)
 	r.until(func() bool { return string(leader.line.Head()) == merged.Commit })
@@ -178,23 +178,29 @@ func TestFrozenPredecessor(t *testing.T) {
 }
 
 // The end of the goal leaves no tree, not of a member that was killed either, on whichever host: the last
-// member there removes it. What another one has open stays until that leaves.
+// member there removes it. A tree that another one has open stays until that leaves, and that of a task which is not over stays: its
+// files are nowhere else.
 func TestGoalLeavesNoTree(t *testing.T) {
 	r := setUp(t)
 	lost, coder, last := r.mate("coder-1", 1), r.mate("coder-2", 1), r.mate("coder-3", 1)
-	lost.does(r.add("Three", ""), "touch three")
+	over := lost.does(r.add("Three", ""), "touch three")
 	lost.at.Close()
+	_, err := r.board.Cancel(r.Context(), over.ID, team.Actor{Holder: team.Holder{Agent: team.UserAgent}, Leads: true}, "not wanted")
+	r.must(err)
+	killed := r.mate("coder-4", 1)
+	killed.does(r.add("Four", ""), "touch four")
+	killed.at.Close()
 	last.runs("touch open")
 	coder.runs("ls")
 	coder.at.Close()
 	r.must(coder.line.Leave(r.Context(), true))
-	if left, err := filepath.Glob(filepath.Join(r.dir, "*", "trees", "*", "*")); err != nil || len(left) != 3 {
-		t.Errorf("there are %v, %v; want what coder-3 has", left, err)
+	if left, err := filepath.Glob(filepath.Join(r.dir, "*", "trees", "*", "*")); err != nil || len(left) != 6 {
+		t.Errorf("there are %v, %v; want those of coder-3 and coder-4", left, err)
 	}
 	last.at.Close()
 	r.must(last.line.Leave(r.Context(), true))
-	if left, err := filepath.Glob(filepath.Join(r.dir, "*", "trees", "*")); err != nil || len(left) > 0 {
-		t.Errorf("there are %v, %v", left, err)
+	if left := r.sh(r.dir, "ls -d */trees/*/*"); strings.Count(left, "\n") != 1 || !strings.Contains(left, "trees/t-002.coder-4.") {
+		t.Errorf("there are %s", left)
 	}
 }
 
@@ -256,7 +262,7 @@ func TestMergingInSharedTeam(t *testing.T) {
 	if is, err := worktree.Merging(t.Context(), records, shared, task); is || err != nil {
 		t.Errorf("merging %v, %v", is, err)
 	}
-	_, err := r.board.Release(t.Context(), task.ID, team.Actor{Holder: team.Holder{Agent: team.UserAgent}, Leads: true}, 0, "over", false)
+	_, err := r.board.Release(t.Context(), task.ID, team.Actor{Holder: team.Holder{Agent: team.UserAgent}, Leads: true}, 0, team.Freed{Reason: "over"})
 	r.must(err)
 	r.until(func() bool { return !merging() })
 }
@@ -275,7 +281,7 @@ func TestNoGitOnOneMachine(t *testing.T) {
 		t.Errorf("its files: %v", err)
 	}
 	two.merges()
-	_, err = two.hand.GiveBack(t.Context(), id, team.GiveBack{Reason: "there is no git here"})
+	_, err = two.hand.GiveBack(t.Context(), id, team.GiveBack{Freed: team.Freed{Reason: "there is no git here"}})
 	r.must(err)
 	t.Setenv("PATH", path) // git is installed while the process runs
 	done, err := one.completes(one.does(id, "sed -i 's/^3$/three/' numbers.txt"))

@@ -7,7 +7,6 @@
 package worktree
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"agentteam/pkg/account"
 	"agentteam/pkg/board"
 	"agentteam/pkg/broker"
 	"agentteam/pkg/hands"
@@ -29,7 +29,6 @@ import (
 	"agentteam/pkg/registry"
 	"agentteam/pkg/roster"
 	"agentteam/pkg/shutdown"
-	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 	"agentteam/pkg/telemetry"
 	"agentteam/pkg/tool/workspace"
@@ -43,7 +42,9 @@ type Options struct {
 	Member  team.Member
 	Hand    *board.Hand           // of the member
 	Source  workspace.Source      // of the process
+	ToStore Bound                 // of what stores unfinished work; nil: that has the context of the call
 	Notify  Notify                // nil: the member is notified of nothing
+	Peers   Peers                 // nil: no other member is known
 	Level   Level                 // nil: commands run in no sandbox that is known
 	May     May                   // nil: no rule denies a check
 	Dir     string                // below which each team has its folder; default: agentteam/lines in the user's cache folder
@@ -57,6 +58,12 @@ type Level func(ctx context.Context, t team.Team, role string) team.Sandbox
 // May returns an error if a rule denies, on this machine, the check of a task as a command of a role in dir.
 type May func(ctx context.Context, id team.TaskID, role, check, dir string) error
 
+// Peers returns how the members of the team stand.
+type Peers func(context.Context) (account.Situation, error)
+
+// Bound returns a context that ends in time for the write that follows.
+type Bound func(context.Context) (context.Context, context.CancelFunc)
+
 // Notify sends a member a notice, which is stored once for each id within two minutes.
 type Notify func(ctx context.Context, to team.AgentID, id, text string) error
 
@@ -66,7 +73,6 @@ type Line struct {
 	o       Options
 	records *merge.Records
 	tasks   tasks
-	roster  *roster.Roster
 	waits   patience
 	ran     atomic.Bool // commands have run in the tree of no task since it was last looked at
 
@@ -96,13 +102,14 @@ type place struct {
 	users int                  // workspaces
 
 	submitted atomic.Bool // its files wait to be merged: what is changed from here on would be lost
+	over      atomic.Bool // all that is in it is stored, or not needed any more: without the task it can go
 }
 
 // New returns a member's line. It opens nothing yet.
 func New(o Options) *Line {
 	o.Logger = telemetry.OrDiscard(o.Logger)
 	b := board.New(o.Team.Bucket, board.Options{Logger: o.Logger})
-	return &Line{o: o, records: merge.New(o.Team), tasks: tasks{b}, roster: roster.New(o.Team), waits: usual, open: map[string]*place{}}
+	return &Line{o: o, records: merge.New(o.Team), tasks: tasks{b, roster.New(o.Team)}, waits: usual, open: map[string]*place{}}
 }
 
 // at opens the repository and makes the queue, once.
@@ -169,8 +176,16 @@ func (l *Line) openLocked(ctx context.Context, w workspace.Work, o workspace.Opt
 		return nil, nil, err
 	}
 	ws, release, err := l.enter(ctx, p, w, o)
-	if err == nil && w.Task.ID == "" && p.tree.Base != head {
+	begun := p.tree.Begun
+	p.tree.Begun = false
+	switch {
+	case err != nil:
+	case w.Task.ID == "" && p.tree.Base != head:
 		l.forward(ctx, site.Repo, p.tree, ws, head)
+	case begun && p.tree.Base != head: // it was that of an earlier hold
+		if _, failed := l.onto(ctx, site, w, p.tree, ws); failed != nil {
+			l.o.Logger.WarnContext(ctx, "a tree continues at an older commit of the line", "task", w.Task.ID, "tree", p.tree.Root, "err", failed)
+		}
 	}
 	if err != nil {
 		l.leave(w, p)
@@ -217,6 +232,7 @@ func (l *Line) occupy(ctx context.Context, site *merge.Site, w workspace.Work, h
 func (l *Line) enter(ctx context.Context, p *place, w workspace.Work, o workspace.Options) (*workspace.Workspace, func(), error) {
 	allowed := o.Writable
 	o.Writable = func(name string) error {
+		p.over.Store(false)
 		if allowed != nil {
 			if err := allowed(name); err != nil {
 				return err
@@ -232,6 +248,7 @@ func (l *Line) enter(ctx context.Context, p *place, w workspace.Work, o workspac
 		return nil
 	}
 	o.MayRun = func() error {
+		p.over.Store(false)
 		if p.submitted.Load() {
 			return waits("the command is not run: %s", w.Task.ID)
 		}
@@ -256,26 +273,27 @@ func waits(format string, args ...any) error {
 // tree opens the tree for w, or makes it at head. One that a frozen process of the member still
 // has is left to that: then there is another one, with the incarnation at the end of its name. The
 // latest of them has what the member has done last. A new tree for a task has the work on it that was
-// returned, as branches.
+// returned, or not finished, as branches, and the newest of it in its files, unless it is the tree of an earlier hold of the member.
 func (l *Line) tree(ctx context.Context, site *merge.Site, w workspace.Work, head line.Hash) (*line.Tree, error) {
 	repo := site.Repo
-	p := line.Plan{Name: name(w), At: head, Member: w.Member.AgentID, From: line.Checkout{Prefix: w.Team.Line.Prefix}}
+	p := line.Plan{At: head, Member: w.Member.AgentID, Epoch: w.Task.Epoch, From: line.Checkout{Prefix: w.Team.Line.Prefix}}
 	if from, links, mounted := l.links(ctx, w.Member.Role); len(links) > 0 {
 		p.From, p.Links, p.Mounted = from, links, mounted
 	}
-	var err error
-	if p.Branches, err = l.returned(ctx, site, w.Task); err != nil {
+	there, err := false, error(nil)
+	if p.Name, there, err = merge.LatestTree(repo, name(w)); err != nil {
 		return nil, err
 	}
-	all, err := repo.Trees()
-	if err != nil {
-		return nil, err
-	}
-	latest := uint64(0)
-	for _, tree := range all {
-		if of, n := split(tree); of == name(w) && n > latest {
-			latest, p.Name = n, tree
+	if w.Task.ID != "" && !there {
+		if now, err := l.tasks.board.Get(ctx, w.Task.ID); err == nil { // with what was stored after the claim
+			w.Task.Returned = now.Returned
 		}
+		if p.Continues, err = left(repo, w); err != nil {
+			return nil, err
+		}
+	}
+	if p.Branches, p.Work, err = l.returned(ctx, site, w.Task); err != nil {
+		return nil, err
 	}
 	if w.Task.ID == "" && !l.been {
 		l.been = true
@@ -295,22 +313,25 @@ func (l *Line) tree(ctx context.Context, site *merge.Site, w workspace.Work, hea
 	return t, err
 }
 
-// returned brings the work on a task that was returned to this host, and returns it by the names of
-// branches. What is not stored any more, or damaged, is left out: the task can be done without it.
-func (l *Line) returned(ctx context.Context, site *merge.Site, t team.Task) (map[string]line.Hash, error) {
-	branches := map[string]line.Hash{}
+// returned brings the work on a task that was returned, or not finished, to this host, and returns it by the names of
+// branches, and the newest of it. What is not stored any more, or damaged, is left out: the task can be done without it.
+func (l *Line) returned(ctx context.Context, site *merge.Site, t team.Task) (branches map[string]line.Hash, newest line.Unfinished, err error) {
+	branches = map[string]line.Hash{}
 	for _, y := range t.Returned {
-		commit, err := site.Pinned(ctx, t.ID, y)
+		if y.Commit == "" {
+			continue
+		}
+		work, err := site.Pinned(ctx, t.ID, y)
 		switch code := team.CodeOf(err); {
 		case err == nil:
-			branches[y.Branch(t.ID)] = commit
+			branches[y.Branch(t.ID)], newest = work.Files, work
 		case code == "" || code == team.Unavailable:
-			return nil, fmt.Errorf("the work on %s that was returned: %w", t.ID, err)
+			return nil, newest, fmt.Errorf("the work on %s that was returned: %w", t.ID, err)
 		default:
 			l.o.Logger.WarnContext(ctx, "work that was returned cannot be taken up", "task", t.ID, "epoch", y.Epoch, "commit", y.Commit, "err", err)
 		}
 	}
-	return branches, nil
+	return branches, newest, nil
 }
 
 // links returns what of the user's folder goes into the trees of a role's members.
@@ -318,30 +339,10 @@ func (l *Line) links(ctx context.Context, role string) (from line.Checkout, name
 	return hands.LinksOf(ctx, l.o.Source, l.o.Record(), role)
 }
 
-// name is that of the tree for w. Each hold of a task has another one, also of the same member.
-func name(w workspace.Work) string {
-	since := int64(0)
-	if w.Task.ClaimedAt != nil {
-		since = w.Task.ClaimedAt.UnixMilli()
-	}
-	of := cmp.Or(strings.ToLower(string(w.Task.ID)), "at")
-	return fmt.Sprintf("%s.%s.%s", of, w.Member.AgentID, strconv.FormatInt(since, 36))
-}
+// name is that of the tree for w.
+func name(w workspace.Work) string { return merge.TreeName(w.Member.AgentID, w.Task) }
 
-// split returns the [name] of which a tree is, and the incarnation at its end; 0 if there is none.
-func split(tree string) (of string, incarnation uint64) {
-	parts := strings.Split(tree, ".")
-	if len(parts) != 4 {
-		return tree, 0
-	}
-	n, err := strconv.ParseUint(parts[3], 10, 64)
-	if err != nil {
-		return tree, 0
-	}
-	return strings.Join(parts[:3], "."), n
-}
-
-// leave gives up one use of a place. Its tree is removed once its task is over for the member.
+// leave gives up one use of a place. Its tree is removed once its task is over for the member, and all in it is stored.
 func (l *Line) leave(w workspace.Work, p *place) {
 	held, _ := l.o.Hand.Task()
 	l.mu.Lock()
@@ -350,7 +351,7 @@ func (l *Line) leave(w workspace.Work, p *place) {
 		return
 	}
 	delete(l.open, name(w))
-	if w.Task.ID == "" || name(workspace.Work{Member: w.Member, Task: held}) == name(w) {
+	if w.Task.ID == "" || name(workspace.Work{Member: w.Member, Task: held}) == name(w) || !p.over.Load() {
 		// Under the lock: its next user must not find it locked.
 		if err := p.tree.Close(); err != nil {
 			l.o.Logger.Warn("a tree was not given up", "tree", p.tree.Root, "err", err)
@@ -402,12 +403,16 @@ func (l *Line) Leave(ctx context.Context, ended bool) error {
 		record, err := registry.Record(ctx, l.o.Team)
 		ended = errors.Is(err, team.NotFound) || err == nil && record.Status != team.Active
 	}
+	needed := func(string) bool { return true }
+	if listed, err := l.tasks.board.Load(ctx); err == nil {
+		needed = needs(site.Repo, listed)
+	}
 	mine := func(tree string) bool { return owner(tree) == l.o.Member.AgentID }
 	failed := l.keepUnseen(ctx, site.Repo, mine) // which is quick
 	swept := make(chan error, 1)
 	l.removes(func() {
 		_, err := l.remove(ctx, site.Repo, func(tree string) bool {
-			return ctx.Err() != nil || !slices.Contains(there, tree) || !mine(tree) && !ended
+			return ctx.Err() != nil || !slices.Contains(there, tree) || !mine(tree) && !ended || needed(tree)
 		})
 		swept <- err
 	})
@@ -493,8 +498,8 @@ func (l *Line) tidy(ctx context.Context) error {
 	}
 }
 
-// sweep removes the trees of no task that is in progress, unless a process has them open, and work that
-// was returned and is not needed any more: here, and where the leader is, what is stored of it. For that all that
+// sweep removes the trees of tasks that are over, unless a process has them open, and work that
+// was returned, or not finished, and is not needed any more: here, and where the leader is, what is stored of it. For that all that
 // the team has stored is listed, so not if the team has written nothing since.
 func (l *Line) sweep(ctx context.Context) error {
 	seq, err := l.o.Team.Bucket.LastSeq(ctx)
@@ -508,7 +513,7 @@ func (l *Line) sweep(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(failed, err)
 	}
-	members, err := l.roster.List(ctx)
+	members, err := l.tasks.roster.List(ctx)
 	if err != nil {
 		return errors.Join(failed, err)
 	}
@@ -518,16 +523,9 @@ func (l *Line) sweep(ctx context.Context) error {
 			keep[name(workspace.Work{Member: m})] = true
 		}
 	}
-	byID, unreadable := map[team.TaskID]team.Task{}, map[string]bool{}
-	for _, bad := range listed.Bad { // which may be in progress
-		_, id := subject.ParseKey(bad.Key)
-		unreadable[strings.ToLower(id)] = true
-	}
+	byID := map[team.TaskID]team.Task{}
 	for _, t := range listed.Tasks {
 		byID[t.ID] = t
-		if t.Status == team.InProgress {
-			keep[name(workspace.Work{Member: team.Member{AgentID: t.Assignee}, Task: t})] = true
-		}
 	}
 	for _, w := range works {
 		if t, ok := byID[w.Task]; ok && !t.Needs(w.Epoch) {
@@ -537,10 +535,10 @@ func (l *Line) sweep(ctx context.Context) error {
 	if stored && failed == nil {
 		l.swept = seq
 	}
+	needed := needs(l.site.Repo, listed)
 	removed, err := l.remove(ctx, l.site.Repo, func(tree string) bool {
-		of, _ := split(tree)
-		id, _, _ := strings.Cut(tree, ".")
-		return keep[of] || unreadable[id]
+		of, _ := merge.SplitTree(tree)
+		return keep[of] || needed(tree)
 	})
 	if len(removed) > 0 {
 		l.o.Logger.DebugContext(ctx, "trees removed", "trees", removed)

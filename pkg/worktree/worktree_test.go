@@ -45,7 +45,9 @@ type rig struct {
 	source  workspace.Source
 	level   worktree.Level
 	may     worktree.May
+	toStore worktree.Bound
 	notify  worktree.Notify
+	peers   worktree.Peers
 	begin   workspace.Begin
 }
 
@@ -98,8 +100,9 @@ func (r *rig) mate(name team.AgentID, incarnation uint64) *mate {
 	r.Helper()
 	m := &mate{rig: r, w: team.Member{AgentID: name, Role: "coder", Incarnation: incarnation}}
 	m.hand = board.NewHand(r.Context(), r.board, m.w.Holder())
-	m.line = worktree.New(worktree.Options{Process: string(name), Team: r.storage, Record: func() team.Team { return r.record }, Member: m.w, Hand: m.hand, Source: r.source, Level: r.level, May: r.may, Notify: r.notify, Dir: r.dir})
+	m.line = worktree.New(worktree.Options{Process: string(name), Team: r.storage, Record: func() team.Team { return r.record }, Member: m.w, Hand: m.hand, Source: r.source, Level: r.level, May: r.may, ToStore: r.toStore, Notify: r.notify, Peers: r.peers, Dir: r.dir})
 	m.hand.OthersEnd(m.line.Merging)
+	m.hand.Unfinished(m.line.Unfinished)
 	m.at = workspace.Follow(m.line, func() workspace.Work {
 		w := workspace.Work{Team: r.record, Member: m.w, Head: string(m.line.Head())}
 		if w.Task, _ = m.hand.Task(); w.Task.ID != "" {
@@ -252,7 +255,7 @@ func TestConflict(t *testing.T) {
 	one.merges()
 	id := r.add("Mine", "")
 	for n := range 3 {
-		mine := two.does(id, "sed -i 's/^3.*$/mine/' numbers.txt")
+		mine := two.does(id, "sed -i '/^[<=>]/d; s/^3.*$/mine/' numbers.txt")
 		theirs := one.does(r.add("Theirs", ""), "sed -i 's/^3.*$/3 theirs "+string(rune('a'+n))+"/' numbers.txt")
 		_, err := one.completes(theirs)
 		r.must(err)
@@ -405,7 +408,7 @@ func TestWithdrawnAndKilled(t *testing.T) {
 	if err := brokertest.Receive(t, "its holder hears of it", result); !errors.Is(err, team.Conflict) || !strings.Contains(err.Error(), "withdrawn") {
 		t.Errorf("its holder is told %v", err)
 	}
-	back, err := m.hand.GiveBack(t.Context(), task.ID, team.GiveBack{Reason: "withdrawn"})
+	back, err := m.hand.GiveBack(t.Context(), task.ID, team.GiveBack{Freed: team.Freed{Reason: "withdrawn"}})
 	if err != nil || back.Status != team.Pending {
 		t.Errorf("given back it is %s, %v", back.Status, err)
 	}
@@ -516,7 +519,7 @@ func TestDecide(t *testing.T) {
 			r := setUp(t)
 			before := r.sh(r.dir, "find . | sort")
 			r.sh(r.user, tt.script+"\ntrue")
-			r.record = team.Team{ID: "red", Hands: team.Hands{Isolation: tt.wish}}
+			r.record = team.Team{ID: "red", Hands: team.Policy{Isolation: tt.wish}}
 			path := os.Getenv("PATH")
 			if tt.git != nil {
 				bin := t.TempDir()

@@ -1,9 +1,11 @@
 package access
 
 import (
+	"context"
 	"crypto/tls"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -62,8 +64,14 @@ func (r *rig) ask(method, target string, headers ...string) *http.Response {
 	return r.send(req)
 }
 
+// at is a request as a server at this address and the port of here gets it.
+func at(req *http.Request, ip net.IP) *http.Request {
+	return req.WithContext(context.WithValue(req.Context(), http.LocalAddrContextKey, &net.TCPAddr{IP: ip, Port: 8081}))
+}
+
 func (r *rig) send(req *http.Request) *http.Response {
 	r.seen = nil
+	req = at(req, net.IPv4(127, 0, 0, 1))
 	w := httptest.NewRecorder()
 	r.Guard(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		r.seen = req
@@ -95,7 +103,7 @@ func TestWhoMayAsk(t *testing.T) {
 		"an event stream's address":            {"GET", "/team/subscribe?after=3&token=" + string(readToken), nil, 200},
 		"localhost":                            {"GET", "/", []string{bearer, "Host: localhost:8081"}, 200},
 		"IPv6 loopback":                        {"GET", "/", []string{bearer, "Host: [::1]:8081"}, 200},
-		"another loopback address":             {"GET", "/", []string{bearer, "Host: 127.0.0.2"}, 200},
+		"another loopback address":             {"GET", "/", []string{bearer, "Host: 127.0.0.2:8081"}, 200},
 		"a name of the settings":               {"GET", "/", []string{bearer, "Host: BOX.example.org.:8081"}, 200},
 		"our own page":                         {"POST", "/v1/teams", []string{bearer, asJSON, "Origin: http://" + here, "Sec-Fetch-Site: same-origin"}, 200},
 		"a configured origin":                  {"POST", "/v1/teams", []string{bearer, asJSON, "Origin: " + friend, "Sec-Fetch-Site: cross-site"}, 200},
@@ -135,6 +143,12 @@ func TestWhoMayAsk(t *testing.T) {
 		"an address typed":                     {"GET", "/", []string{bearer, "Sec-Fetch-Site: none", "Sec-Fetch-Dest: document"}, 200},
 		"cross-site without an origin":         {"GET", "/v1/teams", []string{bearer, "Sec-Fetch-Site: cross-site"}, 403},
 		"cross-site of our own origin":         {"GET", "/v1/teams", []string{bearer, "Origin: http://" + here, "Sec-Fetch-Site: cross-site"}, 403},
+		"a link elsewhere to the page":         {"GET", "/", []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: document"}, 200},
+		"a link elsewhere to the API":          {"GET", "/v1/teams", []string{bearer, "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: document"}, 403},
+		"a link elsewhere to a login":          {"GET", "/login?code=x", []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: document"}, 403},
+		"the page in a frame elsewhere":        {"GET", "/", []string{bearer, "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: iframe"}, 403},
+		"the page asked for elsewhere":         {"GET", "/", []string{bearer, "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: no-cors", "Sec-Fetch-Dest: empty"}, 403},
+		"a configured origin without a token":  {"GET", "/", []string{"Origin: " + friend, "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: document"}, 401},
 		"a preflight of a foreign origin":      {"OPTIONS", "/v1/teams", []string{"Origin: https://evil.example.org", "Access-Control-Request-Method: POST"}, 403},
 		"a preflight of a configured origin":   {"OPTIONS", "/v1/teams", []string{"Origin: " + friend, "Access-Control-Request-Method: POST"}, 204},
 		"options of a configured origin":       {"OPTIONS", "/v1/teams", []string{"Origin: " + friend}, 401},
@@ -181,6 +195,16 @@ func TestWhoMayAsk(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A name of loopback counts with the port at which it came in, a name of the settings with any.
+func TestPortOfHost(t *testing.T) {
+	r := newRig(t)
+	for host, want := range map[string]int{here: 200, "localhost:8081": 200, "box.example.org:9": 200, "127.0.0.1:1": 421, "localhost:80810": 421, "127.0.0.1": 421, "[::1]": 421} {
+		if res := r.ask("GET", "/", bearer, "Host: "+host); res.StatusCode != want {
+			t.Errorf("%s is answered %d, want %d", host, res.StatusCode, want)
+		}
 	}
 }
 
@@ -404,7 +428,7 @@ func TestRefusalEndsTheConnection(t *testing.T) {
 func TestHandlersMayCache(t *testing.T) {
 	r := newRig(t)
 	w := httptest.NewRecorder()
-	req := httptest.NewRequest("GET", "http://"+here+"/health", nil)
+	req := at(httptest.NewRequest("GET", "http://127.0.0.1:9/health", nil), net.IPv4(172, 17, 0, 2)) // by the port of a container
 	r.Guard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Cache-Control", "no-cache") })).ServeHTTP(w, req)
 	if got := w.Result().Header.Get("Cache-Control"); got != "no-cache" {
 		t.Errorf("Cache-Control: %q", got)

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -78,9 +79,19 @@ func plainHost(host string) string {
 
 // answersTo reports whether host, as a Host header has it, is one of the API's own names.
 // Without this a page elsewhere could have its own name resolve to this machine (DNS
-// rebinding), and would then be of the same origin as the API.
-func (g *Gate) answersTo(host string) bool {
-	return telemetry.IsLoopback(host) || slices.Contains(g.opt.Hosts, plainHost(host))
+// rebinding), and would then be of the same origin as the API. A name of loopback counts with the
+// port at which the request came in over loopback; the other names, and what came in otherwise, with
+// any: a proxy, or the port of a container, may be before them.
+func (g *Gate) answersTo(r *http.Request) bool {
+	if slices.Contains(g.opt.Hosts, plainHost(r.Host)) {
+		return true
+	}
+	at, _ := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	_, port, err := net.SplitHostPort(r.Host)
+	if err != nil { // browsers leave out the port of the scheme
+		port = map[string]string{"http": "80", "https": "443"}[scheme(r)]
+	}
+	return telemetry.IsLoopback(r.Host) && at != nil && (!at.IP.IsLoopback() || port == strconv.Itoa(at.Port))
 }
 
 // scheme is that by which the client came to this process.
@@ -94,7 +105,7 @@ func scheme(r *http.Request) string {
 // from judges where a request comes from: whether its Origin is one of the settings', and
 // why it may not ask, nil if it may.
 func (g *Gate) from(r *http.Request) (configured bool, no *problem.Document) {
-	if !g.answersTo(r.Host) {
+	if !g.answersTo(r) {
 		return false, &problem.Document{Status: http.StatusMisdirectedRequest, Code: team.InvalidArgument, Detail: "the API does not answer for this Host",
 			Hint: "use the address that teamctl web prints; further names are added by the setting api_hosts"}
 	}
@@ -107,7 +118,9 @@ func (g *Gate) from(r *http.Request) (configured bool, no *problem.Document) {
 	}
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "cross-site":
-		return false, forbidden("pages of other sites may not ask or lead here", "type or paste the address")
+		if !followsLink(r) {
+			return false, forbidden("pages of other sites may not ask here, and lead to the page only", "type or paste the address")
+		}
 	case "same-site":
 		// Such as another port of this machine, whose requests have our cookie. It may
 		// lead here, but an image of it, say, would hold a stream open.
@@ -116,4 +129,10 @@ func (g *Gate) from(r *http.Request) (configured bool, no *problem.Document) {
 		}
 	}
 	return false, nil
+}
+
+// followsLink reports whether a person has followed a link to the page, from wherever. The browser sends no
+// cookie with it. The page itself holds nothing, and what it asks for then has the cookie.
+func followsLink(r *http.Request) bool {
+	return r.Method == http.MethodGet && r.URL.Path == "/" && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
 }

@@ -14,8 +14,8 @@ import (
 // What pages elsewhere may send and see, if their origin is among those of the settings.
 const (
 	corsMethods = "GET, HEAD, POST, PUT, PATCH, DELETE"
-	corsHeaders = "Authorization, Content-Type, Last-Event-ID, Idempotency-Key, If-Match, If-None-Match"
-	corsShown   = "ETag, Location, Retry-After"
+	corsHeaders = "Authorization, Content-Type, Last-Event-ID, Idempotency-Key, If-Match, If-None-Match, X-Request-Id"
+	corsShown   = "ETag, Location, Retry-After, X-Request-Id"
 	corsMaxAge  = "600" // seconds
 )
 
@@ -40,6 +40,9 @@ func (g *Gate) Guard(next http.Handler) http.Handler {
 		case configured && g.shared(w, r):
 			return
 		case r.URL.Path == "/health" && reads(r) && r.ContentLength == 0:
+			next.ServeHTTP(w, r)
+			return
+		case !configured && r.Header.Get("Sec-Fetch-Site") == "cross-site" && followsLink(r):
 			next.ServeHTTP(w, r)
 			return
 		case r.URL.Path == "/login" && r.Method == http.MethodGet:

@@ -9,6 +9,7 @@ import (
 // requests are what programs send where people call teamctl; TEAM, ID and NAME stand for what
 // is meant. Commands that are for whoever runs the cluster have none.
 var requests = map[string]string{
+	"diff":              "GET /v1/teams/TEAM/diff",
 	"agents":            "GET /v1/teams/TEAM/members",
 	"agents compact":    "POST /v1/teams/TEAM/members/NAME/compact",
 	"answer":            "POST /v1/teams/TEAM/messages/ID/answer",
@@ -28,6 +29,7 @@ var requests = map[string]string{
 	"tasks get":         "GET /v1/teams/TEAM/tasks/ID",
 	"tasks release":     "POST /v1/teams/TEAM/tasks/ID/release",
 	"tasks update":      "PATCH /v1/teams/TEAM/tasks/ID",
+	"teams":             "GET /v1/teams",
 	"teams add":         "POST /v1/teams",
 	"teams rm":          "DELETE /v1/teams/TEAM",
 	"teams set":         "PATCH /v1/teams/TEAM",
@@ -43,10 +45,13 @@ var (
 	// a member.
 	makes = regexp.MustCompile(`teamctl (run|tasks add) [^;]* makes `)
 	stops = regexp.MustCompile(`teamctl stop( --team|,)`)
+	// The names of all teams are no help to a program that may list them.
+	names = regexp.MustCompile(`^name one with --team: [^;]*; `)
 )
 
-// overHTTP adds to a hint that names commands of teamctl how the same is asked for here.
+// overHTTP puts before a hint that names commands of teamctl how the same is asked for here.
 func overHTTP(hint string) string {
+	hint = names.ReplaceAllString(hint, "`teamctl teams` lists the teams; ")
 	said := makes.ReplaceAllString(hint, "teamctl teams add; ")
 	said = stops.ReplaceAllString(said, "teamctl "+stopTeam+";")
 	var ways []string
@@ -62,5 +67,5 @@ func overHTTP(hint string) string {
 	if ways == nil {
 		return hint
 	}
-	return hint + "; by HTTP: " + strings.Join(ways, ", ")
+	return "by HTTP: " + strings.Join(ways, ", ") + "; in a shell: " + hint
 }

@@ -1,9 +1,11 @@
 package problem
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -26,15 +28,17 @@ func TestOf(t *testing.T) {
 		{"one of ours", team.Errorf(team.Conflict, "T-001 is held").WithHint("choose another"), 409, team.Conflict, "T-001 is held", "choose another"},
 		{"within another", fmt.Errorf("in vain: %w", team.Errorf(team.NotFound, "there is\nno task")), 404, team.NotFound, "in vain: there is no task", ""},
 		{"none of ours", errors.New("open /etc/shadow: no"), 500, "", "", ""},
-		{"a command", team.Errorf(team.NotFound, "x").WithHint("`teamctl tasks` lists the tasks"), 404, team.NotFound, "x", "`teamctl tasks` lists the tasks; by HTTP: GET /v1/teams/TEAM/tasks"},
+		{"a command", team.Errorf(team.NotFound, "x").WithHint("`teamctl tasks` lists the tasks"), 404, team.NotFound, "x", "by HTTP: GET /v1/teams/TEAM/tasks; in a shell: `teamctl tasks` lists the tasks"},
 		{"a command with more", team.Errorf(team.Busy, "x").WithHint("put it back first: teamctl tasks release T-001"), 409, team.Busy, "x",
-			"put it back first: teamctl tasks release T-001; by HTTP: POST /v1/teams/TEAM/tasks/ID/release"},
+			"by HTTP: POST /v1/teams/TEAM/tasks/ID/release; in a shell: put it back first: teamctl tasks release T-001"},
 		{"a team that is not there", team.Errorf(team.NotFound, "x").WithHint("`teamctl run --team red GOAL` or `teamctl tasks add --team red --title TITLE` makes it"), 404, team.NotFound, "x",
-			"`teamctl run --team red GOAL` or `teamctl tasks add --team red --title TITLE` makes it; by HTTP: POST /v1/teams"},
-		{"a stop of a team", team.Errorf(team.Conflict, "x").WithHint("`teamctl stop --team red` ends that"), 409, team.Conflict, "x", "`teamctl stop --team red` ends that; by HTTP: DELETE /v1/teams/TEAM/goal"},
-		{"a stop of a member called team", team.Errorf(team.Conflict, "x").WithHint("stop it: teamctl stop team"), 409, team.Conflict, "x", "stop it: teamctl stop team; by HTTP: DELETE /v1/teams/TEAM/members/NAME"},
-		{"a command of two words", team.Errorf(team.Blocked, "x").WithHint("teamctl approvals approve ID lets it go on"), 409, team.Blocked, "x", "teamctl approvals approve ID lets it go on; by HTTP: POST /v1/teams/TEAM/approvals/ID/decide"},
-		{"a stop of a member", team.Errorf(team.Conflict, "x").WithHint("stop it: teamctl stop ann"), 409, team.Conflict, "x", "stop it: teamctl stop ann; by HTTP: DELETE /v1/teams/TEAM/members/NAME"},
+			"by HTTP: POST /v1/teams; in a shell: `teamctl run --team red GOAL` or `teamctl tasks add --team red --title TITLE` makes it"},
+		{"a team among others", team.Errorf(team.NotFound, "x").WithHint("name one with --team: a, b and 3 more; `teamctl run --team red GOAL` makes red"), 404, team.NotFound, "x",
+			"by HTTP: GET /v1/teams, POST /v1/teams; in a shell: `teamctl teams` lists the teams; `teamctl run --team red GOAL` makes red"},
+		{"a stop of a team", team.Errorf(team.Conflict, "x").WithHint("`teamctl stop --team red` ends that"), 409, team.Conflict, "x", "by HTTP: DELETE /v1/teams/TEAM/goal; in a shell: `teamctl stop --team red` ends that"},
+		{"a stop of a member called team", team.Errorf(team.Conflict, "x").WithHint("stop it: teamctl stop team"), 409, team.Conflict, "x", "by HTTP: DELETE /v1/teams/TEAM/members/NAME; in a shell: stop it: teamctl stop team"},
+		{"a command of two words", team.Errorf(team.Blocked, "x").WithHint("teamctl approvals approve ID lets it go on"), 409, team.Blocked, "x", "by HTTP: POST /v1/teams/TEAM/approvals/ID/decide; in a shell: teamctl approvals approve ID lets it go on"},
+		{"a stop of a member", team.Errorf(team.Conflict, "x").WithHint("stop it: teamctl stop ann"), 409, team.Conflict, "x", "by HTTP: DELETE /v1/teams/TEAM/members/NAME; in a shell: stop it: teamctl stop ann"},
 		{"one for operators", team.Errorf(team.InvalidState, "x").WithHint(team.RepairHint), 409, team.InvalidState, "x", team.RepairHint},
 		{"names of NATS", team.Errorf(team.Unavailable, "nobody serves at.red.ctl.leader.start: stream AT_red_MSG, $KV.at-red.task.T-001"), 503, team.Unavailable,
 			"nobody serves (internal): stream (internal), (internal)", ""},
@@ -74,5 +78,29 @@ func TestHintsHaveRequests(t *testing.T) {
 	})
 	if err != nil || named < 20 {
 		t.Errorf("%d commands were found, %v", named, err)
+	}
+}
+
+// A request keeps the name that its client has given it, and has one in any case: in its answer, and in the
+// document of what went wrong.
+func TestNamed(t *testing.T) {
+	h := Named(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if Request(r.Context()) != w.Header().Get("X-Request-Id") {
+			t.Error("the context and the answer have other names")
+		}
+		Write(w, team.Errorf(team.Unavailable, "NATS is away"))
+	}))
+	for given, taken := range map[string]bool{"abc-1:2.3_x": true, "": false, "two words": false, "a\"b": false, strings.Repeat("x", 129): false} {
+		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/v1/teams", nil)
+		r.Header.Set("X-Request-Id", given)
+		h.ServeHTTP(w, r)
+		id := w.Header().Get("X-Request-Id")
+		var d Document
+		if err := json.Unmarshal(w.Body.Bytes(), &d); err != nil || d.Instance != "urn:agentteam:request:"+id {
+			t.Errorf("%q: %v, %+v, answered as %q", given, err, d, id)
+		}
+		if (id == given) != taken || id == "" || w.Header().Get("Retry-After") == "" {
+			t.Errorf("%q is answered as %q, %v", given, id, w.Header())
+		}
 	}
 }

@@ -8,12 +8,14 @@ import (
 	"hash/crc32"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
 	"agentteam/pkg/feed"
+	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 	"agentteam/pkg/telemetry/telemetrytest"
 )
@@ -475,5 +477,27 @@ func TestManyAtOnce(t *testing.T) {
 			}
 		}
 		f.end()
+	}
+}
+
+// A reader misses nothing of a stream that was restored from an older copy and uses sequences a second time.
+func TestRestoredStream(t *testing.T) {
+	t.Parallel()
+	srv := brokertest.NewRestorable(t)
+	r := rigAt(t, srv.URL())
+	mail, _ := subject.Messages("t")
+	r.mails("kept")
+	srv.Keep(mail)
+	r.mails("lost 1")
+	r.mails("lost 2")
+	f := r.follow(r.hub, Options{Types: []team.EventType{team.MailSent}})
+	f.take(3)
+	srv.Restore(mail, nil)
+	r.mails("new 1")
+	r.mails("new 2")
+	for n, i := range f.take(2) {
+		if want := fmt.Sprintf("new %d", n+1); !strings.Contains(string(i.Entry.Event.Event.Value), want) {
+			t.Errorf("the reader is sent %s, want %s", i.Entry.Event.Event.Value, want)
+		}
 	}
 }

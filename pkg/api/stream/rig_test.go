@@ -34,9 +34,11 @@ type rig struct {
 	metrics *prometheus.Registry // of all hubs
 }
 
-func newRig(t testing.TB) *rig {
+func newRig(t testing.TB) *rig { return rigAt(t, brokertest.Server(t)) }
+
+func rigAt(t testing.TB, url string) *rig {
 	t.Helper()
-	r := &rig{t: t, url: brokertest.Server(t), metrics: prometheus.NewRegistry()}
+	r := &rig{t: t, url: url, metrics: prometheus.NewRegistry()}
 	c, err := client.Connect(t.Context(), client.Options{URL: r.url})
 	r.ok(err)
 	t.Cleanup(c.Close)

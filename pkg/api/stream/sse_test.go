@@ -95,7 +95,7 @@ func TestServe(t *testing.T) {
 	r.says("one\ntwo")
 	past := r.past(client.FeedOptions{})
 	s := r.open(address, "")
-	for name, want := range map[string]string{"Content-Type": "text/event-stream", "Cache-Control": "no-cache", "X-Accel-Buffering": "no"} {
+	for name, want := range map[string]string{"Content-Type": "text/event-stream", "Cache-Control": "no-cache", "X-Accel-Buffering": "no", "Connection": "keep-alive"} {
 		if got := s.resp.Header.Get(name); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}

@@ -197,7 +197,8 @@ func (o *Writer) begin() {
 	head := o.w.Header()
 	head.Set("Content-Type", "text/event-stream")
 	head.Set("Cache-Control", "no-cache")
-	head.Set("X-Accel-Buffering", "no") // else nginx gathers it
+	head.Set("Connection", "keep-alive") // some clients look for it
+	head.Set("X-Accel-Buffering", "no")  // else nginx gathers it
 	head.Add("Vary", "Accept-Encoding")
 	if takesGzip(o.r.Header) {
 		head.Set("Content-Encoding", "gzip")

@@ -19,7 +19,7 @@ type Envelope struct {
 	TeamID   team.TeamID  `json:"team_id"`
 	AgentID  team.AgentID `json:"agent_id"`
 	RoleName *string      `json:"role_name"`
-	RunID    *string      `json:"run_id"` // always null
+	RunID    *string      `json:"run_id"` // that the agent is in; null between two
 	Event    any          `json:"event"`  // one of the types below
 }
 
@@ -127,9 +127,12 @@ var told = []team.EventType{
 type converter struct {
 	id   team.TeamID
 	team *state.Team
+	runs map[team.AgentID]string // that are open
 }
 
-func newConverter(id team.TeamID) *converter { return &converter{id, state.New()} }
+func newConverter(id team.TeamID) *converter {
+	return &converter{id, state.New(), map[team.AgentID]string{}}
+}
 
 // know makes known who was in the team before the feed's part that is converted.
 func (c *converter) know(members []team.Member) { c.team.KnowMembers(members) }
@@ -173,13 +176,14 @@ func (c *converter) envelopes(changes []state.Change, at, written *int64, end te
 	for _, change := range changes {
 		switch x := change.(type) {
 		case state.RunBegan:
-			if x.Started {
+			if c.runs[x.AgentID] = x.RunID; x.Started {
 				tell(x.AgentID, runStarted{of("RUN_STARTED"), x.ThreadID, x.RunID, string(x.AgentID), x.RunID, nil})
 			}
 		case state.RunEnded:
 			if x.Body.Type != "" || x.Started {
 				tell(x.AgentID, runEnd(x, of, end))
 			}
+			delete(c.runs, x.AgentID)
 		case state.Piece:
 			tell(x.AgentID, pieceOf(x, written))
 		case state.CallBegan:
@@ -226,7 +230,7 @@ func pieceOf(p state.Piece, at *int64) any {
 }
 
 func (c *converter) envelope(a team.AgentID, event any) Envelope {
-	return Envelope{TeamID: c.id, AgentID: a, RoleName: orNull(c.team.Member(a).Role), Event: event}
+	return Envelope{TeamID: c.id, AgentID: a, RoleName: orNull(c.team.Member(a).Role), RunID: orNull(c.runs[a]), Event: event}
 }
 
 func orNull(s string) *string {
@@ -288,6 +292,7 @@ func (c *converter) mail(m team.Message, at *int64) (all []Envelope) {
 		if c.team.IsPerson(a) {
 			envelope.AgentID = m.From
 		}
+		envelope.RunID = orNull(c.runs[envelope.AgentID])
 		switch m.Type {
 		case team.MsgUser:
 			envelope.RoleName = orNull("user")

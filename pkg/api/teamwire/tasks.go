@@ -42,6 +42,10 @@ func (s *server) tasks(r *http.Request, in *input) (any, error) {
 	if err := in.err(); err != nil {
 		return nil, err
 	}
+	wanted, err := team.ParseTaskStatus(status)
+	if only && err != nil {
+		return nil, err
+	}
 	list := []taskOut{}
 	t, err := s.open(r.Context(), n)
 	if err != nil {
@@ -49,7 +53,7 @@ func (s *server) tasks(r *http.Request, in *input) (any, error) {
 	}
 	views, err := t.Board().Tasks(r.Context())
 	for _, v := range views {
-		if !only || string(v.Status) == status {
+		if !only || v.Status == wanted {
 			list = append(list, taskOf(v))
 		}
 	}

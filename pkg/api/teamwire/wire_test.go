@@ -270,7 +270,7 @@ func TestStream(t *testing.T) {
 	r := newRig(t)
 	resp := r.send(t.Context(), "POST", "/team/stream", "{"+who+`,"message":"count the files","variables":{"template":{"b":"2","a":"1"},"runtime_vars":{"dir":"."},"sandbox_env":{}}}`)
 	defer resp.Body.Close()
-	for name, want := range map[string]string{"Content-Type": "text/event-stream", "Cache-Control": "no-cache", "X-Accel-Buffering": "no"} {
+	for name, want := range map[string]string{"Content-Type": "text/event-stream", "Cache-Control": "no-cache", "X-Accel-Buffering": "no", "Connection": "keep-alive"} {
 		if got := resp.Header.Get(name); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
@@ -471,7 +471,7 @@ func TestFiles(t *testing.T) {
 	write(".agentteam/api.token", "secret")
 	r.ok(os.Symlink(".agentteam", filepath.Join(r.dir, "link")))
 	write("api.token", "secret") // named by the settings
-	r.ok(os.Link(filepath.Join(r.dir, "api.token"), filepath.Join(r.dir, "hard")))
+	r.ok(os.Link(outside, filepath.Join(r.dir, "hard")))
 	r.ok(os.Symlink("api.token", filepath.Join(r.dir, "soft")))
 	r.ok(syscall.Mkfifo(filepath.Join(r.dir, "pipe"), 0o644))
 	for _, path := range []string{"", "?path=.", "?path=sub", "?path=sub/..", "?path=nowhere", "?path=main.go", "?path=..", "?path=sub/../../x", "?path=/etc", "?path=out", "?path=.agentteam", "?path=link"} {

@@ -28,7 +28,8 @@ type goal struct {
 	Goal           string        `json:"goal"`
 	Number         int           `json:"goal_number"` // how many goals the team has had with this one
 	Status         team.Status   `json:"status"`      // of the team
-	Summary        string        `json:"summary"`     // the result; "" while the team is at work
+	End            string        `json:"end,omitempty" doc:"How the goal has ended, in words, such as: finished, 2 tasks failed."`
+	Summary        string        `json:"summary"` // the result; "" while the team is at work
 	Reason         string        `json:"reason,omitempty"`
 	GivenUp        []team.TaskID `json:"given_up,omitempty"`
 	EarlierTasks   []team.TaskID `json:"earlier_tasks,omitempty" doc:"The tasks of the board that had ended before the goal was set. They are not part of its progress."`
@@ -133,7 +134,7 @@ func (s *service) getGoal(ctx context.Context, t *client.Team, in *getGoalIn) (*
 func goalOf(ctx context.Context, t *client.Team, g *client.Goal) (goal, error) {
 	record := g.Record()
 	used, err := g.Usage(ctx)
-	v := goal{Team: t.ID(), Goal: record.Goal, Number: record.GoalNumber, Status: record.Status, Summary: record.Summary, Reason: record.Reason, GivenUp: record.GivenUp, EarlierTasks: g.Earlier(),
+	v := goal{Team: t.ID(), Goal: record.Goal, Number: record.GoalNumber, Status: record.Status, End: record.End, Summary: record.Summary, Reason: record.Reason, GivenUp: record.GivenUp, EarlierTasks: g.Earlier(),
 		GoalAt: record.GoalAt, FinishedAt: record.FinishedAt, ElapsedSeconds: g.Elapsed(record).Seconds(), Usage: used}
 	return v, err
 }

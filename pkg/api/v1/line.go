@@ -48,7 +48,7 @@ func (s *service) line() {
 	addOf(s, operation{
 		id: "get-diff", method: http.MethodGet, path: "/v1/teams/{team}/diff", tag: tagTasks, summary: "Show what completed tasks have changed", more: gitTime,
 		doc: "What the team's line has changed since the present goal began, as a patch of at most 1 MiB; truncated tells that there is more. " +
-			"Of a task whose work was not merged it is that work, with returned set. " +
+			"Of a task whose work was not merged, or not finished, it is that work, with returned set. " +
 			"Where members share the workspace it is what file tools have changed; what commands have is not known.",
 	}, diff)
 	add(s, operation{

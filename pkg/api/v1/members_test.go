@@ -14,6 +14,7 @@ import (
 	"agentteam/pkg/journal"
 	"agentteam/pkg/mailbox"
 	"agentteam/pkg/model"
+	"agentteam/pkg/permission"
 	"agentteam/pkg/roster"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
@@ -151,7 +152,7 @@ func TestRefusal(t *testing.T) {
 	m := r.join(t, "coder")
 	box := mailbox.New(r.bt, mailbox.Options{Members: r.roster})
 	go func() {
-		_ = box.Receive(t.Context(), m.AgentID, m.Incarnation, 1, func(d mailbox.Delivery) error {
+		_ = box.Receive(t.Context(), m.AgentID, m.Incarnation, mailbox.Mark{}, func(d mailbox.Delivery) error {
 			d.Ack()
 			if d.Type == team.MsgShutdownRequest {
 				no := false
@@ -348,7 +349,7 @@ func TestPermissions(t *testing.T) {
 	}
 	plans := approval.New(r.bt.Bucket, approval.Options{Tasks: r.board, Members: r.roster, Post: mailbox.New(r.bt, mailbox.Options{Members: r.roster})})
 	gate := plans.Permissions(m, noTask{}, func(context.Context, tool.Request) (approval.Judgement, error) {
-		return approval.Judgement{Answer: approval.Ask, Why: "推送", Dir: "/w", Always: "Bash(git push)"}, nil
+		return approval.Judgement{Answer: permission.Ask, Why: "推送", Dir: "/w", Always: "Bash(git push)"}, nil
 	})
 	call := func(command string) (id string) {
 		t.Helper()

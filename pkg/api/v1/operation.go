@@ -34,6 +34,7 @@ type operation struct {
 	status  int           // of a success; default 200
 	also    []int         // other successes, with the same answer
 	more    time.Duration // that it may take, beyond what each may
+	here    bool          // this process answers it without NATS
 }
 
 // Headers that only some operations take. They would be of effect elsewhere too, so who sends
@@ -58,10 +59,10 @@ func newAPI(mux *http.ServeMux) huma.API {
 	// huma's own error type would be in the OpenAPI, and in answers to what it refuses itself.
 	// Its constructor is a package variable, which programs that are linked with this one may
 	// set too; so the alias and the transformer replace the type where it comes out.
-	c.Transformers = []huma.Transformer{func(_ huma.Context, _ string, v any) (any, error) {
+	c.Transformers = []huma.Transformer{func(ctx huma.Context, _ string, v any) (any, error) {
 		switch v := v.(type) {
 		case *huma.ErrorModel:
-			return refusalOf(v), nil
+			return refusalOf(v).In(ctx.Context()), nil
 		case *failure:
 			return v.Document, nil
 		}
@@ -87,7 +88,7 @@ func newAPI(mux *http.ServeMux) huma.API {
 			problem.Write(w, err)
 			return
 		}
-		next(ctx)
+		next(withTag(ctx))
 	})
 	return api
 }
@@ -129,6 +130,7 @@ type failure struct{ problem.Document }
 func (f *failure) Error() string             { return f.Detail }
 func (f *failure) GetStatus() int            { return f.Status }
 func (f *failure) ContentType(string) string { return "application/problem+json" }
+func (f *failure) GetHeaders() http.Header   { return f.Document.Headers() }
 
 // maxBody is how long a body may be, in bytes; it is the limit of all that the API serves.
 const maxBody = 1 << 20
@@ -167,7 +169,11 @@ func add[I, O any](s *service, o operation, f func(context.Context, *I) (*O, err
 	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
 		ctx, cancel := context.WithTimeoutCause(ctx, s.limit(o, in), errLate)
 		defer cancel()
-		out, err := f(ctx, in)
+		err := s.ready(ctx, o)
+		var out *O
+		if err == nil {
+			out, err = f(ctx, in)
+		}
 		if err != nil {
 			return nil, &failure{s.document(ctx, o, err)}
 		}
@@ -178,6 +184,19 @@ func add[I, O any](s *service, o operation, f func(context.Context, *I) (*O, err
 		same.Description = http.StatusText(status)
 		op.Responses[strconv.Itoa(status)] = &same
 	}
+}
+
+// ready refuses what needs NATS while this process knows that NATS is away: nobody is to wait for that.
+// Error: Unavailable.
+func (s *service) ready(ctx context.Context, o operation) error {
+	err := s.Client.Ready(ctx)
+	if err == nil || o.here {
+		return nil
+	}
+	if o.method != http.MethodGet {
+		return team.Errorf(team.Unavailable, "%w: nothing was done", err).WithHint("try again soon")
+	}
+	return team.Errorf(team.Unavailable, "%w", err).WithHint("try again soon")
 }
 
 // addOf is add for an operation on a team that is there, which f gets opened.
@@ -200,7 +219,11 @@ func addStream[I any](s *service, o operation, content map[string]*huma.MediaTyp
 	huma.Register(s.api, o.huma(reflect.TypeFor[I](), content), func(_ context.Context, in *I) (*huma.StreamResponse, error) {
 		return &huma.StreamResponse{Body: func(ctx huma.Context) {
 			r, w := humago.Unwrap(ctx)
-			if err := f(w, r, in); err != nil {
+			err := s.ready(r.Context(), o)
+			if err == nil {
+				err = f(w, r, in)
+			}
+			if err != nil {
 				s.document(r.Context(), o, err).Write(w)
 			}
 		}}, nil
@@ -237,6 +260,9 @@ func (o operation) huma(in reflect.Type, content map[string]*huma.MediaType) hum
 	if _, ok := in.FieldByName("IfMatch"); ok {
 		op.Errors = append(op.Errors, http.StatusPreconditionFailed)
 	}
+	if o.method == http.MethodGet && content == nil {
+		op.Responses["304"] = &huma.Response{Description: "The answer is still that of the ETag in If-None-Match"}
+	}
 	if content != nil {
 		op.Responses["200"] = &huma.Response{Description: http.StatusText(http.StatusOK), Content: content}
 	}
@@ -256,9 +282,9 @@ func (s *service) document(ctx context.Context, o operation, err error) problem.
 			d.Hint = "look at how things stand; with the same " + keyHeader + " or " + matchHeader + " it is safe to send it again"
 		}
 	case d.Code == "":
-		s.Log.ErrorContext(ctx, "an API request has failed", "operation", o.id, "err", err)
+		s.Log.ErrorContext(ctx, "an API request has failed", "operation", o.id, "request", problem.Request(ctx), "err", err)
 		d.Detail = "the request has failed; the log of this process says why"
 	}
 	d.Title = http.StatusText(d.Status)
-	return d
+	return d.In(ctx)
 }

@@ -27,7 +27,7 @@ func (s *service) status() {
 		return &answer[client.Status]{st}, err
 	})
 	add(s, operation{
-		id: "get-session", method: http.MethodGet, path: "/v1/session", tag: tagCluster, summary: "Show what the token of this request may do",
+		id: "get-session", method: http.MethodGet, path: "/v1/session", tag: tagCluster, here: true, summary: "Show what the token of this request may do",
 		doc: "A page asks it so that it offers nothing that would be refused.",
 	}, func(ctx context.Context, _ *struct{}) (*answer[session], error) {
 		who := session{Access: "write", Version: telemetry.Version()}

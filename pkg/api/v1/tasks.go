@@ -42,14 +42,13 @@ type listTasksIn struct {
 	Claimable   bool     `query:"claimable" doc:"Only tasks that could be claimed now."`
 	Blocked     bool     `query:"blocked" doc:"Only pending tasks that wait for others."`
 	Text        string   `query:"text" doc:"Only tasks with this text in title or description; upper and lower case are the same."`
-	Sort        string   `query:"sort" enum:"id,priority,updated" default:"id" doc:"The order: id, priority (as they are offered) or updated (changed last first)."`
 	Limit       int      `query:"limit" default:"100" minimum:"1" maximum:"1000" doc:"How many tasks a page has at most."`
-	Page        string   `query:"page" doc:"The page that begins here: next of the page before, with the same sort."`
+	Page        string   `query:"page" doc:"The page that begins here: next of the page before."`
 }
 
 // query is what in asks for. Errors: InvalidArgument.
 func (in *listTasksIn) query() (q team.Query, err error) {
-	q = team.Query{Role: team.CanonicalRole(in.Role), Text: in.Text, Sort: team.TaskOrder(in.Sort), After: in.Page, Limit: in.Limit}
+	q = team.Query{Role: team.CanonicalRole(in.Role), Text: in.Text, After: in.Page, Limit: in.Limit}
 	if q.IDs, err = idsOf(in.IDs); err != nil {
 		return q, err
 	}

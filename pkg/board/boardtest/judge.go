@@ -224,7 +224,7 @@ func (j *Judge) dependencies(t team.Task) {
 
 // brief is what matters of a task's copy.
 func brief(t team.Task) team.Task {
-	return team.Task{Status: t.Status, Assignee: t.Assignee, Incarnation: t.Incarnation, Epoch: t.Epoch, Attempts: t.Attempts, ReservedFor: t.ReservedFor,
+	return team.Task{Status: t.Status, Assignee: t.Assignee, Incarnation: t.Incarnation, Epoch: t.Epoch, Attempts: t.Attempts, ReservedFor: t.ReservedFor, Gate: t.Gate,
 		Dependencies: t.Dependencies, ResultSummary: strconv.FormatUint(hash(t.ResultSummary), 36), Revision: t.Revision}
 }
 

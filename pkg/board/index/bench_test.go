@@ -140,8 +140,6 @@ func BenchmarkPage(b *testing.B) {
 	for name, q := range map[string]team.Query{
 		"all":       {},
 		"middle":    {After: "T-50000.0.0"},
-		"priority":  {Sort: team.ByWork},
-		"updated":   {Sort: team.ByUpdated},
 		"claimable": {Claimable: &yes, Role: "coder"},
 		"text":      {Text: "ONE SENTENCE"},
 	} {

@@ -141,25 +141,23 @@ func (g *graph) set(n *node, t team.Task, revision uint64) {
 	if was.Status != t.Status {
 		g.tally(was.Status, -1)
 		g.tally(t.Status, 1)
+		n.endedAt = revision // of the status; a later copy does not end the task again
+		switch t.Status {
+		case team.Failed, team.Cancelled:
+			g.ended = append(g.ended, mark{revision, n})
+		case team.Completed:
+			g.done = append(g.done, mark{revision, n})
+		}
 	}
 	if !n.listed && n.known() {
 		n.listed = true
 		g.inOrder = g.inOrder && (len(g.ordered) == 0 || g.ordered[len(g.ordered)-1].number < n.number)
 		g.ordered = append(g.ordered, n)
 	}
-	switch t.Status {
-	case team.InProgress:
+	if t.Status == team.InProgress {
 		g.running[n] = struct{}{}
 		h := team.Holder{Agent: t.Assignee, Incarnation: t.Incarnation}
 		g.held[h] = hold{g.held[h].tasks + 1, max(g.held[h].newest, t.Revision)}
-	case team.Failed, team.Cancelled:
-		n.endedAt = revision
-		g.ended = append(g.ended, mark{revision, n})
-	case team.Completed:
-		if was.Status != team.Completed {
-			n.endedAt = revision
-			g.done = append(g.done, mark{revision, n})
-		}
 	}
 	if before, after := was.Status == team.Completed, t.Status == team.Completed; before != after {
 		by := 1

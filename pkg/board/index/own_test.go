@@ -36,9 +36,9 @@ func TestReadsWhatTheBoardWrites(t *testing.T) {
 		{"remove it", edit(team.Edit{RemoveDependencies: []team.TaskID{"T-002"}})},
 		{"edit", edit(team.Edit{Metadata: []byte(`{"a":[1]}`)})},
 		{"claim", func() error { _, err := b.Claim(ctx, "T-001", ann); return err }},
-		{"fail a check", func() error { _, err := b.FailCheck(ctx, "T-001", ann, 1, "red"); return err }},
+		{"fail a check", func() error { _, err := b.FailCheck(ctx, "T-001", ann, 1, team.Freed{Reason: "red"}); return err }},
 		{"release", func() error {
-			_, err := b.Release(ctx, "T-001", team.Actor{Holder: ann}, 1, "not now", true)
+			_, err := b.Release(ctx, "T-001", team.Actor{Holder: ann}, 1, team.Freed{Reason: "not now", Attempt: true})
 			return err
 		}},
 		{"cancel all", func() error {

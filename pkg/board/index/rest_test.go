@@ -37,7 +37,7 @@ func (f *feed) beats(a team.AgentID, s team.MemberState, now time.Time, change .
 // backBy has members take a task and put it back.
 func (f *feed) backBy(n int, now time.Time, members ...team.AgentID) {
 	f.t.Helper()
-	f.back(n, now, team.GiveBack{Reason: "cannot"}, members...)
+	f.back(n, now, team.GiveBack{Freed: team.Freed{Reason: "cannot"}}, members...)
 }
 
 func (f *feed) back(n int, now time.Time, g team.GiveBack, members ...team.AgentID) {
@@ -50,7 +50,7 @@ func (f *feed) back(n int, now time.Time, g team.GiveBack, members ...team.Agent
 			f.t.Fatal(err)
 		}
 		if g.Merge {
-			g.Returned = &team.Try{By: a, Epoch: held.Epoch, Commit: "c0ffee"}
+			g.Work = &team.Try{By: a, Epoch: held.Epoch, Commit: "c0ffee"}
 		}
 		back, err := held.GiveBack(h, held.Epoch, g, now)
 		if err != nil {

@@ -207,6 +207,7 @@ func TestUnlawful(t *testing.T) {
 		"read for the first time": {nil, []team.Task{claimed(1, "rob"), task(2, status(team.Completed))}, ""},
 		"completed by nobody":     {[]team.Task{task(1)}, []team.Task{task(1, status(team.Completed))}, "there is no such transition"},
 		"claimed for another":     {[]team.Task{task(1, reserved("ann"))}, []team.Task{claimed(1, "rob")}, "it is reserved for ann"},
+		"its gate is opened":      {[]team.Task{task(1, func(t *team.Task) { t.Gate = team.ByHuman })}, []team.Task{task(1, func(t *team.Task) { t.Gate = team.ByLeader })}, "its gate was opened"},
 		"two at once":             {[]team.Task{task(1), task(2)}, []team.Task{claimed(1, "rob"), claimed(2, "rob")}, "rob holds another task"},
 	} {
 		s := newState()

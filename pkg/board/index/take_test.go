@@ -260,9 +260,9 @@ func TestEnds(t *testing.T) {
 	}
 	want(0, "T-001 1[T-002]", "T-003 3[]")
 	want(1, "T-003 3[]")
-	f.task(1, status(team.Failed)) // its metadata changed
-	want(0, "T-003 3[]", "T-001 7[T-002]")
-	want(7)
+	f.task(1, status(team.Failed)) // the work of its holder was stored
+	want(0, "T-001 1[T-002]", "T-003 3[]")
+	want(3)
 }
 
 // What is completed is told once, at the revision at which it was.

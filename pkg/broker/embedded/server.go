@@ -17,10 +17,10 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"golang.org/x/sys/unix"
 
 	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
@@ -98,25 +98,35 @@ func Start(o Options) (*Server, error) {
 // startWithin is how long a server may take to come up.
 const startWithin = 20 * time.Second
 
-// start starts a server, unless ctx ends before it is up.
+// start starts a server that listens, unless ctx ends before it is up.
 func start(ctx context.Context, o Options) (*server.Server, error) {
-	port := o.Port
-	if port == 0 {
-		port = server.RANDOM_PORT
+	so := settings(o.Dir)
+	if so.Port = o.Port; so.Port == 0 {
+		so.Port = server.RANDOM_PORT
 	}
-	s, err := server.NewServer(&server.Options{
-		ServerName: "agentteam", Host: "127.0.0.1", Port: port,
-		JetStream: true, StoreDir: o.Dir, NoSigs: true, DisableJetStreamBanner: true,
+	// JetStream acknowledges before it syncs to disk, by default every two
+	// minutes. Killing the process loses nothing; a power cut loses at most
+	// this much. One second costs nothing that we could measure.
+	so.SyncInterval, so.SyncAlways = time.Second, o.SyncAlways
+	return startWith(ctx, so, o.Logger)
+}
+
+// settings are those of each server that works on this data folder.
+func settings(dir string) *server.Options {
+	return &server.Options{
+		ServerName: "agentteam", Host: "127.0.0.1",
+		JetStream: true, StoreDir: dir, NoSigs: true, DisableJetStreamBanner: true,
 		JetStreamMaxStore: 1 << 60, // by default what is free at the start, less a quarter, whatever becomes free later
-		// JetStream acknowledges before it syncs to disk, by default every two
-		// minutes. Killing the process loses nothing; a power cut loses at most
-		// this much. One second costs nothing that we could measure.
-		SyncInterval: time.Second, SyncAlways: o.SyncAlways,
-	})
+	}
+}
+
+// startWith starts a server, unless ctx ends before it is up.
+func startWith(ctx context.Context, so *server.Options, log *slog.Logger) (*server.Server, error) {
+	s, err := server.NewServer(so)
 	if err != nil {
 		return nil, fmt.Errorf("embedded nats-server: %w", err)
 	}
-	s.SetLoggerV2(serverLog{o.Logger}, false, false, false)
+	s.SetLoggerV2(serverLog{log}, false, false, false)
 	s.Start()
 	for begun := time.Now(); !s.ReadyForConnections(lookEvery); {
 		if ctx.Err() != nil || time.Since(begun) > startWithin {
@@ -156,20 +166,22 @@ func checkSpace(o Options) error {
 	return nil
 }
 
+const lockFile = "lock"
+
 // lockDir makes the folder this server's until the file that it returns is closed,
 // or the process ends in whatever way: two servers on one store destroy it. The
 // file stays, since one that is removed could be locked by two.
 func lockDir(dir string) (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o644)
+	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return nil, unlockable(dir, err)
 	}
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if errors.Is(err, syscall.EWOULDBLOCK) {
-		owner, _ := io.ReadAll(f) // may not stand there yet
+	// A lock of this kind can be looked for without taking it: a reader must not be in the way of a server.
+	err = unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK})
+	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
+		err = inUse(dir, f)
 		f.Close()
-		return nil, team.Errorf(team.InvalidState, "%w by process %s: %s", ErrInUse, cmp.Or(strings.TrimSpace(string(owner)), "unknown"), absolute(dir)).
-			WithHint("use the cluster that runs there, end it, or name another folder with --data")
+		return nil, err
 	}
 	if err != nil {
 		f.Close()
@@ -183,6 +195,13 @@ func lockDir(dir string) (*os.File, error) {
 		return nil, unlockable(dir, err)
 	}
 	return f, nil
+}
+
+// inUse is the error of a folder whose lock file, f, another server has locked.
+func inUse(dir string, f *os.File) error {
+	owner, _ := io.ReadAll(f) // may not stand there yet
+	return team.Errorf(team.InvalidState, "%w by process %s: %s", ErrInUse, cmp.Or(strings.TrimSpace(string(owner)), "unknown"), absolute(dir)).
+		WithHint("use the cluster that runs there, end it, or name another folder with --data")
 }
 
 func unlockable(dir string, err error) error {

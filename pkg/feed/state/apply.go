@@ -302,7 +302,11 @@ func (t *Team) mail(m team.Message) {
 		t.edit(m.To).Asks = ""
 	}
 	for id, q := range t.Questions {
-		if m.Answers(q) && (m.From == q.To || m.From == team.UserAgent) { // mail of others lets it wait on
+		waits := q.From
+		if task := t.Tasks[q.TaskID]; task != nil {
+			waits = q.Waits(task.Task)
+		}
+		if m.Answers(q, waits) && (m.From == q.To || m.From == team.UserAgent) { // mail of others lets it wait on
 			delete(t.Questions, id)
 		}
 	}
@@ -324,8 +328,12 @@ func (t *Team) task(record team.Task, at time.Time) {
 	t.Tasks[record.ID] = after
 	t.hold(record, at)
 	for id, q := range t.Questions {
-		if q.TaskID == record.ID && q.Void(record) {
+		switch waits := q.Waits(record); {
+		case q.TaskID != record.ID:
+		case q.Void(record):
 			delete(t.Questions, id)
+		case waits != "" && waits != q.From && (before == nil || before.Assignee != waits): // the next holder waits for the answer
+			t.edit(q.From).Asks, t.edit(waits).Asks = "", q.To
 		}
 	}
 	t.change(TaskChanged{before, after})

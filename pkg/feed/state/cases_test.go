@@ -174,7 +174,8 @@ func fold(s *state.Team, in input) {
 // cases are some that are written down, and some that are left to chance, which is the same each
 // time.
 func cases() []feedCase {
-	all := []feedCase{{"a day of a team", day()}, {"texts in other letters", letters()}, {"what is missing", missing()}, {"a second goal", second()}, {"many subagents", subagents()}}
+	all := []feedCase{{"a day of a team", day()}, {"texts in other letters", letters()}, {"what is missing", missing()}, {"a second goal", second()}, {"a task that changes hands", handedOver()},
+		{"many subagents", subagents()}}
 	faulty := rapid.Custom(func(t *rapid.T) []statetest.Input { return statetest.Faulty(t, statetest.Feed(t)) })
 	for seed := range 16 {
 		c := feedCase{Name: fmt.Sprint("left to chance, ", seed)}
@@ -292,6 +293,30 @@ func missing() []input {
 		input{Tasks: []team.Task{{ID: "T-007", Status: team.InProgress, Assignee: "coder-2", UpdatedAt: noon}, {ID: "T-008", Status: team.Pending}}})
 	d.tell("coder-2", "r2", team.EventBody{Type: team.TextChunk, MessageID: "09", Delta: "I am back.", Tokens: 7}, nil)
 	d.all = append(d.all, input{Members: []team.Member{{AgentID: "coder-2", State: team.Joined, Incarnation: 1}}})
+	return d.all
+}
+
+// handedOver is a question that is open when its task changes hands, and is answered to the next holder; one of a task
+// that has ended is gone.
+func handedOver() []input {
+	var d told
+	t := team.Task{ID: "T-001", Status: team.InProgress, Assignee: "joe"}
+	d.tell("joe", "", team.EventBody{Type: team.TaskClaimed}, t)
+	q := team.Message{ID: "01", Type: team.MsgMessage, From: "joe", To: team.UserAgent, Content: "Tabs?", AwaitReply: true, TaskID: t.ID}
+	d.tell("joe", "", team.EventBody{Type: team.MailSent, MessageID: q.ID}, q)
+	t.Status = team.Pending
+	d.tell("joe", "", team.EventBody{Type: team.TaskReleased}, t)
+	word := team.Message{ID: "02", Type: team.MsgUser, From: "user", To: "joe", Content: "Rest."}
+	d.tell("user", "", team.EventBody{Type: team.MailSent}, word)
+	t.Status, t.Assignee = team.InProgress, "bob"
+	d.tell("bob", "", team.EventBody{Type: team.TaskClaimed}, t)
+	word.ID = "03"
+	d.tell("user", "", team.EventBody{Type: team.MailSent}, word)
+	d.tell("user", "", team.EventBody{Type: team.MailSent}, team.Message{ID: "04", Type: team.MsgUser, From: "user", To: "bob", Content: "Tabs.", InReplyTo: q.ID})
+	q.ID, q.From = "05", "bob"
+	d.tell("bob", "", team.EventBody{Type: team.MailSent, MessageID: q.ID}, q)
+	t.Status = team.Completed
+	d.tell("bob", "", team.EventBody{Type: team.TaskCompleted}, t)
 	return d.all
 }
 

@@ -273,9 +273,21 @@ func TestWaitingForPeople(t *testing.T) {
 		t.Errorf("open are %s", got)
 	}
 	tell(team.MailSent, team.Message{Type: team.MsgUser, From: team.UserAgent, To: "a", InReplyTo: "q1"})
-	tell(team.TaskReleased, team.Task{ID: "T-002", Status: team.Pending})
-	if got := ids(); got != "[q2]" {
+	tell(team.TaskReleased, team.Task{ID: "T-002", Status: team.Pending, Assignee: "a"})
+	if got := ids(); got != "[q2 q3]" {
 		t.Errorf("after an answer and a release: %s", got)
+	}
+	tell(team.TaskClaimed, team.Task{ID: "T-002", Status: team.InProgress, Assignee: "b"})
+	if s.Members["a"].Asks != "" || s.Members["b"].Asks != team.UserAgent {
+		t.Errorf("once b holds the task, a asks %q and b %q", s.Members["a"].Asks, s.Members["b"].Asks)
+	}
+	tell(team.MailSent, team.Message{Type: team.MsgUser, From: team.UserAgent, To: "a"}) // which has the task no more
+	if got := ids(); got != "[q3]" {                                                     // of T-001 nothing is known
+		t.Errorf("after a word to the holder before: %s", got)
+	}
+	tell(team.TaskCompleted, team.Task{ID: "T-002", Status: team.Completed, Assignee: "b"})
+	if got := ids(); got != "[]" {
+		t.Errorf("after the end of a task: %s", got)
 	}
 	tell(team.ApprovalRequested, team.Approval{ID: "p", AgentID: "a", Status: team.PlanPending})
 	if len(s.Plans) != 1 {

@@ -15,6 +15,7 @@ func Turns() []Fault {
 		streamed("empty", "", event(stop), event("[DONE]")),
 		streamed("length", "", event(text("half of")), event(`{"choices":[{"index":0,"delta":{},"finish_reason":"length"}]}`), event("[DONE]")),
 		streamed("length, nothing said", "", event(`{"choices":[{"index":0,"delta":{},"finish_reason":"length"}]}`), event("[DONE]")),
+		streamed("no finish reason", "", event(oneCall("call_1", "{}")), event("[DONE]")),
 		streamed("odd ids", "", event(oneCall("functions.list_tasks:0", "{}")), event(called), event("[DONE]")),
 		streamed("long ids", "", event(oneCall("call_"+strings.Repeat("0123456789", 7), "{}")), event(called), event("[DONE]")),
 		streamed("arguments are no object", "", event(oneCall("call_1", `[\"ls\"]`)), event(called), event("[DONE]")),
@@ -72,7 +73,7 @@ func Faults() []Fault {
 			hangUp(w, r)
 		}),
 		streamed("ends in the middle", model.Incomplete, half),
-		streamed("ends without a finish reason", model.Incomplete, half, event("[DONE]")),
+		streamed("ends without a finish reason", model.Incomplete, event(oneCall("lost", `{\"status\":`)), event("[DONE]")),
 		streamed("ends in the middle of an event", model.Incomplete, half, "data: "+stop[:40]),
 		streamed("no events", model.Incomplete),
 		streamed("not JSON", model.Incomplete, half, event(`{"choices":`)),

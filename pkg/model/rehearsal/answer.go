@@ -43,7 +43,7 @@ func (t turn) spoiled(by fault) turn {
 	switch {
 	case by.Malformed, by.NoObject:
 		c := t.calls[0]
-		c.ID = t.newID("spoiled", -1) // no step's
+		c.ID = callID("spoiled", -1) // no step's
 		c.Function.Arguments = c.Function.Arguments[:len(c.Function.Arguments)/2]
 		if by.NoObject {
 			c.Function.Arguments = `["` + c.Function.Name + `"]`
@@ -71,11 +71,11 @@ func (t turn) finishReason() string {
 	return "stop"
 }
 
-// send sends the answer as one JSON document, doc.
-func (a answer) send(w http.ResponseWriter, doc any) {
-	body := encoded(doc)
+// send sends the answer as one JSON document.
+func (a answer) send(w http.ResponseWriter) {
+	body := encoded(a.document())
 	if a.error != nil {
-		body = encoded(openAIError(a.error))
+		body = encoded(a.error.body())
 	}
 	w.Header().Set("Content-Type", "application/json")
 	if a.cut {
@@ -85,25 +85,14 @@ func (a answer) send(w http.ResponseWriter, doc any) {
 	_, _ = w.Write(body) // a client that is gone needs no answer
 }
 
-// sendEvent sends an event of a stream; name is "" where events have none.
-func sendEvent(w http.ResponseWriter, name string, data any) {
-	if name != "" {
-		fmt.Fprintf(w, "event: %s\n", name)
-	}
+// sendEvent sends an event of a stream.
+func sendEvent(w http.ResponseWriter, data any) {
 	fmt.Fprintf(w, "data: %s\n\n", encoded(data))
 	_ = http.NewResponseController(w).Flush() // where it cannot, it comes at the end
 }
 
-// begun returns the pieces of a stream that come before it breaks off, if it does.
-func begun[T any](a answer, pieces []T) []T {
-	if a.cut || a.error != nil {
-		return pieces[:(len(pieces)+1)/2]
-	}
-	return pieces
-}
-
-// chatDocument is the answer as one JSON document of chat completions.
-func chatDocument(a answer) any {
+// document is the answer as one JSON document.
+func (a answer) document() any {
 	message := map[string]any{"role": "assistant", "content": a.turn.text}
 	if len(a.turn.calls) > 0 {
 		message["tool_calls"] = a.turn.calls
@@ -114,22 +103,26 @@ func chatDocument(a answer) any {
 	return doc
 }
 
-// streamChat sends the answer in pieces like those of OpenAI's chat completions.
-func streamChat(a answer, r request, w http.ResponseWriter) {
+// stream sends the answer in pieces like those of OpenAI.
+func (a answer) stream(r request, w http.ResponseWriter) {
 	base := a.envelope("chat.completion.chunk")
 	send := func(choices []any, usage any) {
 		base["choices"] = choices
 		if r.StreamOptions.IncludeUsage {
 			base["usage"] = usage
 		}
-		sendEvent(w, "", base)
+		sendEvent(w, base)
 	}
-	for _, d := range begun(a, a.turn.deltas()) {
+	deltas := a.turn.deltas()
+	if a.cut || a.error != nil { // it breaks off
+		deltas = deltas[:(len(deltas)+1)/2]
+	}
+	for _, d := range deltas {
 		send([]any{map[string]any{"index": 0, "delta": d, "finish_reason": nil}}, nil)
 	}
 	switch {
 	case a.error != nil:
-		sendEvent(w, "", openAIError(a.error))
+		sendEvent(w, a.error.body())
 		return
 	case a.cut:
 		return
@@ -174,12 +167,10 @@ func pieces(text string) (ps []string) {
 
 func (a answer) envelope(object string) map[string]any {
 	return map[string]any{
-		"id": newID("chatcmpl-"), "object": object,
+		"id": "chatcmpl-" + strings.ToLower(rand.Text()), "object": object,
 		"created": time.Now().Unix(), "model": a.model,
 	}
 }
-
-func newID(prefix string) string { return prefix + strings.ToLower(rand.Text()) }
 
 // encoded is v as JSON without the escapes that are only of use inside HTML.
 func encoded(v any) []byte {

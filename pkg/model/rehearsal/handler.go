@@ -2,7 +2,6 @@ package rehearsal
 
 import (
 	"encoding/json"
-	"errors"
 	"io"
 	"log/slog"
 	"math"
@@ -20,16 +19,13 @@ import (
 
 const maxBodyBytes = 32 << 20
 
-// NewHandler returns the endpoint that plays s: POST /v1/chat/completions and
-// POST /v1/responses, streamed and not, and GET /v1/models. Any key and any model name
-// will do.
-// Errors have the shape of OpenAI's, or of the endpoint that the script is as strict
-// as. A nil logger discards.
+// NewHandler returns the endpoint that plays s: POST /v1/chat/completions, streamed and
+// not, and GET /v1/models. Any key and any model name will do.
+// Errors have the shape of OpenAI's. A nil logger discards.
 func NewHandler(s *Script, logger *slog.Logger) http.Handler {
 	h := &handler{script: s, log: telemetry.OrDiscard(logger), faults: map[faultKey]int{}, told: map[complaint]bool{}}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v1/chat/completions", h.complete(chat))
-	mux.HandleFunc("POST /v1/responses", h.complete(responses))
+	mux.HandleFunc("POST /v1/chat/completions", h.play)
 	mux.HandleFunc("GET /v1/models", h.models)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		h.refuse(w, http.StatusNotFound, "there is no "+r.Method+" "+r.URL.Path)
@@ -93,25 +89,14 @@ func (h *handler) models(w http.ResponseWriter, _ *http.Request) {
 	})
 }
 
-// complete answers requests that come over one protocol.
-func (h *handler) complete(over protocol) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) { h.play(over, w, r) }
-}
-
-func (h *handler) play(over protocol, w http.ResponseWriter, r *http.Request) {
+func (h *handler) play(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBodyBytes))
 	if err != nil {
 		h.refuse(w, http.StatusRequestEntityTooLarge, err.Error())
 		return
 	}
-	req, err := over.parse(body, h.script.strict)
-	var strict *refusal
-	switch {
-	case errors.As(err, &strict):
-		h.log.Debug("refused", "status", strict.status, "err", err)
-		h.send(w, strict.status, over.body(h.script.strict, strict))
-		return
-	case err != nil:
+	req, err := parseChat(body)
+	if err != nil {
 		h.refuse(w, http.StatusBadRequest, err.Error())
 		return
 	}
@@ -134,11 +119,11 @@ func (h *handler) play(over protocol, w http.ResponseWriter, r *http.Request) {
 			h.log.Warn("the script calls a tool that was not offered", "team", who.team, "agent", who.name, "rule", t.rule, "tool", c.Function.Name)
 		}
 	}
-	h.answer(over, w, r, req, t, h.due(who, t), len(body))
+	h.answer(w, r, req, t, h.due(who, t), len(body))
 }
 
 // answer sends the turn, or what its fault makes of it.
-func (h *handler) answer(over protocol, w http.ResponseWriter, r *http.Request, req request, t turn, fault fault, promptBytes int) {
+func (h *handler) answer(w http.ResponseWriter, r *http.Request, req request, t turn, fault fault, promptBytes int) {
 	if fault.Delay > 0 {
 		select {
 		case <-time.After(fault.Delay):
@@ -160,9 +145,9 @@ func (h *handler) answer(over protocol, w http.ResponseWriter, r *http.Request, 
 	a.error = fault.refusal
 	if req.Stream {
 		w.Header().Set("Content-Type", "text/event-stream")
-		over.stream(a, req, w)
+		a.stream(req, w)
 	} else {
-		a.send(w, over.whole(a))
+		a.send(w)
 	}
 }
 
@@ -172,7 +157,7 @@ func (h *handler) fail(w http.ResponseWriter, f fault) {
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(f.RetryAfter.Seconds()))))
 	}
 	if f.refusal != nil {
-		h.send(w, f.refusal.status, openAIError(f.refusal))
+		h.send(w, f.refusal.status, f.refusal.body())
 		return
 	}
 	h.refuse(w, f.Status, "this is a fault of the script")

@@ -20,7 +20,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-const system = `{"role":"system","content":"You are coder-1, role coder, in team red.\nMore."}`
+const system = `{"role":"system","content":"More.\n\nYou are coder-1, role coder, in team red.\n"}`
 
 // post sends a request with these messages after the system message, and other
 // keys of the body.
@@ -86,7 +86,7 @@ func TestStrictness(t *testing.T) {
 		"tool without parameters":   {tools(`{"type":"function","function":{"name":"bash","parameters":null}}`), "tools[0]: parameters of bash must be the schema of an object"},
 		"bad tool name":             {tools(`{"type":"function","function":{"name":"team.bash","parameters":{"type":"object"}}}`), `tools[0]: bad name "team.bash"`},
 		"tool of another type":      {tools(`{"type":"web_search"}`), `tools[0]: type is "web_search"`},
-		"nobody is introduced":      {`{"model":"m","messages":[{"role":"system","content":"You are helpful."},` + hello + `]}`, `must begin with the line "You are NAME`},
+		"nobody is introduced":      {`{"model":"m","messages":[{"role":"system","content":"You are helpful."},` + hello + `]}`, `must end with the line "You are NAME`},
 		"mistyped":                  {`{"model":"m","messages":"hello"}`, "not a chat completion request"},
 		"empty user message":        {`m:{"role":"user","content":""}`, "messages[1]: the content of the user message is empty"},
 		"empty turn":                {`m:` + hello + `,{"role":"assistant","content":""},` + hello, "messages[2]: the content of the assistant message is empty"},

@@ -19,14 +19,8 @@ func Parse(name string, src []byte) (*Script, error) {
 	if _, err := (strictyaml.Format{File: name, Kind: "script"}).Decode(src, &d); err != nil {
 		return nil, err
 	}
-	return &Script{d.Model, d.Agents, strictest[string(d.Strict)]}, nil
+	return &Script{d.Model, d.Agents}, nil
 }
-
-// strictName is the kind of an endpoint.
-type strictName string
-
-// Values are the kinds that are strict in their own way.
-func (strictName) Values() []string { return strictNames() }
 
 // errorName is an error that a script can have played.
 type errorName string

@@ -17,7 +17,7 @@ func TestParseNamesThePlace(t *testing.T) {
 		"empty":                    {"", "x.yaml:1:1: the script lacks the key agents: a list of who does what"},
 		"not YAML":                 {"agents:\n\t- a", "x.yaml:2:1: found character that cannot start any token"},
 		"two documents":            {"agents: []\n---\nagents: []\n", "x.yaml:2:1: there may be one document only; another one begins here"},
-		"not a mapping":            {"- a", "x.yaml:1:1: the script must be a mapping; keys: model, strict, agents"},
+		"not a mapping":            {"- a", "x.yaml:1:1: the script must be a mapping; keys: model, agents"},
 		"unknown key":              {"model: m\nagent: []", `x.yaml:2:1: unknown key "agent" in the script; did you mean agents?`},
 		"no agents":                {"model: m", "x.yaml:1:1: the script lacks the key agents: a list of who does what"},
 		"agents empty":             {"agents: []", "x.yaml:1:9: agents must be a list with at least one entry"},

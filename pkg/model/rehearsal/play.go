@@ -13,7 +13,6 @@ type turn struct {
 	rule  string // which rule gave it; "" if none applied
 	step  int
 	fault *fault
-	nine  bool // its calls have ids of nine letters and digits
 
 	limited bool // the limit of the answer was met
 }
@@ -21,7 +20,6 @@ type turn struct {
 // next returns the turn of who in the conversation conv, which is without its
 // system message. An error is a fault of the script.
 func (s *Script) next(who asker, conv []message) (turn, error) {
-	nine := s.strict != nil && s.strict.nine
 	for _, a := range s.agents {
 		if !a.plays(who) {
 			continue
@@ -35,14 +33,13 @@ func (s *Script) next(who asker, conv []message) (turn, error) {
 				return turn{}, fmt.Errorf("rule %s, step %d: %w", r.Name, t.step, err)
 			}
 			if ok {
-				t.nine = nine
 				return t.numbered(), nil
 			}
 		}
 		break
 	}
 	if onTrial(who, conv) {
-		return turn{rule: "trial", nine: nine, calls: []toolCall{{Type: "function", Function: function{Name: "ready", Arguments: `{"word":"yes"}`}}}}.numbered(), nil
+		return turn{rule: "trial", calls: []toolCall{{Type: "function", Function: function{Name: "ready", Arguments: `{"word":"yes"}`}}}}.numbered(), nil
 	}
 	return turn{text: fmt.Sprintf("(nothing in the script for %s)", who.name)}, nil
 }

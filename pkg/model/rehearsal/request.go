@@ -4,28 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"regexp"
 	"strings"
 )
 
-// protocol is a form in which a model is asked, and answers.
-type protocol struct {
-	// parse reads a request and refuses what some endpoint in use would and, with the
-	// *refusal of that one, what the strict one would; strict may be nil. Each error
-	// says what is wrong, and where.
-	parse  func(body []byte, strict *strictness) (request, error)
-	whole  func(a answer) any // the answer as one JSON document
-	stream func(a answer, r request, w http.ResponseWriter)
-	body   func(strict *strictness, r *refusal) any // a refusal as JSON
-}
-
-// chat is OpenAI's chat completions, which nearly every endpoint serves.
-var chat = protocol{parse: parseChat, whole: chatDocument, stream: streamChat,
-	body: func(strict *strictness, r *refusal) any { return strict.body(r) }}
-
-// request is a request over any protocol, in the words of chat completions, as far as a
-// script cares.
+// request is a chat completion request, as far as a script cares.
 type request struct {
 	Model         string    `json:"model"`
 	Messages      []message `json:"messages"`
@@ -34,9 +17,6 @@ type request struct {
 	StreamOptions struct {
 		IncludeUsage bool `json:"include_usage"`
 	} `json:"stream_options"`
-
-	thinks bool                       // its thinking is asked for, encrypted
-	fields map[string]json.RawMessage // all of them
 }
 
 type tool struct {
@@ -53,8 +33,6 @@ type message struct {
 	Content    string          `json:"-"` // the text in RawContent
 	ToolCalls  []toolCall      `json:"tool_calls"`
 	ToolCallID string          `json:"tool_call_id"`
-
-	fields map[string]json.RawMessage // all of them
 }
 
 type toolCall struct {
@@ -68,8 +46,9 @@ type function struct {
 	Arguments string `json:"arguments"`
 }
 
-// parseChat reads a request of chat completions.
-func parseChat(body []byte, strict *strictness) (request, error) {
+// parseChat reads a request and refuses what some endpoint in use would. Each error states what
+// is wrong, and where.
+func parseChat(body []byte) (request, error) {
 	var r request
 	if err := json.Unmarshal(body, &r); err != nil {
 		return r, fmt.Errorf("the body is not a chat completion request: %w", err)
@@ -82,36 +61,15 @@ func parseChat(body []byte, strict *strictness) (request, error) {
 			return r, fmt.Errorf("messages[%d]: %w", i, err)
 		}
 	}
-	if told := strict.refusedBy(&r); told != nil {
-		return r, told
-	}
-	if err := r.checkTools(strict != nil && strict.noSchema); err != nil {
+	if err := r.checkTools(); err != nil {
 		return r, err
 	}
 	for i, m := range r.Messages {
-		if err := m.check(i, strict != nil && strict.noContent); err != nil {
+		if err := m.check(i); err != nil {
 			return r, fmt.Errorf("messages[%d]: %w", i, err)
 		}
 	}
 	return r, checkOrder(r.Messages)
-}
-
-// UnmarshalJSON keeps the names of all fields beside those we know.
-func (r *request) UnmarshalJSON(raw []byte) error {
-	type plain request
-	if err := json.Unmarshal(raw, (*plain)(r)); err != nil {
-		return err
-	}
-	return json.Unmarshal(raw, &r.fields)
-}
-
-// UnmarshalJSON keeps the names of all fields beside those we know.
-func (m *message) UnmarshalJSON(raw []byte) error {
-	type plain message
-	if err := json.Unmarshal(raw, (*plain)(m)); err != nil {
-		return err
-	}
-	return json.Unmarshal(raw, &m.fields)
 }
 
 // read fills in Content from a text, or from the texts of a list of parts.
@@ -137,8 +95,7 @@ func (m *message) read() error {
 
 var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-// checkTools looks at the tools; with noSchema one may have no parameters.
-func (r request) checkTools(noSchema bool) error {
+func (r request) checkTools() error {
 	seen := map[string]bool{}
 	for i, t := range r.Tools {
 		name := t.Function.Name
@@ -152,7 +109,6 @@ func (r request) checkTools(noSchema bool) error {
 			return fmt.Errorf("tools[%d]: bad name %q", i, name)
 		case seen[name]:
 			return fmt.Errorf("tools[%d]: a second tool with the name %s", i, name)
-		case noSchema && t.Function.Parameters == nil:
 		case json.Unmarshal(t.Function.Parameters, &schema) != nil || schema.Type != "object":
 			return fmt.Errorf("tools[%d]: parameters of %s must be the schema of an object", i, name)
 		}
@@ -161,9 +117,8 @@ func (r request) checkTools(noSchema bool) error {
 	return nil
 }
 
-// check looks at the i-th message by itself; with noContent it may have none beside
-// calls.
-func (m message) check(i int, noContent bool) error {
+// check checks the i-th message by itself.
+func (m message) check(i int) error {
 	switch m.Role {
 	case "system", "user", "assistant", "tool":
 	default:
@@ -172,13 +127,12 @@ func (m message) check(i int, noContent bool) error {
 	if (i == 0) != (m.Role == "system") {
 		return fmt.Errorf("it is a %s message; there must be exactly one system message, the first", m.Role)
 	}
-	switch beside := len(m.ToolCalls) > 0; {
-	case beside && noContent:
+	switch {
 	case m.RawContent == nil:
 		return fmt.Errorf("the %s message has no content key", m.Role)
 	case string(m.RawContent) == "null":
 		return errors.New("content must be a string or a list of parts")
-	case m.Content == "" && !(beside && m.Role == "assistant") && len(m.RawContent) <= len(`""`):
+	case m.Content == "" && !(len(m.ToolCalls) > 0 && m.Role == "assistant") && len(m.RawContent) <= len(`""`):
 		return fmt.Errorf("the content of the %s message is empty", m.Role)
 	}
 	if len(m.ToolCalls) > 0 && m.Role != "assistant" {
@@ -230,14 +184,13 @@ func checkOrder(ms []message) error {
 	return nil
 }
 
-var introduction = regexp.MustCompile(`^You are (\S+), role (\S+), in team (\S+)\.$`)
+var introduction = regexp.MustCompile(`(?m)^You are (\S+), role (\S+), in team (\S+)\.\s*\z`)
 
-// asker reads who asks from the first line of the system message.
+// asker reads who asks from the last line of the system message.
 func (r request) asker() (asker, error) {
-	first, _, _ := strings.Cut(r.Messages[0].Content, "\n")
-	m := introduction.FindStringSubmatch(strings.TrimSpace(first))
+	m := introduction.FindStringSubmatch(r.Messages[0].Content)
 	if m == nil {
-		return asker{}, errors.New(`the system message must begin with the line "You are NAME, role ROLE, in team TEAM."`)
+		return asker{}, errors.New(`the system message must end with the line "You are NAME, role ROLE, in team TEAM."`)
 	}
 	return asker{name: m[1], role: m[2], team: m[3]}, nil
 }

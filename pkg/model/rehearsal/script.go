@@ -10,14 +10,12 @@ import (
 type Script struct {
 	model  string
 	agents []agent
-	strict *strictness // nil: as all are
 }
 
 // document is a script as it is written.
 type document struct {
-	Model  string     `yaml:"model" minLength:"1"`
-	Strict strictName `yaml:"strict"`
-	Agents []agent    `yaml:"agents" required:"a list of who does what" minItems:"1"`
+	Model  string  `yaml:"model" minLength:"1"`
+	Agents []agent `yaml:"agents" required:"a list of who does what" minItems:"1"`
 }
 
 // agent plays all who fit its match; the first that fits plays.

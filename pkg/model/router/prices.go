@@ -5,7 +5,8 @@ import "agentteam/pkg/model"
 // Prices are what a million tokens cost, in Currency.
 type Prices struct {
 	Input    float64 `yaml:"input" required:"the price of a million tokens" minimum:"0"`
-	Cached   float64 `yaml:"cached" minimum:"0"` // of the input that the endpoint had cached
+	Cached   float64 `yaml:"cached" minimum:"0"`  // of the input that the endpoint had cached
+	Written  float64 `yaml:"written" minimum:"0"` // of the input that it has put into its cache
 	Output   float64 `yaml:"output" required:"the price of a million tokens" minimum:"0"`
 	Currency string  `yaml:"currency"` // for people; may be empty
 }
@@ -22,7 +23,7 @@ func (p *Prices) price(u model.Usage) model.Usage {
 		return u
 	}
 	const million = 1e6
-	u.Cost = (float64(u.PromptTokens-u.CachedTokens+u.WastedPrompt)*p.Input + float64(u.CachedTokens)*p.Cached +
+	u.Cost = (float64(u.Plain()+u.WastedPrompt)*p.Input + float64(u.CachedTokens)*p.Cached + float64(u.WrittenTokens)*p.Written +
 		float64(u.CompletionTokens+u.WastedCompletion)*p.Output) / million
 	u.Currency = p.Currency
 	return u

@@ -9,21 +9,17 @@ import (
 	"time"
 )
 
-// A message is a number of bytes, and in these many a list after the other: a number of texts, and for each its
-// number of bytes and these. All numbers have 32 bits. It is in place of JSON, whose package, and the many that come
-// before it, would be initialised in each supervisor.
+// A message is a number of bytes, and in these many texts: of each its number of bytes and these. A list is its length, as a text, and
+// its texts. Numbers before texts have 32 bits. It is in place of JSON, whose package, and the many that come before it, would be
+// initialised in each supervisor.
 
 var errCut = errors.New("a message is cut off")
 
 // send writes a message.
-func send(w io.Writer, lists ...[]string) error {
+func send(w io.Writer, texts ...string) error {
 	out := make([]byte, 4)
-	for _, texts := range lists {
-		out = binary.NativeEndian.AppendUint32(out, uint32(len(texts)))
-		for _, text := range texts {
-			out = binary.NativeEndian.AppendUint32(out, uint32(len(text)))
-			out = append(out, text...)
-		}
+	for _, text := range texts {
+		out = append(binary.NativeEndian.AppendUint32(out, uint32(len(text))), text...)
 	}
 	if len(out) > math.MaxInt32 {
 		return errors.New("a message is too large")
@@ -33,43 +29,55 @@ func send(w io.Writer, lists ...[]string) error {
 	return err
 }
 
-// receive reads a message of a number of lists. Errors: [io.EOF] if there is no further one.
-func receive(r io.Reader, lists int) ([][]string, error) {
+// message is what is left of one that was received. Its err is that of the first text that is not as it was asked for.
+type message struct {
+	in  []byte
+	err error
+}
+
+// receive reads a message; its err is [io.EOF] if there is no further one.
+func receive(r io.Reader) *message {
 	var head [4]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
-		return nil, err
+		return &message{err: err}
 	}
 	size := int64(binary.NativeEndian.Uint32(head[:]))
 	in, err := io.ReadAll(io.LimitReader(r, size))
-	if err != nil || int64(len(in)) < size {
-		return nil, errCut
+	if err == nil && int64(len(in)) < size {
+		err = errCut
 	}
-	number := func() int {
-		if len(in) < 4 {
-			in = nil
-			return -1
-		}
-		n := binary.NativeEndian.Uint32(in)
-		in = in[4:]
-		return int(n)
-	}
-	all := make([][]string, lists)
-	for i := range all {
-		left := number()
-		for ; left > 0; left-- {
-			n := number()
-			if n < 0 || n > len(in) {
-				return nil, errCut
-			}
-			all[i] = append(all[i], string(in[:n]))
-			in = in[n:]
-		}
-		if left < 0 {
-			return nil, errCut
-		}
-	}
-	return all, nil
+	return &message{in, err}
 }
+
+func (m *message) text() string {
+	if m.err == nil && (len(m.in) < 4 || uint64(len(m.in)-4) < uint64(binary.NativeEndian.Uint32(m.in))) {
+		m.err = errCut
+	}
+	if m.err != nil {
+		return ""
+	}
+	end := 4 + int(binary.NativeEndian.Uint32(m.in))
+	text := string(m.in[4:end])
+	m.in = m.in[end:]
+	return text
+}
+
+func (m *message) number() int64 {
+	n, err := strconv.ParseInt(m.text(), 10, 64)
+	if m.err == nil {
+		m.err = err
+	}
+	return n
+}
+
+func (m *message) list() (all []string) {
+	for n := m.number(); n > 0 && m.err == nil; n-- {
+		all = append(all, m.text())
+	}
+	return all
+}
+
+func digits[N ~int | ~int64](n N) string { return strconv.FormatInt(int64(n), 10) }
 
 // Send writes a command to its supervisor.
 func (s Spec) Send(w io.Writer) error {
@@ -77,69 +85,43 @@ func (s Spec) Send(w io.Writer) error {
 	for i, f := range s.Files {
 		files[i] = string(f)
 	}
-	number := func(n int64) string { return strconv.FormatInt(n, 10) }
-	return send(w, s.Args, s.Env, s.Under, files, s.Open,
-		[]string{s.Proxy, number(s.Memory), number(int64(s.Processes)), number(s.FileSize), string(s.Filter), strconv.FormatBool(s.Confined)})
+	texts := []string{s.Proxy, digits(s.Memory), digits(s.Processes), digits(s.Threads), digits(s.FileSize), string(s.Filter), strconv.FormatBool(s.Confined)}
+	for _, list := range [][]string{s.Args, s.Env, s.Under, s.Open, files} {
+		texts = append(append(texts, digits(len(list))), list...)
+	}
+	return send(w, texts...)
 }
 
 // receiveSpec reads a command.
 func receiveSpec(r io.Reader) (s Spec, err error) {
-	lists, err := receive(r, 6)
-	if err != nil {
-		return s, err
-	}
-	s = Spec{Args: lists[0], Env: lists[1], Under: lists[2], Open: lists[4]}
-	for _, f := range lists[3] {
+	m := receive(r)
+	s = Spec{Proxy: m.text(), Memory: m.number(), Processes: int(m.number()), Threads: int(m.number()), FileSize: m.number(), Filter: []byte(m.text()), Confined: m.text() == "true",
+		Args: m.list(), Env: m.list(), Under: m.list(), Open: m.list()}
+	for _, f := range m.list() {
 		s.Files = append(s.Files, []byte(f))
 	}
-	if len(s.Args) == 0 || len(lists[5]) != 6 {
-		return s, errCut
+	if m.err == nil && len(s.Args) == 0 {
+		m.err = errCut
 	}
-	s.Proxy, s.Filter = lists[5][0], []byte(lists[5][4])
-	var numbers [3]int64
-	for i := range numbers {
-		if numbers[i], err = strconv.ParseInt(lists[5][1+i], 10, 64); err != nil {
-			return s, err
-		}
-	}
-	if s.Confined, err = strconv.ParseBool(lists[5][5]); err != nil {
-		return s, err
-	}
-	s.Memory, s.Processes, s.FileSize = numbers[0], int(numbers[1]), numbers[2]
-	return s, nil
+	return s, m.err
 }
 
 // SendLeft writes to a supervisor for how long its command may still run.
-func SendLeft(w io.Writer, left time.Duration) error {
-	return send(w, []string{strconv.FormatInt(int64(left), 10)})
-}
+func SendLeft(w io.Writer, left time.Duration) error { return send(w, digits(left)) }
 
 func receiveLeft(r io.Reader) (time.Duration, error) {
-	lists, err := receive(r, 1)
-	if err != nil {
-		return 0, err
-	}
-	if len(lists[0]) != 1 {
-		return 0, errCut
-	}
-	left, err := strconv.ParseInt(lists[0][0], 10, 64)
-	return time.Duration(left), err
+	m := receive(r)
+	left := time.Duration(m.number())
+	return left, m.err
 }
 
 func (r Report) send(w io.Writer) error {
-	return send(w, []string{strconv.Itoa(r.Code), r.How, string(r.Ended), r.Failed})
+	return send(w, digits(r.Code), r.How, string(r.Ended), r.Failed)
 }
 
 // ReceiveReport waits for the report of a supervisor. Errors: [io.EOF] if it has ended without.
 func ReceiveReport(from io.Reader) (r Report, err error) {
-	lists, err := receive(from, 1)
-	if err != nil {
-		return r, err
-	}
-	if len(lists[0]) != 4 {
-		return r, errCut
-	}
-	r = Report{How: lists[0][1], Ended: End(lists[0][2]), Failed: lists[0][3]}
-	r.Code, err = strconv.Atoi(lists[0][0])
-	return r, err
+	m := receive(from)
+	r = Report{Code: int(m.number()), How: m.text(), Ended: End(m.text()), Failed: m.text()}
+	return r, m.err
 }

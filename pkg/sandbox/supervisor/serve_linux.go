@@ -111,6 +111,7 @@ func run(s Spec, ready <-chan struct{}, left <-chan time.Duration) (Report, erro
 	if err != nil {
 		return Report{}, err
 	}
+	use := &meter{spec: s}
 	tick := time.NewTicker(look)
 	defer tick.Stop()
 	over := time.NewTimer(time.Hour)
@@ -129,7 +130,7 @@ func run(s Spec, ready <-chan struct{}, left <-chan time.Duration) (Report, erro
 		case <-over.C:
 			end = Ordered
 		case <-tick.C:
-			end = exceeded(s)
+			end = use.exceeded()
 		}
 	}
 	c.killAll()

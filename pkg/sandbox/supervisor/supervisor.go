@@ -35,6 +35,7 @@ type Spec struct {
 
 	Memory    int64 // bytes of all processes together
 	Processes int
+	Threads   int   // of all processes together
 	FileSize  int64 // bytes of each file
 
 	Confined bool   // by the supervisor, before the command starts: else it is not, or Under does it
@@ -64,5 +65,6 @@ const (
 	Ordered   End = "ordered" // the time is over, or its owner is gone
 	Memory    End = "memory"
 	Processes End = "processes"
+	Threads   End = "threads"
 	FileSize  End = "file size"
 )

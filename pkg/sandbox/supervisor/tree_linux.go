@@ -110,38 +110,3 @@ func stat(pid int) (parent int, start string, ok bool) {
 	parent, err = strconv.Atoi(string(fields[1]))
 	return parent, string(fields[19]), err == nil
 }
-
-// exceeded returns the limit that the command has passed.
-func exceeded(s Spec) End {
-	var all []process
-	for p := range descendants() {
-		if all = append(all, p); len(all) > s.Processes { // the rest may be thousands
-			return Processes
-		}
-	}
-	// What processes share is counted once only in smaps_rollup, which costs more to read.
-	if usage(all, "status", "RssAnon:", "RssShmem:", "VmSwap:") > s.Memory &&
-		usage(all, "smaps_rollup", "Pss_Anon:", "Pss_Shmem:", "SwapPss:") > s.Memory {
-		return Memory
-	}
-	return ByItself
-}
-
-// usage sums lines such as "RssAnon:   1234 kB" of a file of each process, in bytes.
-func usage(all []process, file string, names ...string) (sum int64) {
-	for _, p := range all {
-		text, _ := os.ReadFile(proc(p.pid, file)) // empty for one that has ended
-		if _, start, ok := stat(p.pid); !ok || start != p.start {
-			continue // maybe another's
-		}
-		for line := range bytes.Lines(text) {
-			for _, name := range names {
-				if rest, ok := bytes.CutPrefix(line, []byte(name)); ok {
-					kB, _ := strconv.ParseInt(string(bytes.TrimSpace(bytes.TrimSuffix(bytes.TrimSpace(rest), []byte("kB")))), 10, 64)
-					sum += kB << 10
-				}
-			}
-		}
-	}
-	return sum
-}

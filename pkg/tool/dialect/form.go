@@ -321,6 +321,21 @@ func Renamed(names map[string]string) func(string) string {
 	return func(content string) string { return renameFields(content, names) }
 }
 
+// RenamedEach is [Renamed] for each object of a JSON list.
+func RenamedEach(names map[string]string) func(string) string {
+	return func(content string) string {
+		var list []json.RawMessage
+		if json.Unmarshal([]byte(content), &list) != nil {
+			return content
+		}
+		texts := make([]string, len(list))
+		for i, o := range list {
+			texts[i] = renameFields(string(o), names)
+		}
+		return "[" + strings.Join(texts, ",") + "]"
+	}
+}
+
 func renameFields(text string, names map[string]string) string {
 	d := json.NewDecoder(strings.NewReader(text))
 	if open, err := d.Token(); err != nil || open != json.Delim('{') {

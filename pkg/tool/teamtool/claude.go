@@ -35,7 +35,7 @@ func (t tools) forms() map[string][]dialect.Form {
 		"create_tasks": {{Name: "TeamFanout", Dialect: team.Claude, Optional: []string{"tasks.key"}, Calls: t.fanoutCall,
 			Own: teamName, Hidden: []string{"team_name"}, Names: map[string][]string{
 				"tasks.title": {"subject"}, "tasks.description": {"description", "instruction"}, "tasks.dependencies": {"blockedBy"},
-				"tasks.assignee": {"owner", "assignee_agent_id"}}}},
+				"tasks.assignee": {"owner", "assignee_agent_id"}}, Show: dialect.RenamedEach(map[string]string{"dependencies": "blockedBy"})}},
 		"update_task": {
 			{Name: "update_task", Names: map[string][]string{"assignee": {"assignee", "assignee_agent_id"}}},
 			{Name: "TaskUpdate", Dialect: team.Claude, Show: claudeTask, Hidden: hidden, Calls: t.updateCalls,
@@ -51,9 +51,11 @@ func (t tools) forms() map[string][]dialect.Form {
 				Own: slices.Concat(teamName, t.messageTypes()), Hidden: []string{"team_name"},
 				Names: map[string][]string{"to": {"to", "recipient", "to_agent_id"}, "content": {"message", "content"}}},
 		},
+		"TeamCreate": {{Name: "TeamCreate", Dialect: team.Claude, Names: map[string][]string{"team_name": {"team_name", "name"}}}},
+		"TeamDelete": {{Name: "TeamDelete", Dialect: team.Claude, Names: map[string][]string{"team_name": {"team_name", "name"}}}},
 		"spawn_teammate": {
 			{Name: "spawn_teammate", Names: map[string][]string{"role": {"role", "role_name"}}},
-			{Name: "Task", Dialect: team.Claude, When: spawns, Optional: []string{"subagent_type"}, Calls: t.spawnCall, Names: map[string][]string{"role": {"subagent_type", "role_name"}},
+			{Name: "Task", Dialect: team.Claude, When: func(given map[string]any) bool { return !team.StartsSubagent(given) }, Optional: []string{"subagent_type"}, Calls: t.spawnCall, Names: map[string][]string{"role": {"subagent_type", "role_name"}},
 				Own: spawnExtras, Hidden: []string{"description", "mode", "tasks"}},
 		},
 	}
@@ -284,27 +286,21 @@ var spawnExtras = []dialect.Argument{
 	{Name: "team_name", Type: "string", Description: "required for a teammate; without it Task is Agent"},
 	{Name: "description", Type: "string"},
 	{Name: "mode", Type: "string"},
-	{Name: "tasks", Type: "array"},
+	{Name: "tasks"},
 }
 
 // fanout is the hint to a model that means to start several pieces of work by Task.
 const fanout = "for several pieces of work at once use TeamFanout; for a teammate give Task team_name and name, and its work by TaskCreate"
 
-// ownModes are modes of Task that say what a member may do without asking. Here that is
-// settled by its role, but for "plan".
-var ownModes = []string{"default", "acceptEdits", "bypassPermissions", "delegate", "dontAsk", "plan"}
-
-// spawns reports whether a call of Task is to start a teammate: without the name of a team it is a subagent's.
-func spawns(given map[string]any) bool {
-	return given["team_name"] != nil && given["team_name"] != "" || given["tasks"] != nil
-}
-
 // spawnCall is the call of spawn_teammate for one of Task. Without a role it makes a member
-// of the general one.
+// of the general one. The type Plan of Claude Code plans and asks for approval.
 func (t tools) spawnCall(ctx context.Context, given map[string]any) ([]map[string]any, error) {
 	mode, _ := given["mode"].(string)
-	if given["tasks"] != nil || mode != "" && !slices.Contains(ownModes, mode) {
-		return nil, team.Errorf(team.InvalidArgument, "Task starts one teammate; it has no mode %q and no tasks", team.Clean(mode, 40)).WithHint(fanout)
+	if given["tasks"] != nil {
+		return nil, team.Errorf(team.InvalidArgument, "Task starts one teammate; it has no tasks").WithHint(fanout)
+	}
+	if !team.IsTaskMode(mode) {
+		return nil, team.Errorf(team.InvalidArgument, "Task starts one agent; it has no mode %q", team.Clean(mode, 40)).WithHint(fanout)
 	}
 	if given["team_name"] == nil { // where there are no subagents
 		return nil, team.Errorf(team.InvalidArgument, "Task without team_name would start a subagent").WithHint(fanout)
@@ -319,7 +315,7 @@ func (t tools) spawnCall(ctx context.Context, given map[string]any) ([]map[strin
 		}
 		given["role"] = record.GeneralRole()
 	}
-	if mode == "plan" {
+	if mode == "plan" || given["role"] == "Plan" {
 		given["plan_mode"] = true
 	}
 	delete(given, "description")
@@ -339,8 +335,8 @@ func (t tools) ownTeam(ctx context.Context, given map[string]any) error {
 		return err
 	}
 	if !record.Answers(name) {
-		return team.Errorf(team.InvalidArgument, "team_name: %q is not your team, which is %q", team.Clean(name, 80), record.ID).
-			WithHint("you are in one team, which is there already: use its name, or leave team_name out")
+		return team.Errorf(team.InvalidArgument, "team_name: %q is not your team, which is %q", team.Clean(name, 80), record.Called()).
+			WithHint("you are in one team, which is there already: use team_name %q", record.Called())
 	}
 	return nil
 }

@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
+	"agentteam/pkg/account"
 	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
@@ -20,7 +20,7 @@ type teamCreateArgs struct {
 }
 
 type teamDeleteArgs struct {
-	TeamName string   `json:"team_name,omitempty" jsonschema:"to have its members leave first"`
+	TeamName string   `json:"team_name,omitempty" jsonschema:"default: your team"`
 	Summary  string   `json:"summary,omitempty" jsonschema:"the answer to the person: what was done and where it is, how you checked it, deviations, risks, what is left"`
 	GivenUp  []string `json:"given_up,omitempty" jsonschema:"ids of the failed tasks that the result does without"`
 }
@@ -38,6 +38,7 @@ type described struct {
 	Most        int          `json:"max_teammates"`
 	Workspace   string       `json:"workspace"`
 	Members     []teammate   `json:"members"`
+	Note        string       `json:"note,omitempty"` // by which names the team goes
 }
 
 // deleted is the result of TeamDelete.
@@ -50,8 +51,8 @@ type deleted struct {
 func (t tools) claudeTools() []tool.Tool {
 	return []tool.Tool{
 		tool.New("TeamCreate", "Name the team that you lead, which is there already. You get how it is set up.", t.teamCreate, leads),
-		tool.New("TeamDelete", "End the goal after you have checked the result yourself. No task may be pending or in progress. With team_name the members are asked to leave; without it each must have left.", t.teamDelete, leads),
-		tool.New("TeamCollect", "Show what the tasks of this goal have come to. While some are open, it ends your turn.", t.teamCollect, tool.Hidden("team_name"), tool.Traits{ReadOnly: true, Terse: true, LeaderOnly: true}),
+		tool.New("TeamDelete", "End the goal after you have checked the result yourself. No task may be open, and no member at work; idle ones leave.", t.teamDelete, leads),
+		tool.New("TeamCollect", "Show what the tasks of this goal have come to. While some are open, it ends your turn.", t.teamCollect, tool.Hidden("team_name"), tool.Traits{Talk: true, ReadOnly: true, Terse: true, LeaderOnly: true}),
 	}
 }
 
@@ -63,92 +64,69 @@ func (t tools) teamCreate(ctx context.Context, in teamCreateArgs) (tool.Output, 
 	if err != nil {
 		return tool.Output{}, err
 	}
+	note := ""
+	if len(record.Names) > 1 {
+		note = fmt.Sprintf("this is no further team: you lead one, which is called %s, too", strings.Join(slices.DeleteFunc(slices.Clone(record.Names), func(n string) bool { return n == in.TeamName }), ", "))
+	}
 	members, err := t.members(ctx)
-	return tool.Output{Value: described{cmp.Or(in.TeamName, string(record.ID)), record.ID, record.Description, team.Leader, record.MaxTeammates, record.Workspace, members}}, err
+	return tool.Output{Value: described{cmp.Or(in.TeamName, string(record.ID)), record.ID, record.Description, team.Leader, record.MaxTeammates, record.Workspace, members, note}}, err
 }
 
-// teamDelete is the tool TeamDelete: what a team holds stays until a person deletes it.
-// Errors: InvalidState while a task is open, and then nobody is asked to leave; Conflict
-// while a teammate lives; those of finish_team.
+// teamDelete is the tool TeamDelete: it ends the goal, with which the members leave. The team that is stored
+// stays until a person deletes it. Errors: InvalidState while a task is open; Conflict while a teammate works; those of
+// finish_team.
 func (t tools) teamDelete(ctx context.Context, in teamDeleteArgs) (tool.Output, error) {
-	if in.TeamName != "" {
-		if err := t.dismiss(ctx, in.TeamName); err != nil {
-			return tool.Output{}, err
-		}
-	}
-	there, err := t.teammates(ctx)
-	for wait := leaveWithin; err == nil && there != nil && wait > 0; wait -= leaveTick {
-		if !shutdown.Sleep(ctx, leaveTick) {
-			return tool.Output{}, context.Cause(ctx)
-		}
-		there, err = t.teammates(ctx)
-	}
-	if err != nil {
+	if err := t.ownTeam(ctx, map[string]any{"team_name": in.TeamName}); err != nil {
 		return tool.Output{}, err
-	}
-	if there != nil {
-		return tool.Output{}, team.Errorf(team.Conflict, "the team has members: %s", strings.Join(there, ", ")).
-			WithHint("ask them by TeamDelete with team_name, or each with a shutdown_request by SendMessage, and wait for the answers")
-	}
-	if in.Summary == "" {
-		c, err := t.collect(ctx)
-		if err != nil {
-			return tool.Output{}, err
-		}
-		in.Summary = cmp.Or(strings.Join(c.Done, "\n"), "The team was ended.")
-	}
-	f, err := t.end(ctx, finishArgs{in.Summary, in.GivenUp})
-	if err != nil {
-		return tool.Output{}, err
-	}
-	return tool.Output{Value: deleted{f, "the goal has ended; the team's tasks, mail, conversations and files stay until a person deletes the team"},
-		Effects: tool.Effects{Ends: true}}, nil
-}
-
-// dismiss asks all teammates at once to leave, and waits a few seconds for their answers.
-func (t tools) dismiss(ctx context.Context, name string) error {
-	if err := t.ownTeam(ctx, map[string]any{"team_name": name}); err != nil {
-		return err
 	}
 	c, err := t.collect(ctx)
 	if err != nil {
-		return err
+		return tool.Output{}, err
 	}
 	if len(c.Open) > 0 {
-		return team.Errorf(team.InvalidState, "%d tasks are open, such as %s; nobody was asked to leave", len(c.Open), c.Open[0]).WithHint("have them completed, or cancel what is given up")
+		return tool.Output{}, team.Errorf(team.InvalidState, "%s open, such as %s", account.Counted(len(c.Open), "task"), c.Open[0]).WithHint("have them completed, or cancel what is given up")
 	}
-	there, err := t.teammates(ctx)
+	busy, err := t.atWork(ctx)
+	for wait := restWithin; err == nil && busy != nil && wait > 0; wait -= restTick {
+		if !shutdown.Sleep(ctx, restTick) {
+			return tool.Output{}, context.Cause(ctx)
+		}
+		busy, err = t.atWork(ctx)
+	}
 	if err != nil {
-		return err
+		return tool.Output{}, err
 	}
-	var asked errgroup.Group
-	for _, a := range there {
-		asked.Go(func() error {
-			answer, err := t.Crew.Remove(ctx, team.AgentID(a), "the team's work is done")
-			if err == nil && answer.Refused {
-				err = team.Errorf(team.Conflict, "%s refuses to leave: %s", a, answer.Reason).WithHint("settle that with it first, then call TeamDelete again")
-			}
-			return err
-		})
+	if busy != nil {
+		return tool.Output{}, team.Errorf(team.Conflict, "not all members are idle: %s", strings.Join(busy, ", ")).
+			WithHint("end your turn; you are woken when all are idle, and can end the team then")
 	}
-	return asked.Wait()
+	f, err := t.end(ctx, finishArgs{cmp.Or(in.Summary, strings.Join(c.Done, "\n"), "The team was ended."), in.GivenUp})
+	if err != nil {
+		return tool.Output{}, err
+	}
+	return tool.Output{Value: deleted{f, "the goal has ended and the members leave; the team's tasks, mail, conversations and files stay until a person deletes the team: teamctl teams rm"},
+		Effects: tool.Effects{Ends: true}}, nil
 }
 
-// leaveWithin is how long after its answer a member may take to be gone.
+// restWithin is how long a member may take to end the turn in which it completed its task or answered.
 const (
-	leaveWithin = 2 * time.Second
-	leaveTick   = 100 * time.Millisecond
+	restWithin = 2 * time.Second
+	restTick   = 100 * time.Millisecond
 )
 
-// teammates are the names of those with a process that have not left.
-func (t tools) teammates(ctx context.Context) (there []string, err error) {
-	members, err := t.Roster.List(ctx)
+// atWork are the teammates that are not idle, each with its state.
+func (t tools) atWork(ctx context.Context) (busy []string, err error) {
+	members, err := t.members(ctx)
 	for _, m := range members {
-		if m.AgentID != team.Leader && m.Backend != team.Person && m.State != team.Stopped {
-			there = append(there, string(m.AgentID))
+		switch m.State {
+		case team.Idle, team.Lost, team.Created, team.Joined:
+		default:
+			if !m.You {
+				busy = append(busy, fmt.Sprintf("%s (%s)", m.AgentID, m.State))
+			}
 		}
 	}
-	return there, err
+	return busy, err
 }
 
 // collected is the result of TeamCollect: the tasks of the goal, a line for each.
@@ -167,10 +145,8 @@ func (c collected) brief() string {
 }
 
 func (t tools) teamCollect(ctx context.Context, in teamCollectArgs) (tool.Output, error) {
-	if in.TeamName != "" {
-		if err := t.ownTeam(ctx, map[string]any{"team_name": in.TeamName}); err != nil {
-			return tool.Output{}, err
-		}
+	if err := t.ownTeam(ctx, map[string]any{"team_name": in.TeamName}); err != nil {
+		return tool.Output{}, err
 	}
 	c, err := t.collect(ctx)
 	return tool.Output{Value: c, Brief: c.brief(), Effects: tool.Effects{Rests: len(c.Open) > 0}}, err

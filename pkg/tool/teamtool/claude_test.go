@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"agentteam/pkg/roster"
-	"agentteam/pkg/spawn"
 	"agentteam/pkg/team"
 )
 
@@ -77,11 +75,12 @@ func TestClaudeErrors(t *testing.T) {
 		{"leader", "TeamFanout", `{"tasks":[{"description":"x"}]}`, team.InvalidArgument, []string{"subject"}},
 		{"leader", "TeamFanout", `{"team_name":"other","tasks":[{"subject":"x"}]}`, team.InvalidArgument, []string{`"other"`, `"t"`}},
 		{"leader", "Task", `{"subagent_type":"coder","prompt":"x","description":"y"}`, team.InvalidArgument, []string{"team_name", "subagent"}},
-		{"leader", "Task", `{"mode":"parallel","tasks":["a","b"],"description":"y"}`, team.InvalidArgument, []string{"mode", "TeamFanout"}},
+		{"leader", "Task", `{"mode":"parallel","tasks":[{"prompt":"a"}],"description":"y"}`, team.InvalidArgument, []string{"no tasks", "TeamFanout"}},
+		{"leader", "Task", `{"mode":"parallel","prompt":"a"}`, team.InvalidArgument, []string{`no mode "parallel"`, "TeamFanout"}},
 		{"leader", "Task", `{"team_name":"t","prompt":"x","mode":"fanout"}`, team.InvalidArgument, []string{"fanout", "TeamFanout"}},
 		{"leader", "Task", `{"team_name":"other","name":"anna","prompt":"x"}`, team.InvalidArgument, []string{`"other"`, `"t"`}},
 		{"leader", "TeamDelete", `{"team_name":"other"}`, team.InvalidArgument, []string{`"other"`}},
-		{"leader", "TeamDelete", `{"team_name":"t"}`, team.InvalidState, []string{"T-001 pending", "nobody was asked"}},
+		{"leader", "TeamDelete", `{"team_name":"t"}`, team.InvalidState, []string{"1 task open, such as T-001 pending"}},
 		{"leader", "spawn_teammate", `{}`, team.InvalidArgument, []string{"role: missing"}},
 		{"coder-1", "SendMessage", `{"message":"hi"}`, team.InvalidArgument, []string{"to: missing"}},
 		{"coder-1", "SendMessage", `{"type":"broadcast"}`, team.InvalidArgument, []string{"message: missing"}},
@@ -170,21 +169,6 @@ func TestClaudeTeam(t *testing.T) {
 	d.ok(nil, "coder-1", "update_task", `{"task_id":"1","status":"completed","result_summary":"It is small."}`)
 	rests(false)
 
-	d.refused(team.Conflict, team.Leader, "TeamDelete", `{}`)
-	if got := d.call(team.Leader, "TeamDelete", `{}`).Content; !strings.Contains(got, "coder-1, coder-2, tester-1") || strings.Contains(got, "gone-1") {
-		t.Errorf("who is there: %s", got)
-	}
-	r := roster.New(d.broker)
-	for _, a := range []team.AgentID{"coder-1", "coder-2", "tester-1"} {
-		m, err := r.Get(t.Context(), a)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m.State = team.Stopped
-		if _, err := r.Put(t.Context(), m); err != nil {
-			t.Fatal(err)
-		}
-	}
 	d.ok(nil, team.Leader, "TeamDelete", `{}`)
 	if !strings.Contains(d.crew.summary, "It is small.") {
 		t.Errorf("ended with %q", d.crew.summary)
@@ -230,19 +214,24 @@ func TestClaudeTeamName(t *testing.T) {
 	}
 }
 
-// Ended by its name, the team's members are asked to leave, and what is stored stays.
+// A team of idle members ends at the first call, also one that it is given under several names, and who works is named.
 func TestClaudeTeamDeleteByName(t *testing.T) {
 	d := newDesk(t)
-	d.crew.answer = spawn.Answer{Refused: true, Reason: "half of it is written"}
-	if got := d.call(team.Leader, "TeamDelete", `{"team_name":"t"}`).Content; !strings.Contains(got, "refuses to leave: half of it is written") || d.crew.summary != "" {
-		t.Errorf("one refuses: %s", got)
+	d.ok(nil, team.Leader, "TeamCreate", `{"team_name":"one"}`)
+	if got := d.call(team.Leader, "TeamCreate", `{"name":"two"}`).Content; !strings.Contains(got, "called one, too") {
+		t.Errorf("made again: %s", got)
 	}
-	d.crew.answer, d.crew.leaves, d.crew.removed = spawn.Answer{Left: true}, true, nil
-	res := d.call(team.Leader, "TeamDelete", `{"team_name":"t","summary":"All is moved."}`)
-	if !res.Effects.Ends || !strings.Contains(res.Content, "stay until a person deletes") || d.crew.summary != "All is moved." {
+	if got := d.call(team.Leader, "TeamDelete", `{"name":"three"}`).Content; !strings.Contains(got, `use team_name \"two\"`) {
+		t.Errorf("another team: %s", got)
+	}
+	d.pulse.Hear(team.Beat{AgentID: "coder-1", Incarnation: 1, N: 1, State: team.Idle})
+	d.pulse.Hear(team.Beat{AgentID: "coder-2", Incarnation: 1, N: 1, State: team.WaitingApproval})
+	if got := d.call(team.Leader, "TeamDelete", `{"name":"two"}`).Content; !strings.Contains(got, "not all members are idle: coder-2 (waiting_approval)") || d.crew.summary != "" {
+		t.Errorf("one works: %s", got)
+	}
+	d.pulse.Hear(team.Beat{AgentID: "coder-2", Incarnation: 1, N: 2, State: team.Idle})
+	res := d.call(team.Leader, "TeamDelete", `{"name":"one","summary":"All is moved."}`)
+	if !res.Effects.Ends || !strings.Contains(res.Content, "teamctl teams rm") || d.crew.summary != "All is moved." {
 		t.Errorf("ended: %s", res.Content)
-	}
-	if slices.Sort(d.crew.removed); !slices.Equal(d.crew.removed, []team.AgentID{"coder-1", "coder-2", "tester-1"}) {
-		t.Errorf("asked %v to leave", d.crew.removed)
 	}
 }

@@ -1,6 +1,7 @@
 package teamtool_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -22,6 +23,7 @@ import (
 type sent struct {
 	MessageID   string         `json:"message_id"`
 	DeliveredTo []team.AgentID `json:"delivered_to"`
+	Note        string         `json:"note"`
 }
 
 // inbox returns the messages that are stored for a member.
@@ -84,7 +86,6 @@ func TestMessageTypes(t *testing.T) {
 		`{"to":"leader","content":"x","type":"plan_approval_response","request_id":"r","approve":true}`:               team.PermissionDenied,
 		`{"to":"coder-2","content":"x","type":"shutdown_request"}`:                                                    team.PermissionDenied,
 		`{"to":"leader","content":"x","type":"order"}`:                                                                team.InvalidArgument,
-		`{"to":"leader","content":"x","type":"broadcast"}`:                                                            team.InvalidArgument,
 		`{"to":"leader","content":"x","request_id":"r"}`:                                                              team.InvalidArgument,
 		`{"to":"leader","content":"x","approve":false}`:                                                               team.InvalidArgument,
 		`{"to":"leader","content":"x","type":"shutdown_response"}`:                                                    team.InvalidArgument,
@@ -307,21 +308,30 @@ func TestReadPrompt(t *testing.T) {
 	}
 }
 
-// An agent that talks without end is stopped in time, and only toward whom it talks to.
-func TestChatterEnds(t *testing.T) {
+// A message to models carries how many there were in a row, and its sender learns when it wakes no member. One
+// to a person, and a question, wake as ever.
+func TestExchange(t *testing.T) {
 	d := newDesk(t)
-	for range 20 {
-		d.ok(nil, "coder-1", "send_message", `{"to":"coder-2","content":"thank you"}`)
+	var talks team.Talks
+	d.exchange = func(_ context.Context, to team.AgentID) (team.Exchange, error) { return talks.Next(to, 3), nil }
+	for n := 1; n <= 8; n++ {
+		var s sent
+		res := d.ok(&s, "coder-1", "send_message", `{"to":"coder-2","content":"thank you"}`)
+		if held := strings.Contains(s.Note, "wakes no idle member"); held != (n >= team.HeldFrom) {
+			t.Errorf("message %d: %q", n, s.Note)
+		}
+		talks = talks.Sent(*res.Effects.Sent)
 	}
-	d.refused(team.Busy, "coder-1", "send_message", `{"to":"coder-2","content":"thank you"}`)
-	for range 5 {
-		d.ok(nil, "coder-1", "broadcast", `{"content":"thanks to all"}`)
+	if res := d.ok(nil, "coder-1", "send_message", `{"to":"coder-2","content":"which?","await_reply":true}`); !res.Effects.Sent.Question || strings.Contains(res.Content, "wakes") {
+		t.Errorf("a question: %s, %+v", res.Content, res.Effects.Sent)
 	}
-	d.refused(team.Busy, "coder-1", "send_message", `{"to":"*","content":"thanks to all"}`)
-	d.ok(nil, "coder-1", "send_message", `{"to":"leader","content":"done"}`)
-	d.ok(nil, "coder-2", "send_message", `{"to":"coder-1","content":"thank you"}`)
-	if n := len(d.inbox("coder-2")); n != 25 {
-		t.Errorf("coder-2 has %d messages, want 25", n)
+	if res := d.ok(nil, "coder-1", "send_message", `{"to":"user","content":"thank you"}`); res.Effects.Sent != nil {
+		t.Errorf("to the user: %+v", res.Effects.Sent)
+	}
+	for n, m := range d.inbox("coder-2") {
+		if m.Exchange == nil || m.Exchange.N != n+1 || m.Exchange.BoardSeq != 3 {
+			t.Errorf("message %d: %+v", n+1, m.Exchange)
+		}
 	}
 }
 

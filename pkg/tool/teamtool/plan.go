@@ -31,15 +31,14 @@ type judged struct {
 	Status    team.ApprovalStatus `json:"status"`
 }
 
-// planTools are submit_plan, which only a member in plan mode has, and approve_plan. The
-// leader always has that: a list of tools that changes with who plans would cost it the
-// endpoint's cache of all its prompt.
+// planTools are submit_plan of all teammates, also of those that need no plan now, and approve_plan of the leader: a list
+// of tools that changes with who plans, or with the task, would cost the endpoint's cache of the whole prompt.
 func (t tools) planTools() []tool.Tool {
 	list := []tool.Tool{
 		tool.New("approve_plan", "Approve or reject the plan of a teammate that asks for it.", t.approve, tool.Traits{LeaderOnly: true}),
 	}
 	if t.Gate != nil {
-		list = append(list, tool.New("submit_plan", "Ask for approval of your plan. You may change nothing before; end your turn after this call, and go on when the answer comes.",
+		list = append(list, tool.New("submit_plan", "Ask for approval of your plan, if you are in plan mode or your task needs one. Change nothing before; end your turn after this call, and go on when the answer comes.",
 			t.submit, tool.Alias("ExitPlanMode"), tool.Traits{Ungated: true}))
 	}
 	return list
@@ -52,7 +51,7 @@ func (t tools) submit(ctx context.Context, in submitArgs) (tool.Output, error) {
 	}
 	// It waits for the decision as long as it takes: nothing else can come of its work.
 	return tool.Output{Value: submitted{RequestID: a.ID, Status: a.Status, Approver: a.Asks()},
-		Effects: tool.Effects{Await: &team.Await{Plan: a.ID, From: a.Asks(), About: team.Summarize(in.Plan)}}}, nil
+		Effects: tool.Effects{Await: a.Await()}}, nil
 }
 
 // answerPlan is approve_plan by a message of type plan_approval_response.

@@ -6,7 +6,10 @@ import (
 	"testing"
 
 	"agentteam/pkg/approval"
+	"agentteam/pkg/board"
+	"agentteam/pkg/board/index"
 	"agentteam/pkg/command"
+	"agentteam/pkg/completion"
 	"agentteam/pkg/mailbox"
 	"agentteam/pkg/roster"
 	"agentteam/pkg/team"
@@ -19,11 +22,16 @@ import (
 // its gate.
 func (d *desk) planner(first ...tool.Gate) *approval.Gate {
 	d.t.Helper()
+	return d.gated(team.Member{AgentID: "coder-1", Role: "coder", Incarnation: 1, PlanMode: true}, first...)
+}
+
+// gated gives a member a set of all tools, behind other gates first, and returns its gate.
+func (d *desk) gated(self team.Member, first ...tool.Gate) *approval.Gate {
+	d.t.Helper()
 	r := roster.New(d.broker)
 	box := mailbox.New(d.broker, mailbox.Options{Members: r})
 	plans := approval.New(d.broker.Bucket, approval.Options{Tasks: d.board, Members: r, Post: box})
-	self := team.Member{AgentID: "coder-1", Role: "coder", Incarnation: 1, PlanMode: true}
-	gate, err := plans.Gate(d.t.Context(), self, d.hands["coder-1"])
+	gate, err := plans.Gate(d.t.Context(), self, d.hands[self.AgentID])
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -33,12 +41,25 @@ func (d *desk) planner(first ...tool.Gate) *approval.Gate {
 	}
 	d.t.Cleanup(func() { ws.Close() })
 	crew := teamtool.New(teamtool.Options{Self: self, Team: func(context.Context) (team.Team, error) { return d.record, nil },
-		Board: d.board, Hand: d.hands["coder-1"], Mailbox: box, Roster: r, Plans: plans, Gate: gate})
+		Board: d.board, Hand: d.hands[self.AgentID], Mailbox: box, Roster: r, Plans: plans, Gate: gate,
+		List: func(ctx context.Context, q team.Query) (team.Page, error) {
+			return index.List(ctx, d.broker, d.board, q)
+		},
+		Inherited: func(ctx context.Context, t team.Task) (in team.Inherited, err error) {
+			var plan team.Approval
+			in.Note, plan, err = gate.Taken(ctx, t)
+			in.Plan, in.Await = plan.Plan, plan.Await()
+			return in, err
+		},
+		Verify: func(ctx context.Context, t team.Task) (string, error) {
+			return completion.Verify(ctx, t, ws, d.broker.Files)
+		},
+	})
 	set, err := tool.NewSet(nil, append(ws.Tools(), crew...)...)
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	d.sets["coder-1"] = set.Behind(first...).Behind(gate.Pass)
+	d.sets[self.AgentID] = set.Behind(first...).Behind(gate.Pass)
 	return gate
 }
 
@@ -96,6 +117,47 @@ func TestMarks(t *testing.T) {
 				t.Errorf("%s %s: gated %v, want that it %s", s.Name, c.arguments, asked != "", c.want)
 			}
 		}
+	}
+}
+
+// A plain member that claims a task whose plan waits reads that in the answer to its call, and waits for the decision.
+func TestClaimOfGatedTask(t *testing.T) {
+	for name, claim := range map[string]string{"claim_task": `{"task_id":"1"}`, "update_task": `{"task_id":"1","status":"in_progress"}`} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t)
+			d.gated(team.Member{AgentID: "coder-2", Role: "coder", Incarnation: 1})
+			d.refused(team.InvalidState, "coder-2", "submit_plan", `{"plan":"for nothing"}`)
+			d.ok(nil, team.Leader, "create_task", `{"title":"x"}`)
+			planner := team.Member{AgentID: "coder-1", Role: "coder", Incarnation: 1, PlanMode: true}
+			hand, r := board.NewHand(t.Context(), d.board, planner.Holder()), roster.New(d.broker)
+			if _, err := hand.Claim(t.Context(), "T-001"); err != nil {
+				t.Fatal(err)
+			}
+			gate, err := approval.New(d.broker.Bucket, approval.Options{Tasks: d.board, Members: r, Post: mailbox.New(d.broker, mailbox.Options{Members: r})}).Gate(t.Context(), planner, hand)
+			if err == nil {
+				_, err = gate.Submit(t.Context(), "first the lexer")
+			}
+			if err == nil {
+				_, err = hand.Release(t.Context(), "T-001", team.Freed{Reason: "lost"})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			d.refused(team.PermissionDenied, team.Leader, "claim_task", `{"task_id":"1"}`)
+			res := d.call("coder-2", name, claim)
+			if w := res.Effects.Await; res.IsError || w == nil || w.Plan == "" || w.From != team.Leader || w.Task != "T-001" {
+				t.Errorf("it waits for %+v: %s", w, res.Content)
+			}
+			if !strings.Contains(res.Content, "The plan of coder-1 for this task is submitted again in your name") || !strings.Contains(res.Content, "first the lexer") {
+				t.Errorf("it reads %s", res.Content)
+			}
+			d.refused(team.PermissionDenied, "coder-2", "write_file", `{"path":"x","content":"x"}`)
+			d.ok(nil, team.Leader, "approve_plan", `{"request_id":"`+res.Effects.Await.Plan+`","approve":true}`)
+			d.ok(nil, "coder-2", "write_file", `{"path":"x","content":"x"}`)
+			if res := d.call(team.Leader, "get_task", `{"task_id":"1"}`); !strings.Contains(res.Content, `"needs_plan_approved_by":"leader"`) {
+				t.Errorf("get_task shows %s", res.Content)
+			}
+		})
 	}
 }
 

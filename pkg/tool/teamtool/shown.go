@@ -11,6 +11,7 @@ import (
 	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tokens"
+	"agentteam/pkg/tool"
 )
 
 // What follows is what the model is shown of what tools return: what follows from its call.
@@ -20,15 +21,20 @@ import (
 type earlier struct {
 	By     team.AgentID `json:"by"`
 	Reason string       `json:"reason,omitempty"`
+	Left   string       `json:"left,omitempty"`   // where unfinished work is
 	Commit string       `json:"commit,omitempty"` // of work that was not merged
 	Branch string       `json:"branch,omitempty"` // which has it in a tree of the next holder
 }
 
-// tries is how the holds before that of a task which was just taken ended: the claim has removed that from the
-// record. It is never nil. What cannot be read is left out, for the claim is made, and the record names where
-// the work is.
-func (t tools) tries(ctx context.Context, task team.Task) []team.Try {
-	all := []team.Try{}
+// taken is what the model reads of a task that it has just taken, beside the record.
+type taken struct {
+	tries  []team.Try // how the holds before ended: the claim has removed that from the record
+	brings team.Inherited
+}
+
+// taken reads what the model is to know of a task that it has just taken. What cannot be read is left out, for the claim
+// is made; the record names where the work is, and the gate stays closed.
+func (t tools) taken(ctx context.Context, task team.Task) (k taken) {
 	ctx, done := shutdown.Outlive(ctx, shutdown.Tools)
 	defer done()
 	ctx, cancel := context.WithTimeout(ctx, resultWithin)
@@ -36,16 +42,28 @@ func (t tools) tries(ctx context.Context, task team.Task) []team.Try {
 	last, unmerged, err := t.Hand.LastTry(ctx, task)
 	for _, y := range []*team.Try{last, unmerged} {
 		if err == nil && y != nil {
-			all = append(all, *y)
+			k.tries = append(k.tries, *y)
 		}
 	}
-	return all
+	if t.Inherited != nil {
+		if brings, err := t.Inherited(ctx, task); err == nil {
+			k.brings = brings
+		}
+	}
+	return k
+}
+
+// effects are what taking a task leads to: the model need not be asked what it does next, while it waits for what the
+// task brings along.
+func (k taken) effects(task team.Task) tool.Effects {
+	return tool.Effects{Moved: &task, Await: k.brings.Await}
 }
 
 // earlierHolds are tries, and the other holds of which t has work that was not merged.
 func earlierHolds(t team.Task, tries []team.Try) (all []earlier) {
-	for _, y := range slices.Concat(tries, t.Returned) {
-		e := earlier{By: y.By, Reason: y.Reason, Commit: y.Commit}
+	stored := slices.DeleteFunc(slices.Clone(t.Returned), func(y team.Try) bool { return y.Commit == "" })
+	for _, y := range slices.Concat(tries, stored) {
+		e := earlier{By: y.By, Reason: y.Reason, Left: y.Left(), Commit: y.Commit}
 		if y.Commit != "" {
 			e.Branch = y.Branch(t.ID)
 		}
@@ -57,8 +75,8 @@ func earlierHolds(t team.Task, tries []team.Try) (all []earlier) {
 }
 
 // changed is what the model is shown of a task that a tool has changed: without what it has
-// said itself, and what is empty. tries are what it reads of a task that it has taken; nil of another.
-func changed(c team.TaskView, tries ...team.Try) any {
+// said itself, and what is empty. k is what it reads of a task that it has taken; nil of another.
+func changed(c team.TaskView, k *taken) any {
 	b := struct {
 		ID          team.TaskID     `json:"id"`
 		Status      team.TaskStatus `json:"status"`
@@ -68,6 +86,7 @@ func changed(c team.TaskView, tries ...team.Try) any {
 		WaitingFor  []team.TaskID   `json:"waiting_for,omitempty"`
 		Attempts    int             `json:"attempts,omitempty"`
 		Earlier     []earlier       `json:"earlier,omitempty"`
+		Brings      string          `json:"brings,omitempty"`
 	}{ID: c.ID, Status: c.Status, ReservedFor: c.ReservedFor, Why: c.Why, WaitingFor: c.WaitingFor}
 	if c.Status == team.InProgress {
 		b.Assignee = c.Assignee
@@ -75,15 +94,15 @@ func changed(c team.TaskView, tries ...team.Try) any {
 	if c.Status.Open() {
 		b.Attempts = c.Attempts
 	}
-	if tries != nil {
-		b.Earlier = earlierHolds(c.Task, tries)
+	if k != nil {
+		b.Earlier, b.Brings = earlierHolds(c.Task, k.tries), k.brings.Text()
 	}
 	return b
 }
 
 // whole is what the model is shown of a task as a whole: without what is empty, and what only
-// programs need. tries are what it reads of a task that it has taken.
-func whole(w team.TaskView, tries ...team.Try) any {
+// programs need. k is what it reads of a task that it has taken.
+func whole(w team.TaskView, k taken) any {
 	b := struct {
 		ID           team.TaskID     `json:"id"`
 		Title        string          `json:"title"`
@@ -91,6 +110,7 @@ func whole(w team.TaskView, tries ...team.Try) any {
 		Assignee     team.AgentID    `json:"assignee,omitempty"`
 		ReservedFor  team.AgentID    `json:"reserved_for,omitempty"`
 		Role         string          `json:"role,omitempty"`
+		Gate         team.Approver   `json:"needs_plan_approved_by,omitempty"`
 		Priority     int             `json:"priority,omitempty"`
 		Description  string          `json:"description,omitempty"`
 		Dependencies []team.TaskID   `json:"dependencies,omitempty"`
@@ -103,10 +123,11 @@ func whole(w team.TaskView, tries ...team.Try) any {
 		Reason       string          `json:"reason,omitempty"`
 		Attempts     int             `json:"attempts,omitempty"`
 		Earlier      []earlier       `json:"earlier,omitempty"`
+		Brings       string          `json:"brings,omitempty"`
 		Metadata     json.RawMessage `json:"metadata,omitempty"`
 		CreatedBy    team.AgentID    `json:"created_by,omitempty"`
-	}{w.ID, w.Title, w.Status, w.Assignee, w.ReservedFor, w.Role, w.Priority, w.Description, w.Dependencies, w.WaitingFor, w.Blocks, w.Check,
-		w.DeliverablePath, w.DeliverableReq, w.ResultSummary, w.Reason, w.Attempts, earlierHolds(w.Task, tries), w.Metadata, w.CreatedBy}
+	}{w.ID, w.Title, w.Status, w.Assignee, w.ReservedFor, w.Role, w.Gate, w.Priority, w.Description, w.Dependencies, w.WaitingFor, w.Blocks, w.Check,
+		w.DeliverablePath, w.DeliverableReq, w.ResultSummary, w.Reason, w.Attempts, earlierHolds(w.Task, k.tries), k.brings.Text(), w.Metadata, w.CreatedBy}
 	if w.Status == team.Completed && w.Digest == "" { // there is no such file
 		b.Deliverable = ""
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -60,11 +61,11 @@ type teammate struct {
 
 func (t tools) talkTools() []tool.Tool {
 	return []tool.Tool{
-		tool.New("send_message", "Send a message: a fact, a question or a correction that somebody needs now.", t.send, append(t.sendOptions(), tool.Alias("message"), tool.Traits{Silent: true, Ungated: true})...),
-		tool.New("broadcast", "Send a message to everybody. It wakes all of them: use it rarely.", t.broadcast, tool.Traits{Silent: true, Ungated: true}),
-		tool.New("ask_user", "Ask the person what only a person can decide, then end your turn. You keep your task and continue when the answer comes, however long that takes.", t.askUser, tool.Traits{Silent: true, Ungated: true}),
-		tool.New("read_mail", "Read mail that was shortened or only counted. No arguments: a list; id or number: that one whole.", t.readMail, tool.Traits{ReadOnly: true}),
-		tool.New("list_teammates", "List the members: name, role, state, and the task that each works on.", t.listTeammates, tool.Alias("TeamStatus"), tool.Traits{ReadOnly: true, Terse: true}),
+		tool.New("send_message", "Send a message: a fact, a question or a correction that somebody needs now.", t.send, append(t.sendOptions(), tool.Alias("message"), tool.Traits{Talk: true, Silent: true, Ungated: true})...),
+		tool.New("broadcast", "Send a message to everybody. It wakes all of them: use it rarely.", t.broadcast, tool.Traits{Talk: true, Silent: true, Ungated: true}),
+		tool.New("ask_user", "Ask the person what only a person can decide, then end your turn. You keep your task and continue when the answer comes, however long that takes.", t.askUser, tool.Traits{Talk: true, Silent: true, Ungated: true}),
+		tool.New("read_mail", "Read mail that was shortened or only counted. No arguments: a list; id or number: that one whole.", t.readMail, tool.Traits{Talk: true, ReadOnly: true}),
+		tool.New("list_teammates", "List the members: name, role, state, and the task that each works on.", t.listTeammates, tool.Alias("TeamStatus"), tool.Traits{Talk: true, ReadOnly: true, Terse: true}),
 	}
 }
 
@@ -127,6 +128,9 @@ func (t tools) compose(in sendArgs) (team.Message, error) {
 	if err := sender.MaySend(m.Type); err != nil {
 		return m, err
 	}
+	if m.Type == team.MsgBroadcast { // whichever member it names: other descriptions of agent teams name one that does not count
+		m.To = team.Everyone
+	}
 	if m.To != team.Everyone && m.To != team.UserAgent {
 		var err error
 		if m.To, err = team.ParseAgentID(in.To); err != nil {
@@ -139,8 +143,6 @@ func (t tools) compose(in sendArgs) (team.Message, error) {
 	switch {
 	case m.To == team.Everyone && m.Type != team.MsgBroadcast:
 		return m, team.Errorf(team.InvalidArgument, "a %s goes to one member", m.Type).WithHint("name one")
-	case m.To != team.Everyone && m.Type == team.MsgBroadcast:
-		return m, team.Errorf(team.InvalidArgument, "a broadcast goes to everybody").WithHint("send it to *, or leave type out")
 	case m.AwaitReply && m.Type == team.MsgBroadcast:
 		return m, team.Errorf(team.InvalidArgument, "await_reply needs one member to wait for").WithHint("ask one by name")
 	case m.AwaitReply && m.Type != team.MsgMessage:
@@ -212,9 +214,8 @@ func (t tools) broadcast(ctx context.Context, in broadcastArgs) (tool.Output, er
 	return t.post(ctx, team.Message{Type: team.MsgBroadcast, To: team.Everyone, Content: in.Content, Summary: in.Summary}, time.Time{}, "")
 }
 
-// post sends m, unless the agent has sent too much to m.To. If it awaits the answer it does
-// so until then; zero: for as long as it takes. The result has the note, unless that is "".
-// Errors: Busy; those of mailbox.Send.
+// post sends m. If it awaits the answer it does so until then; zero: for as long as it takes, since a
+// person answers. The result has the note, unless that is "". Errors: those of mailbox.Send.
 func (t tools) post(ctx context.Context, m team.Message, until time.Time, note string) (tool.Output, error) {
 	m.From = t.Self.AgentID
 	if m.AwaitReply && !t.leads() { // the leader waits on without a task
@@ -222,19 +223,34 @@ func (t tools) post(ctx context.Context, m team.Message, until time.Time, note s
 			m.TaskID = held.ID
 		}
 	}
-	if err := t.chatter.count(m.To, time.Now()); err != nil {
-		return tool.Output{}, err
+	toModels := m.Type == team.MsgBroadcast || m.Type == team.MsgMessage && !until.IsZero()
+	if toModels && t.Exchange != nil {
+		e, err := t.Exchange(ctx, m.To)
+		if err != nil {
+			return tool.Output{}, err
+		}
+		m.Exchange = &e
 	}
 	m, to, err := t.Mailbox.Send(ctx, m)
 	if err != nil {
 		return tool.Output{}, err
 	}
-	s := sent{MessageID: m.ID, DeliveredTo: to, RequestID: m.RequestID}
+	var notes []string
 	if m.Stored != "" {
-		s.Note = "the text was too long for a message: its head and tail were sent, and where the whole is: " + m.Stored
+		notes = append(notes, "the text was too long for a message: its head and tail were sent, and where the whole is: "+m.Stored)
 	}
-	s.Note = strings.Trim(s.Note+"; "+note, "; ")
-	out := tool.Output{Value: s}
+	if note != "" {
+		notes = append(notes, note)
+	}
+	var out tool.Output
+	if m.Exchange != nil {
+		out.Effects.Sent = &team.Sent{To: m.To, Exchange: *m.Exchange, Question: m.AwaitReply}
+		if m.Exchange.N >= team.HeldFrom && !m.AwaitReply {
+			notes = append(notes, fmt.Sprintf("this is message %d in a row without news: it wakes no idle member, who reads it with the next news. "+
+				"To wake a member, give it a task, or ask it with await_reply", m.Exchange.N))
+		}
+	}
+	out.Value = sent{MessageID: m.ID, DeliveredTo: to, RequestID: m.RequestID, Note: strings.Join(notes, "; ")}
 	if m.AwaitReply {
 		out.Effects.Await = &team.Await{MessageID: m.ID, From: m.To, About: m.Summary, Until: until}
 	}

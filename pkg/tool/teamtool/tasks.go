@@ -33,14 +33,14 @@ type claimArgs struct {
 
 // newTaskArgs are what create_task and create_tasks say of a task.
 type newTaskArgs struct {
-	Title               string   `json:"title"`
-	Description         string   `json:"description,omitempty"`
-	Priority            int      `json:"priority,omitempty"`
-	Dependencies        []string `json:"dependencies,omitempty" jsonschema:"ids of tasks that must be completed first"`
-	Role                string   `json:"role,omitempty"`
-	Assignee            string   `json:"assignee,omitempty"`
-	Check               string   `json:"check,omitempty"`
-	DeliverableRequired bool     `json:"deliverable_required,omitempty"`
+	Title               string        `json:"title"`
+	Description         string        `json:"description,omitempty"`
+	Priority            team.Priority `json:"priority,omitempty"`
+	Dependencies        []string      `json:"dependencies,omitempty" jsonschema:"ids of tasks that must be completed first"`
+	Role                string        `json:"role,omitempty"`
+	Assignee            string        `json:"assignee,omitempty"`
+	Check               string        `json:"check,omitempty"`
+	DeliverableRequired bool          `json:"deliverable_required,omitempty"`
 }
 
 type createTaskArgs struct {
@@ -50,15 +50,15 @@ type createTaskArgs struct {
 
 // plannedArgs are newTaskArgs with keys for one another.
 type plannedArgs struct {
-	Key                 string   `json:"key" jsonschema:"your name for it in this call"`
-	Title               string   `json:"title"`
-	Description         string   `json:"description,omitempty" jsonschema:"the teammate sees only this: goal, paths it may touch, what is out of scope, how to tell that it is done"`
-	Priority            int      `json:"priority,omitempty" jsonschema:"0 normal, 1 high, 2 critical"`
-	Dependencies        []string `json:"dependencies,omitempty" jsonschema:"keys of this call, or ids: what must be completed first"`
-	Role                string   `json:"role,omitempty" jsonschema:"only this role may take it"`
-	Assignee            string   `json:"assignee,omitempty" jsonschema:"member who must do it; default: any idle teammate of the role. A new name is spawned if role is given"`
-	Check               string   `json:"check,omitempty" jsonschema:"shell command that proves the work, such as go test ./api/...; it must exit 0 within 5 minutes"`
-	DeliverableRequired bool     `json:"deliverable_required,omitempty" jsonschema:"its deliverable file must not be empty"`
+	Key                 string        `json:"key" jsonschema:"your name for it in this call"`
+	Title               string        `json:"title"`
+	Description         string        `json:"description,omitempty" jsonschema:"the teammate sees only this: goal, paths it may touch, what is out of scope, how to tell that it is done"`
+	Priority            team.Priority `json:"priority,omitempty" jsonschema:"normal, high or critical"`
+	Dependencies        []string      `json:"dependencies,omitempty" jsonschema:"keys of this call, or ids: what must be completed first"`
+	Role                string        `json:"role,omitempty" jsonschema:"only this role may take it"`
+	Assignee            string        `json:"assignee,omitempty" jsonschema:"member who must do it; default: any idle teammate of the role. A new name is spawned if role is given"`
+	Check               string        `json:"check,omitempty" jsonschema:"shell command that proves the work, such as go test ./api/...; it must exit 0 within 5 minutes"`
+	DeliverableRequired bool          `json:"deliverable_required,omitempty" jsonschema:"its deliverable file must not be empty"`
 }
 
 type createTasksArgs struct {
@@ -73,7 +73,7 @@ type updateTaskArgs struct {
 	Assignee           string         `json:"assignee,omitempty" jsonschema:"gives it to this member, now or once that one is free"`
 	Title              *string        `json:"title,omitempty" jsonschema:"this and the next ones: only of a pending task"`
 	Description        *string        `json:"description,omitempty"`
-	Priority           *int           `json:"priority,omitempty"`
+	Priority           *team.Priority `json:"priority,omitempty"`
 	AddDependencies    []string       `json:"add_dependencies,omitempty"`
 	RemoveDependencies []string       `json:"remove_dependencies,omitempty"`
 	Metadata           map[string]any `json:"metadata,omitempty" jsonschema:"stored with the task"`
@@ -86,9 +86,9 @@ type releaseTaskArgs struct {
 
 func (t tools) taskTools() []tool.Tool {
 	return []tool.Tool{
-		tool.New("list_tasks", "Show the board, a line for each task.", t.listTasks, tool.Traits{ReadOnly: true, Terse: true},
+		tool.New("list_tasks", "Show the board, a line for each task.", t.listTasks, tool.Traits{Talk: true, ReadOnly: true, Terse: true},
 			tool.Enum("status", "pending", "in_progress", "completed", "failed", "cancelled"), tool.Hidden("claimable")),
-		tool.New("get_task", "Show one task with its description, check, result and holder.", t.getTask, tool.Traits{ReadOnly: true, Terse: true}),
+		tool.New("get_task", "Show one task with its description, check, result and holder.", t.getTask, tool.Traits{Talk: true, ReadOnly: true, Terse: true}),
 		tool.New("create_task", "Add a task; fields as in create_tasks. An idle teammate takes it once its dependencies are completed.", t.createTask, tool.Traits{Silent: true}, t.leadersOnly("assignee", "check"), t.creators(), tool.Hidden("metadata")),
 		tool.New("create_tasks", "Add one or more tasks, all of them or none. Idle teammates take them once their dependencies are completed.", t.createTasks, tool.Traits{Silent: true}, t.leadersOnly("tasks.assignee", "tasks.check"), t.creators()),
 		tool.New("claim_task", "Take a task. You hold one at a time.", t.claimTask, tool.Traits{Silent: true}, tool.Hidden("assignee")),
@@ -209,7 +209,7 @@ func (t tools) getTask(ctx context.Context, in taskArgs) (tool.Output, error) {
 		return tool.Output{}, err
 	}
 	v, err := t.view(ctx, id)
-	return tool.Output{Value: v, Brief: whole(v)}, err
+	return tool.Output{Value: v, Brief: whole(v, taken{})}, err
 }
 
 func (t tools) createTask(ctx context.Context, in createTaskArgs) (tool.Output, error) {
@@ -262,7 +262,7 @@ func (t tools) newTask(ctx context.Context, in newTaskArgs) (team.NewTask, error
 		}
 		in.Role = role.Name // it may have been asked for by another name
 	}
-	return team.NewTask{Title: in.Title, Description: in.Description, Priority: in.Priority, Role: in.Role, ReservedFor: member, Check: in.Check, DeliverableReq: in.DeliverableRequired}, nil
+	return team.NewTask{Title: in.Title, Description: in.Description, Priority: int(in.Priority), Role: in.Role, ReservedFor: member, Check: in.Check, DeliverableReq: in.DeliverableRequired}, nil
 }
 
 // reservable checks the name of a member that a task is to be reserved for, which may be
@@ -400,7 +400,8 @@ func (t tools) claimTask(ctx context.Context, in claimArgs) (tool.Output, error)
 		return t.result(ctx, task)
 	}
 	v := task.View(nil, nil)
-	return tool.Output{Value: v, Brief: whole(v, t.tries(ctx, task)...), Effects: tool.Effects{Moved: &task}}, nil
+	k := t.taken(ctx, task)
+	return tool.Output{Value: v, Brief: whole(v, k), Effects: k.effects(task)}, nil
 }
 
 // assign gives a task to a member: to oneself by one's own hand, to another by a
@@ -420,7 +421,7 @@ func (t tools) updateTask(ctx context.Context, in updateTaskArgs) (tool.Output, 
 	if err != nil {
 		return tool.Output{}, err
 	}
-	edit := team.Edit{Title: in.Title, Description: in.Description, Priority: in.Priority}
+	edit := team.Edit{Title: in.Title, Description: in.Description, Priority: (*int)(in.Priority)}
 	if in.Metadata != nil {
 		if edit.Metadata, err = json.Marshal(in.Metadata); err != nil {
 			return tool.Output{}, err
@@ -460,7 +461,8 @@ func (t tools) updateTask(ctx context.Context, in updateTaskArgs) (tool.Output, 
 	}
 	out, err := t.result(ctx, task)
 	if takes && task.Status == team.InProgress && task.Assignee == t.Self.AgentID {
-		out.Brief = changed(task.View(nil, nil), t.tries(ctx, task)...)
+		k := t.taken(ctx, task)
+		out.Brief, out.Effects = changed(task.View(nil, nil), &k), k.effects(task)
 	}
 	return out, err
 }
@@ -507,13 +509,9 @@ func (t tools) move(ctx context.Context, id team.TaskID, status team.TaskStatus,
 		if t.held(id) || !t.leads() {
 			return t.Hand.Fail(ctx, id, in.Reason)
 		}
-		return t.Board.Fail(ctx, id, t.actor(), 0, in.Reason)
+		return t.Board.Fail(ctx, id, t.actor(), 0, team.Freed{Reason: in.Reason})
 	}
-	task, err := t.Board.Cancel(ctx, id, t.actor(), in.Reason)
-	if err == nil {
-		t.Hand.Drop(id)
-	}
-	return task, err
+	return t.Hand.Cancel(ctx, id, t.actor(), in.Reason)
 }
 
 // complete completes the task, once its check and its deliverable are as they must
@@ -566,9 +564,9 @@ func (t tools) releaseTask(ctx context.Context, in releaseTaskArgs) (tool.Output
 // rights.
 func (t tools) release(ctx context.Context, id team.TaskID, reason string) (team.Task, error) {
 	if t.held(id) || !t.leads() {
-		return t.Hand.GiveBack(ctx, id, team.GiveBack{Reason: reason})
+		return t.Hand.GiveBack(ctx, id, team.GiveBack{Freed: team.Freed{Reason: reason}})
 	}
-	return t.Board.Release(ctx, id, t.actor(), 0, reason, false)
+	return t.Board.Release(ctx, id, t.actor(), 0, team.Freed{Reason: reason})
 }
 
 func parseIDs(ids []string) ([]team.TaskID, error) {

@@ -13,7 +13,7 @@ func TestCreateTask(t *testing.T) {
 	d := newDesk(t)
 	var v team.TaskView
 	d.ok(&v, "coder-1", "create_task", `{"title":"Count 行数 🧮","description":"all files","priority":2,"role":"tester"}`)
-	if v.ID != "T-001" || v.Status != team.Pending || v.Priority != 2 || v.CreatedBy != "coder-1" || v.DeliverablePath != "deliverables/T-001-count.md" || v.IsBlocked || v.Revision == 0 {
+	if v.ID != "T-001" || v.Status != team.Pending || v.Priority != 2 || v.CreatedBy != "coder-1" || v.DeliverablePath != "deliverables/T-001-count-行数.md" || v.IsBlocked || v.Revision == 0 {
 		t.Errorf("created %+v", v)
 	}
 	d.ok(&v, team.Leader, "TaskCreate", `{"title":"Report","dependencies":["1","T-1"]}`)
@@ -25,7 +25,7 @@ func TestCreateTask(t *testing.T) {
 		t.Errorf("T-001 blocks %v", v.Blocks)
 	}
 	for _, bad := range []string{
-		`{}`, `{"title":""}`, `{"title":"  "}`, `{"title":"two\nlines"}`, `{"title":"x","priority":3}`, `{"title":"x","priority":"high"}`,
+		`{}`, `{"title":""}`, `{"title":"  "}`, `{"title":"two\nlines"}`, `{"title":"x","priority":3}`, `{"title":"x","priority":"urgent"}`,
 		`{"title":"x","dependencies":["one"]}`, `{"title":"x","owner":"me"}`,
 		fmt.Sprintf(`{"title":"x","description":%q}`, strings.Repeat("長", 22<<10)),
 	} {
@@ -241,7 +241,7 @@ func TestClaimReturned(t *testing.T) {
 		id := team.TaskID(fmt.Sprintf("T-%03d", i+1))
 		d.ok(nil, team.Leader, "create_task", `{"title":"a"}`)
 		d.ok(nil, "coder-1", "claim_task", `{"task_id":"`+string(id)+`"}`)
-		if _, err := d.hands["coder-1"].GiveBack(t.Context(), id, team.GiveBack{Reason: "it conflicts:\n+both differences", Merge: true, Returned: &work}); err != nil {
+		if _, err := d.hands["coder-1"].GiveBack(t.Context(), id, team.GiveBack{Freed: team.Freed{Reason: "it conflicts:\n+both differences", Work: &work}, Merge: true}); err != nil {
 			t.Fatal(err)
 		}
 		d.ok(nil, "tester-1", "claim_task", `{"task_id":"`+string(id)+`"}`)
@@ -282,7 +282,7 @@ func TestFormerHolder(t *testing.T) {
 	d.ok(nil, team.Leader, "create_task", `{"title":"a"}`)
 	d.ok(nil, team.Leader, "create_task", `{"title":"b"}`)
 	d.ok(nil, "coder-1", "claim_task", `{"task_id":"1"}`)
-	if err := d.board.Reap(t.Context(), "T-001", 1, "not heard", true); err != nil {
+	if err := d.board.Reap(t.Context(), "T-001", 1, team.Freed{Reason: "not heard", Attempt: true}); err != nil {
 		t.Fatal(err)
 	}
 	d.ok(nil, "coder-2", "claim_task", `{"task_id":"1"}`)
@@ -353,6 +353,22 @@ func TestCancel(t *testing.T) {
 	}
 	if held, ok := d.hands[team.Leader].Task(); ok {
 		t.Errorf("the leader still holds %s", held.ID)
+	}
+}
+
+// A priority is taken by its name, as people and the board write it, and by its number.
+func TestPriorityByName(t *testing.T) {
+	d := newDesk(t)
+	d.ok(nil, team.Leader, "create_tasks", `{"tasks":[{"key":"a","title":"a","priority":"high"},{"key":"b","title":"b","priority":"2"},{"key":"c","title":"c","priority":2},{"key":"d","title":"d","priority":"normal"}]}`)
+	d.ok(nil, team.Leader, "create_task", `{"title":"e","priority":"critical"}`)
+	d.ok(nil, team.Leader, "update_task", `{"task_id":"4","priority":"high"}`)
+	for id, want := range map[team.TaskID]int{"T-001": 1, "T-002": 2, "T-003": 2, "T-004": 1, "T-005": 2} {
+		if got := d.task(id).Priority; got != want {
+			t.Errorf("%s has the priority %d, want %d", id, got, want)
+		}
+	}
+	for _, bad := range []string{`"urgent"`, `3`, `1.5`, `true`} {
+		d.refused(team.InvalidArgument, team.Leader, "create_task", `{"title":"f","priority":`+bad+`}`)
 	}
 }
 

@@ -56,6 +56,8 @@ type Options struct {
 	Asked func(requestID string) error
 	// Heard returns the last beat of those members that have a process and live.
 	Heard func(ctx context.Context, members []team.Member) map[team.AgentID]roster.Heard
+	// Exchange is how many messages in a row the next one to a member, or to all, makes; nil: they are not counted.
+	Exchange func(ctx context.Context, to team.AgentID) (team.Exchange, error)
 	// Verify makes sure that a task which the member holds is done, and stores its
 	// deliverable; see package completion.
 	Verify func(ctx context.Context, t team.Task) (digest string, err error)
@@ -63,25 +65,23 @@ type Options struct {
 	Complete func(ctx context.Context, t team.Task, d team.Done) (team.Task, error)
 	Crew     Crew // the leader's; nil for a teammate
 	Plans    *approval.Plans
-	Gate     *approval.Gate // of a member in plan mode; nil for others
+	Gate     *approval.Gate // of a teammate; nil of the leader
+	// Inherited returns what a task brings along that the member has just taken; see agent.Team.
+	Inherited func(ctx context.Context, t team.Task) (team.Inherited, error)
 	// Aliases are the models that a new member may be given, by their names.
 	Aliases []string
 	// LeaderCreates: in this team only the leader creates tasks, so others are not told how.
 	LeaderCreates bool
 }
 
-type tools struct {
-	Options
-	chatter *chatter
-}
+type tools struct{ Options }
 
 // New returns the team tools of one member. A teammate's set holds the leader's
 // tools too, so that calling one is permission_denied rather than not_found;
 // [Allowed] leaves them out.
 func New(o Options) []tool.Tool {
-	t := tools{o, new(chatter)}
-	native := slices.Concat(t.taskTools(), t.talkTools(), t.planTools(), t.leadTools())
-	return append(dialect.Speak(native, t.forms()), t.claudeTools()...)
+	t := tools{o}
+	return dialect.Speak(slices.Concat(t.taskTools(), t.talkTools(), t.planTools(), t.leadTools(), t.claudeTools()), t.forms())
 }
 
 // Allowed returns the names of those tools that m may use.
@@ -121,7 +121,7 @@ const resultWithin = 5 * time.Second
 func (t tools) result(ctx context.Context, task team.Task) (tool.Output, error) {
 	if task.Status != team.Pending || len(task.Dependencies) == 0 && task.ReservedFor == "" {
 		v := task.View(nil, nil)
-		return tool.Output{Value: v, Brief: changed(v), Effects: tool.Effects{Moved: &task}}, nil
+		return tool.Output{Value: v, Brief: changed(v, nil), Effects: tool.Effects{Moved: &task}}, nil
 	}
 	ctx, done := shutdown.Outlive(ctx, shutdown.Tools)
 	defer done()
@@ -131,7 +131,7 @@ func (t tools) result(ctx context.Context, task team.Task) (tool.Output, error) 
 	if err == nil && !v.IsBlocked && v.ReservedFor != "" {
 		v.Why, err = t.why(ctx, v)
 	}
-	return tool.Output{Value: v, Brief: changed(v), Effects: tool.Effects{Moved: &v.Task}}, err
+	return tool.Output{Value: v, Brief: changed(v, nil), Effects: tool.Effects{Moved: &v.Task}}, err
 }
 
 // why says why the member that v is reserved for has not taken it yet.

@@ -3,8 +3,8 @@ package workspace
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"agentteam/pkg/command"
@@ -69,14 +69,16 @@ func (w *Workspace) background(in bashArgs, done func()) (tool.Output, error) {
 			}
 		}()
 		defer w.o.Running()()
-		exit, err := w.runner.Run(ctx, w.command(in.Command, out, time.Duration(in.Timeout)*time.Second))
+		seen := command.Capture{Head: maxOutput}
+		exit, err := w.runner.Run(ctx, w.command(in.Command, io.MultiWriter(out, &seen), time.Duration(in.Timeout)*time.Second))
+		all := seen.String()
+		_, _ = io.WriteString(out, strings.TrimPrefix(explained(all, all, exit), all)) // what cannot be kept is missing in what was printed, too
 		return howEnded(exit, err)
 	})
 	if err != nil {
 		return tool.Output{}, err
 	}
-	brief := fmt.Sprintf("%s runs in the background. You are told when it has ended; task_output shows what it prints, task_stop ends it.", is.ID)
-	return tool.Output{Value: is, Brief: brief, Effects: tool.Effects{Jobs: []team.Job{is}}}, nil
+	return tool.Output{Value: is, Brief: is.ID + " runs in the background; a notice comes when it has ended", Effects: tool.Effects{Jobs: []team.Job{is}}}, nil
 }
 
 // howEnded is how a command in the background has ended, in a few words.

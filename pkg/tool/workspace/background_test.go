@@ -59,7 +59,7 @@ func TestBackground(t *testing.T) {
 			if r := bash("bash", `{"command":"echo now"}`); r.Content != "now\n" {
 				t.Errorf("%q", r.Content)
 			}
-			here := at.Here(func(record team.Team) team.Team { return record })(t.Context())
+			here := at.Here()(t.Context())
 			bound, err := tool.NewSet(nil, at.Bound()...)
 			if err != nil {
 				t.Fatal(err)
@@ -86,51 +86,5 @@ func TestBackground(t *testing.T) {
 				t.Errorf("a subagent's command in the background: %+v", r)
 			}
 		})
-	}
-}
-
-// lending counts the runners that commands of subagents take.
-type lending struct {
-	workspace.Shared
-	taken, ended int
-}
-
-func (l *lending) Open(ctx context.Context, w workspace.Work, o workspace.Options) (*workspace.Workspace, func(), error) {
-	o.Runs = func(context.Context, team.Team) (command.Runner, func(), error) {
-		if l.taken++; l.taken == 1 {
-			return nil, nil, team.Errorf(team.Unavailable, "not now")
-		}
-		return command.Plain{}, func() { l.ended++ }, nil
-	}
-	return l.Shared.Open(ctx, w, o)
-}
-
-// Subagents that may do less take one runner, at the first command that needs it, until their owner
-// has left the workspace.
-func TestSubagentsTakeOneRunner(t *testing.T) {
-	t.Parallel()
-	l := &lending{Shared: workspace.Shared{Dir: t.TempDir(), Runner: command.Plain{}}}
-	at := workspace.Follow(l, func() workspace.Work { return workspace.Work{} }, workspace.Options{})
-	bound, err := tool.NewSet(nil, at.Bound()...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	offline := func(record team.Team) team.Team { record.Hands.Network = team.Network{}; return record }
-	reading := func(record team.Team) team.Team { record.Hands.PermissionMode = team.ReadOnlyMode; return record }
-	for _, step := range []struct {
-		lend  func(team.Team) team.Team
-		name  string
-		taken int
-		fails bool
-	}{
-		{offline, "glob", 0, false}, {offline, "bash", 1, true}, {offline, "bash", 2, false}, {offline, "bash", 2, false}, {reading, "bash", 2, false},
-	} {
-		r := bound.Run(at.Here(step.lend)(t.Context()), tool.Call{Name: step.name, Arguments: map[string]string{"glob": `{"pattern":"*"}`, "bash": `{"command":"true"}`}[step.name]})
-		if r.IsError != step.fails || l.taken != step.taken {
-			t.Errorf("%+v: %d taken: %+v", step, l.taken, r)
-		}
-	}
-	if at.Close(); l.ended != 1 {
-		t.Errorf("%d of them have ended", l.ended)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 	"time"
 
@@ -98,22 +97,8 @@ func report(output string, exit command.Exit) string {
 	if exit.Code == 0 {
 		return output
 	}
-	switch {
-	case exit.Offline && unreached.MatchString(output):
-		output = ended(output, "[commands have no network here; a person can allow hosts by \"network\" of the role or the team]\n")
-	case exit.Divided && forbidden.MatchString(output):
-		output = ended(output, "[here commands make, rename and remove nothing directly in the workspace's folder, so that .git is kept: make it with write_file, or in a folder below; a person can install bubblewrap]\n")
-	}
 	return ended(output, "%s", exit.How)
 }
-
-// forbidden are the words of programs that may not write, and of those that may not move a file elsewhere.
-var forbidden = regexp.MustCompile(`(?i)permission denied|operation not permitted|cross-device link|EACCES|EPERM|EXDEV`)
-
-// unreached are the words of programs that find no network, such as curl, git, Go, Node and Python, and of
-// those whose sockets are refused.
-var unreached = regexp.MustCompile(`(?i)could not resolve|name resolution|name or service not known|no such host|network is unreachable|` +
-	`EAI_AGAIN|ENOTFOUND|dns error|unable to resolve|(socket|connect).*operation not permitted|operation not permitted.*(socket|connect)`)
 
 // command is a command line as it is run.
 func (w *Workspace) command(line string, output io.Writer, limit time.Duration) command.Command {
@@ -140,7 +125,7 @@ func (w *Workspace) shell(ctx context.Context, line string, limit time.Duration)
 	if output = captured.String(); keep != nil && len(output) > maxOutput {
 		output = stored.Readable(output) // the excerpt has the characters of what is kept
 	}
-	output = stored.Shown(ctx, output, output, maxOutput, keep)
+	output = explained(stored.Shown(ctx, output, output, maxOutput, keep), output, exit)
 	switch {
 	case errors.Is(err, command.ErrLost):
 		err = team.Errorf(team.Unavailable, "%w", err)

@@ -3,7 +3,6 @@ package workspace
 import (
 	"context"
 	"reflect"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -28,40 +27,14 @@ type lent struct {
 	ws      *Workspace
 	work    Work
 	release func()
-	narrow  []narrow      // what the member's subagents have of it; guarded by the mu of the Current
 	users   atomic.Int32  // calls, commands in the background, and the Current itself
 	gone    chan struct{} // closed when the tree is given up; of all that were lent for it
 }
 
 func (l *lent) done() {
-	if l.users.Add(-1) > 0 {
-		return
+	if l.users.Add(-1) == 0 {
+		l.release()
 	}
-	for _, n := range l.narrow {
-		n.release()
-	}
-	l.release()
-}
-
-// narrow is a workspace whose commands may do less. All subagents of a type have the same one.
-type narrow struct {
-	work    Work
-	ws      *Workspace
-	release func()
-}
-
-// narrowed returns the workspace with commands that run as work says, which may be as the
-// member's do. The caller holds the mu of the Current.
-func (l *lent) narrowed(work Work) *Workspace {
-	if sameHands(l.work, work) {
-		return l.ws
-	}
-	at := slices.IndexFunc(l.narrow, func(n narrow) bool { return sameHands(n.work, work) })
-	if at < 0 {
-		ws, release := l.ws.as(work.Team)
-		at, l.narrow = len(l.narrow), append(l.narrow, narrow{work, ws, release})
-	}
-	return l.narrow[at].ws
 }
 
 // Follow returns where a member works. work returns what it works on at the moment. The
@@ -112,20 +85,13 @@ func sameTree(a, b Work) bool {
 // sameTask reports whether two works are of the same hold of a task, or both of none.
 func sameTask(a, b Work) bool { return a.Task.ID == b.Task.ID && a.Task.Epoch == b.Task.Epoch }
 
-// thereKey is the key under which a context holds the [bound] of its calls.
+// thereKey is the key under which a context holds the [Work] to which its calls are bound.
 type thereKey struct{}
 
-// bound is to what calls are bound.
-type bound struct {
-	work Work
-	lend func(team.Team) team.Team
-}
-
 // Here returns what binds contexts to where the member works at this moment, for the tools of
-// [Current.Bound]. lend returns the record of the team by which their commands run, see
-// [team.Team.Lending].
-func (c *Current) Here(lend func(team.Team) team.Team) (bind func(context.Context) context.Context) {
-	then := bound{c.work(), lend}
+// [Current.Bound].
+func (c *Current) Here() (bind func(context.Context) context.Context) {
+	then := c.work()
 	return func(ctx context.Context) context.Context { return context.WithValue(ctx, thereKey{}, then) }
 }
 
@@ -135,17 +101,11 @@ func (c *Current) Bound() []tool.Tool {
 	return tools(func(ctx context.Context) (*Workspace, func(), error) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		then, ok := ctx.Value(thereKey{}).(bound)
 		work := c.work()
-		if !ok || !sameTree(then.work, work) {
+		if then, ok := ctx.Value(thereKey{}).(Work); !ok || !sameTree(then, work) {
 			return nil, nil, team.Errorf(team.InvalidState, "%w", errGone)
 		}
-		_, done, err := c.use(ctx, work)
-		if err != nil {
-			return nil, nil, err
-		}
-		work.Team = then.lend(work.Team)
-		return c.now.narrowed(work), done, nil
+		return c.use(ctx, work)
 	}, false)
 }
 
@@ -162,8 +122,8 @@ func (c *Current) Settle() {
 // sameHands reports whether commands of the member run alike: a person may have changed what they may
 // meanwhile. By what calls are judged counts for none that runs.
 func sameHands(a, b Work) bool {
-	of := func(w Work) team.Hands {
-		h := w.Team.HandsOf(w.Member.Role)
+	of := func(w Work) team.Policy {
+		h := w.Team.PolicyOf(w.Member.Role)
 		h.Permissions, h.PermissionMode, h.PermissionAsk = team.Permissions{}, "", ""
 		return h
 	}

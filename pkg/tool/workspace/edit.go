@@ -98,16 +98,11 @@ func (w *Workspace) readWhole(name string) (string, fs.FileInfo, error) {
 // substitute returns text with in's replacements done and how many they were. Error: that of
 // the first that cannot be done; then none counts.
 func substitute(text string, in editArgs) (changed string, n int, err error) {
-	windows := false
-	if lines := strings.Count(text, "\n"); lines > 0 && lines == strings.Count(text, "\r\n") {
-		// Models write \n; such a file must neither be missed nor get mixed ends.
-		windows = true
-	}
 	changed = text
 	for i, r := range in.all() {
 		var times int
 		if err = r.check(); err == nil {
-			changed, times, err = r.in(changed, windows, in.Path)
+			changed, times, err = r.in(changed, in.Path)
 		}
 		switch {
 		case err != nil && len(in.Edits) > 0:
@@ -120,13 +115,17 @@ func substitute(text string, in editArgs) (changed string, n int, err error) {
 	return changed, n, nil
 }
 
-// in returns text with the replacement done, and how often it was.
-func (r replacement) in(text string, windows bool, path string) (string, int, error) {
-	before, after := r.OldString, r.NewString
-	if windows {
-		before, after = crlf(before), crlf(after)
+// in returns text with the replacement done, and how often it was. Models write \n: the two kinds of line
+// ends match each other, and what is put in gets those of its place. Only a replacement that is about
+// nothing but line ends is taken as it is written.
+func (r replacement) in(text, path string) (string, int, error) {
+	l := linesOf(text)
+	before, after := lf(r.OldString), lf(r.NewString)
+	places := l.find(before)
+	if exact := l.exact(places, r.OldString); before == after || !r.ReplaceAll && len(exact) == 1 {
+		places = exact
 	}
-	n := strings.Count(text, before)
+	n := len(places)
 	switch {
 	case n == 0:
 		return "", 0, team.Errorf(team.Conflict, "old_string: not in %s", path).
@@ -134,12 +133,20 @@ func (r replacement) in(text string, windows bool, path string) (string, int, er
 	case n > 1 && !r.ReplaceAll:
 		return "", 0, team.Errorf(team.InvalidArgument, "old_string: %d times in %s", n, path).
 			WithHint("give more of the text around it, or set replace_all")
-	case len(text)+n*(len(after)-len(before)) > maxEdit: // before it takes the memory
-		return "", 0, team.Errorf(team.InvalidArgument, "new_string: it would make %s longer than the %d bytes that edit_file takes", path, maxEdit)
 	}
-	return strings.ReplaceAll(text, before, after), n, nil
-}
-
-func crlf(s string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\n", "\r\n")
+	var b strings.Builder
+	at := 0
+	for _, p := range places {
+		b.WriteString(text[at:l.in(p)])
+		if at = l.in(p + len(before)); before == after {
+			b.WriteString(r.NewString)
+		} else {
+			b.WriteString(l.fit(p, before, after, r.NewString))
+		}
+		if b.Len()+len(text)-at > maxEdit { // before it takes the memory
+			return "", 0, team.Errorf(team.InvalidArgument, "new_string: it would make %s longer than the %d bytes that edit_file takes", path, maxEdit)
+		}
+	}
+	b.WriteString(text[at:])
+	return b.String(), n, nil
 }

@@ -144,13 +144,27 @@ func TestWriteIsAtomic(t *testing.T) {
 func TestEdit(t *testing.T) {
 	p := open(t, workspace.Options{})
 	for name, tt := range map[string]struct{ before, old, new, after string }{
-		"a word":                  {"a 任务 b", "任务", "🚀 job", "a 🚀 job b"},
-		"deletion":                {"one\ntwo\n", "two\n", "", "one\n"},
-		"CRLF asked for as LF":    {"a\r\nb\r\nc\r\n", "a\nb\n", "x\ny\n", "x\r\ny\r\nc\r\n"},
-		"CRLF asked for as CRLF":  {"a\r\nb\r\n", "a\r\nb", "x\r\ny", "x\r\ny\r\n"},
-		"CRLF gets a new line":    {"a\r\nb\r\n", "b", "b\nc", "a\r\nb\r\nc\r\n"},
-		"mixed ends stay as are":  {"a\r\nb\nc\n", "b\nc", "b\nx", "a\r\nb\nx\n"},
-		"bytes that are not text": {"\xff\xfe a", "a", "b", "\xff\xfe b"},
+		"a word":                   {"a 任务 b", "任务", "🚀 job", "a 🚀 job b"},
+		"deletion":                 {"one\ntwo\n", "two\n", "", "one\n"},
+		"CRLF asked for as LF":     {"a\r\nb\r\nc\r\n", "a\nb\n", "x\ny\n", "x\r\ny\r\nc\r\n"},
+		"CRLF asked for as CRLF":   {"a\r\nb\r\n", "a\r\nb", "x\r\ny", "x\r\ny\r\n"},
+		"CRLF gets a new line":     {"a\r\nb\r\n", "b", "b\nc", "a\r\nb\r\nc\r\n"},
+		"mixed ends stay as are":   {"a\r\nb\nc\n", "b\nc", "b\nx", "a\r\nb\nx\n"},
+		"mixed, asked for as LF":   {"one\r\ntwo\r\nthree\r\nfour\n", "two\nthree\nfour\n", "2\nthree\n4\n", "one\r\n2\r\nthree\r\n4\n"},
+		"mixed, asked for as CRLF": {"a\nb\nc\r\n", "a\r\nb\r\nc", "a\r\nx\r\nc", "a\nx\nc\r\n"},
+		"LF asked for as CRLF":     {"a\nb\nc\n", "a\r\nb", "x\r\ny\r\nz", "x\ny\nz\nc\n"},
+		"mixed, a line more":       {"a\r\nb\nc\n", "a\nb\n", "a\nnew\nb\n", "a\r\nnew\r\nb\nc\n"},
+		"mixed, a line less":       {"a\nb\r\nc\n", "a\nb\nc\n", "a\nc\n", "a\nc\n"},
+		"mixed, lines after one":   {"a\r\nb\nc", "a", "a\nb", "a\r\nb\r\nb\nc"},
+		"mixed, at the end":        {"a\nb\r\nc", "c", "c\nd", "a\nb\r\nc\r\nd"},
+		"mixed, from an end on":    {"a\r\nb\nc\n", "\nb", "\nx\ny", "a\r\nx\r\ny\nc\n"},
+		"mixed, to an end":         {"a\r\nb\nc\n", "a\n", "", "b\nc\n"},
+		"the one that is as asked": {"a\nb\n--\na\r\nb\r\n", "a\nb\n", "x\n", "x\n--\na\r\nb\r\n"},
+		"nothing but line ends":    {"a\r\nb\r\nc\n", "b\r\n", "b\n", "a\r\nb\nc\n"},
+		"one line only":            {"ab", "b", "b\r\nc", "ab\r\nc"},
+		"a CR that ends no line":   {"a\rb\r\nc\r\n", "b\nc", "x\ny", "a\rx\r\ny\r\n"},
+		"CR at the end of a CRLF":  {"a\r\r\nb\n", "\nb", "\nx", "a\r\r\nx\n"},
+		"bytes that are not text":  {"\xff\xfe a", "a", "b", "\xff\xfe b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := open(t, workspace.Options{})
@@ -165,6 +179,20 @@ func TestEdit(t *testing.T) {
 	if err := os.Chmod(p.path("f"), 0o777); err != nil {
 		t.Fatal(err)
 	}
+	for old, text := range map[string]string{"a\nb": "a\rb\r", "a\r\nb": "a\rb", "b\n": "a\nb\r"} { // no file of LF or CRLF
+		p.put("cr", text)
+		p.fails(team.Conflict, "edit_file", args{"path": "cr", "old_string": old, "new_string": "x"})
+	}
+	p.put("all", "a\r\nb\nc\na\nb\r\n")
+	if got := p.fails(team.InvalidArgument, "edit_file", args{"path": "all", "old_string": "c\n", "new_string": strings.Repeat("x", 10<<20)}); !strings.Contains(got, "longer") {
+		t.Errorf("an edit that makes too much: %s", got)
+	}
+	p.ok("edit_file", args{"path": "all", "old_string": "a\nb", "new_string": "x\ny", "replace_all": true})
+	if got := p.get("all"); got != "x\r\ny\nc\nx\ny\r\n" {
+		t.Errorf("all of a mixed file: %q", got)
+	}
+	p.put("twice", "a\r\nb\n--\na\r\nb\n")
+	p.fails(team.InvalidArgument, "edit_file", args{"path": "twice", "old_string": "a\nb", "new_string": "x"})
 	p.fails(team.NotFound, "edit_file", args{"path": "没有", "old_string": "a", "new_string": "b"})
 	p.fails(team.Conflict, "edit_file", args{"path": "f", "old_string": "z", "new_string": "b"})
 	p.fails(team.InvalidArgument, "edit_file", args{"path": "f", "old_string": "", "new_string": "b"})
@@ -209,7 +237,7 @@ func TestReadImage(t *testing.T) {
 	small, wide := encoded(t, 3, 2), encoded(t, 8001, 1)
 	p.put("图.png", small)
 	r := p.call("read_file", args{"path": "图.png"})
-	if want := fmt.Sprintf("[image image/png 图.png, %d bytes]", len(small)); r.Content != want || len(r.Parts) != 1 || r.Parts[0].Kind != tool.Image || string(r.Parts[0].Data) != small {
+	if want := fmt.Sprintf("[image image/png 图.png, %d bytes]", len(small)); r.Content != want || len(r.Parts) != 1 || string(r.Parts[0].Data) != small {
 		t.Errorf("%+v, want %s", r, want)
 	}
 	webp := "RIFF\x24\x00\x00\x00WEBPVP8 rest"

@@ -54,5 +54,5 @@ func picture(r io.Reader, name, kind string) (tool.Output, error) {
 			return tool.Output{}, team.Errorf(team.InvalidArgument, "%s is an image of %d x %d pixels, at most %d a side can be shown", name, c.Width, c.Height, maxSide).WithHint("make it smaller with bash, e.g. convert -resize")
 		}
 	}
-	return tool.Output{Value: "", Parts: []tool.Part{{Kind: tool.Image, MediaType: kind, Data: data, URI: name}}}, nil
+	return tool.Output{Value: "", Parts: []tool.Part{{MediaType: kind, Data: data, Name: name}}}, nil
 }

@@ -16,10 +16,6 @@ import (
 	"agentteam/pkg/team"
 )
 
-// clusterDir is the folder in which a cluster keeps what it stores. A file tool that wrote
-// there would destroy the team itself.
-const clusterDir = ".agentteam"
-
 // local makes a name below the root of a path as a model writes it: relative to
 // the workspace or absolute. Links that lead out are the root's matter.
 func (w *Workspace) local(path string) (string, error) {
@@ -47,10 +43,11 @@ func ofCluster(name string) error {
 	return team.Errorf(team.PermissionDenied, "%s belongs to the cluster that runs this team", name).WithHint("leave it alone")
 }
 
-// leadsToCluster reports whether a name leads to the folder of a cluster, by links or without.
+// leadsToCluster reports whether a name leads to the folder of a cluster, by links or without. A file tool
+// that wrote there would destroy the team itself.
 // What is opened is looked at again, see [Workspace.at].
 func (w *Workspace) leadsToCluster(name string) bool {
-	its := func(name string) bool { return slices.Contains(strings.Split(name, "/"), clusterDir) }
+	its := func(name string) bool { return slices.Contains(strings.Split(name, "/"), team.ClusterDir) }
 	name, err := w.follow(filepath.ToSlash(name))
 	if err != nil {
 		return false // the root refuses it
@@ -64,15 +61,24 @@ func (w *Workspace) leadsToCluster(name string) bool {
 	return its(name)
 }
 
-// Regular opens a regular file of the workspace for reading. The caller closes it.
-// Errors: NotFound; PermissionDenied outside the workspace; InvalidArgument for what
+// Regular opens a regular file of the workspace for reading, to be handed out. The caller closes it. A file with
+// several hard links may be one from elsewhere, so it is refused.
+// Errors: NotFound; PermissionDenied outside the workspace and for hard links; InvalidArgument for what
 // is no regular file.
 func (w *Workspace) Regular(path string) (*os.File, fs.FileInfo, error) {
 	name, err := w.local(path)
 	if err != nil {
 		return nil, nil, err
 	}
-	return w.openRegular(name)
+	f, info, err := w.openRegular(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	if s, ok := info.Sys().(*syscall.Stat_t); ok && s.Nlink > 1 {
+		f.Close() // it was only read
+		return nil, nil, team.Errorf(team.PermissionDenied, "%s has several hard links, of which one may be outside of the workspace", path).WithHint("copy it to another name")
+	}
+	return f, info, nil
 }
 
 // Entry is a file or a folder in a folder of the workspace.

@@ -39,7 +39,7 @@ func (w *Workspace) at(f *os.File) (string, error) {
 	switch {
 	case !inside:
 		return "", team.Errorf(team.PermissionDenied, "%s is outside the workspace %s", real, w.dir)
-	case slices.Contains(strings.Split(name, "/"), clusterDir):
+	case slices.Contains(strings.Split(name, "/"), team.ClusterDir):
 		return "", ofCluster(name)
 	}
 	return name, nil

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"agentteam/pkg/team"
 )
 
 // The bounds of a walk. A folder with more entries, or so deep, is no source tree; a walk
@@ -73,7 +75,7 @@ func (k *walk) visit(ctx context.Context, name string, d fs.DirEntry, in *os.Roo
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case name == k.start:
-	case d.IsDir() && (d.Name() == ".git" || d.Name() == clusterDir), k.ignored.match(name, d.IsDir()):
+	case d.IsDir() && d.Name() == ".git", d.Name() == team.ClusterDir, k.ignored.match(name, d.IsDir()):
 		return nil
 	case k.hides != nil && k.hides(k.w.abs(name)):
 		k.hidden++

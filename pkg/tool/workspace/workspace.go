@@ -60,9 +60,9 @@ type Options struct {
 	// file tool replaces is kept, and noted in the account of its call.
 	Shared bool
 
-	// Runs returns what runs commands there as the record of a team allows, in place of the runner that
-	// the workspace is opened with, and what ends it. A [Source] fills it in; nil: there is one runner for all.
-	Runs func(ctx context.Context, t team.Team) (run command.Runner, release func(), err error)
+	// Own is what [Workspace.Commands] returns, for commands that no member has written, such as git for the line. Default: the runner
+	// that the workspace is opened with.
+	Own command.Runner
 
 	// ReadOnly: the caller only looks at files, so the folder need not be writable.
 	ReadOnly bool
@@ -170,54 +170,13 @@ func (w *Workspace) probe() error {
 // the context of their call.
 func (w *Workspace) Close() error { return w.root.Close() }
 
-// as is the workspace with commands that run as t allows. release ends what they take, once they have ended.
-func (w *Workspace) as(t team.Team) (as *Workspace, release func()) {
-	if w.o.Runs == nil {
-		return w, func() {}
+// Commands is what runs commands there that no member has written.
+func (w *Workspace) Commands() command.Runner {
+	if w.o.Own != nil {
+		return w.o.Own
 	}
-	run := &lateRunner{of: t, open: w.o.Runs}
-	other := *w
-	other.runner = run
-	return &other, run.close
+	return w.runner
 }
-
-// lateRunner is a runner that is opened by the first command: many subagents only read.
-type lateRunner struct {
-	of   team.Team
-	open func(context.Context, team.Team) (command.Runner, func(), error) // see [Options].Runs
-
-	mu      sync.Mutex
-	run     command.Runner // nil: no command has run
-	release func()
-}
-
-// Run implements [command.Runner]. Errors: also those of [Options].Runs.
-func (l *lateRunner) Run(ctx context.Context, c command.Command) (command.Exit, error) {
-	run, err := l.runner(ctx)
-	if err != nil {
-		return command.Exit{}, err
-	}
-	return run.Run(ctx, c)
-}
-
-func (l *lateRunner) runner(ctx context.Context) (run command.Runner, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.run == nil {
-		l.run, l.release, err = l.open(ctx, l.of) // of an error nothing stays
-	}
-	return l.run, err
-}
-
-// close ends the runner, once no command runs.
-func (l *lateRunner) close() {
-	if l.run != nil {
-		l.release()
-	}
-}
-
-// Commands is what runs the commands of the workspace.
-func (w *Workspace) Commands() command.Runner { return w.runner }
 
 // Dir is the folder, an absolute path.
 func (w *Workspace) Dir() string { return w.dir }

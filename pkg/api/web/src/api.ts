@@ -44,7 +44,7 @@ export interface Agent {
   server?: string
   since?: string
   spawned_by?: string
-  state: "created" | "joined" | "running" | "stalled" | "idle" | "waiting_answer" | "waiting_user" | "waiting_approval" | "waiting_model" | "waiting_repair" | "lost" | "stopped" | "unreadable"
+  state: "created" | "joined" | "running" | "stalled" | "idle" | "waiting_answer" | "waiting_user" | "waiting_approval" | "waiting_model" | "waiting_repair" | "lost" | "stopped" | "unknown" | "unreadable"
   storage?: string
   taken_back?: boolean
   task?: string
@@ -67,6 +67,7 @@ export interface Answered {
 export interface Approval {
   agent_id: string
   approver: "" | "leader" | "human"
+  author?: string
   call?: AskedCall
   claimed_at?: string
   created_at: string
@@ -118,9 +119,11 @@ export interface AssignedTask {
   dependencies: string[] | null
   description: string
   epoch: number
+  gate?: "" | "leader" | "human"
   id: string
   incarnation: number
   is_blocked: boolean
+  lapses?: boolean
   merging?: string
   metadata?: unknown
   op: string
@@ -205,6 +208,7 @@ export interface Completion {
 export interface Count {
   at: string
   blocked: number
+  cancelled: number
   done: number
   failed: number
   ready: number
@@ -259,6 +263,7 @@ export interface Diff {
   files: File[]
   from: string
   head: string
+  live?: boolean
   returned?: boolean
   team: string
   truncated: boolean
@@ -269,6 +274,7 @@ export interface Document {
   detail?: string
   errors?: Fault[] | null
   hint?: string
+  instance?: string
   status: number
   title: string
 }
@@ -313,6 +319,13 @@ export interface Events {
   next: string
 }
 
+export interface Exchange {
+  board_seq?: number
+  held?: boolean
+  n: number
+  news?: boolean
+}
+
 export interface Fate {
   agent_id: string
   dead_at?: string
@@ -337,6 +350,7 @@ export interface File {
 export interface Goal {
   earlier_tasks?: string[] | null
   elapsed_seconds: number
+  end?: string
   finished_at: string | null
   given_up?: string[] | null
   goal: string
@@ -370,18 +384,6 @@ export interface Graph {
   nodes: Node[] | null
 }
 
-export interface Hands {
-  credentials?: string[] | null
-  isolation?: string
-  network?: string[] | null
-  paths?: Paths
-  permission_ask?: string
-  permission_mode?: string
-  permissions?: Permissions
-  sandbox?: string
-  worktree_links?: string[] | null
-}
-
 export interface History {
   steps: Step[]
   whole: boolean
@@ -411,12 +413,14 @@ export interface Lane {
 }
 
 export interface Letter {
+  answer_to?: string
   approve?: boolean
   await_reply?: boolean
   choices?: string[] | null
   content: string
   created_at: string
   drain?: boolean
+  exchange?: Exchange
   fates: Fate[] | null
   from: string
   id: string
@@ -481,7 +485,7 @@ export interface Member {
   role: string
   server?: string
   spawned_by?: string
-  state: "created" | "joined" | "running" | "stalled" | "idle" | "waiting_answer" | "waiting_user" | "waiting_approval" | "waiting_model" | "waiting_repair" | "lost" | "stopped" | "unreadable"
+  state: "created" | "joined" | "running" | "stalled" | "idle" | "waiting_answer" | "waiting_user" | "waiting_approval" | "waiting_model" | "waiting_repair" | "lost" | "stopped" | "unknown" | "unreadable"
   taken_back?: boolean
   updated_at: string
   v: number
@@ -510,6 +514,7 @@ export interface Message {
   content: string
   created_at: string
   drain?: boolean
+  exchange?: Exchange
   from: string
   id: string
   in_reply_to?: string
@@ -601,10 +606,11 @@ export interface Parked {
   agent_id: string
   cause: string
   retry_at?: string
-  state: "created" | "joined" | "running" | "stalled" | "idle" | "waiting_answer" | "waiting_user" | "waiting_approval" | "waiting_model" | "waiting_repair" | "lost" | "stopped" | "unreadable"
+  state: "created" | "joined" | "running" | "stalled" | "idle" | "waiting_answer" | "waiting_user" | "waiting_approval" | "waiting_model" | "waiting_repair" | "lost" | "stopped" | "unknown" | "unreadable"
 }
 
 export interface PastGoal {
+  end?: string
   ended_at?: string
   goal: string
   number: number
@@ -630,6 +636,7 @@ export interface Permissions {
 export interface Plan {
   agent_id: string
   approver: "" | "leader" | "human"
+  author?: string
   call?: AskedCall
   claimed_at?: string
   created_at: string
@@ -658,6 +665,18 @@ export interface Policies {
   plan_mode?: boolean
   recheck?: "" | "own" | "touched" | "all"
   respawn: "" | "respawn" | "ask" | "release"
+}
+
+export interface Policy {
+  credentials?: string[] | null
+  isolation?: string
+  network?: string[] | null
+  paths?: Paths
+  permission_ask?: string
+  permission_mode?: string
+  permissions?: Permissions
+  sandbox?: string
+  worktree_links?: string[] | null
 }
 
 export interface PolicyChoices {
@@ -709,7 +728,7 @@ export interface Role {
   description: string
   dialect?: "" | "native" | "claude"
   disallowed_tools?: string[] | null
-  hands?: Hands
+  hands?: Policy
   idle_timeout_seconds?: number
   instructions: string
   max_instances?: number
@@ -820,8 +839,10 @@ export interface Task {
   dependencies: string[] | null
   description: string
   epoch: number
+  gate?: "" | "leader" | "human"
   id: string
   incarnation: number
+  lapses?: boolean
   metadata?: unknown
   op: string
   priority: 0 | 1 | 2
@@ -866,9 +887,11 @@ export interface TaskView {
   dependencies: string[] | null
   description: string
   epoch: number
+  gate?: "" | "leader" | "human"
   id: string
   incarnation: number
   is_blocked: boolean
+  lapses?: boolean
   merging?: string
   metadata?: unknown
   op: string
@@ -894,6 +917,7 @@ export interface Team {
   created_at: string
   created_by: string
   description: string
+  end?: string
   end_seq?: number
   finished_at?: string
   given_up?: string[] | null
@@ -901,7 +925,7 @@ export interface Team {
   goal_at?: string
   goal_number: number
   goal_seq?: number
-  hands?: Hands
+  hands?: Policy
   id: string
   lease_seconds: number
   line?: WorkLine
@@ -928,6 +952,7 @@ export interface TeamShown {
   created_at: string
   created_by: string
   description: string
+  end?: string
   end_seq?: number
   finished_at?: string
   given_up?: string[] | null
@@ -935,7 +960,7 @@ export interface TeamShown {
   goal_at?: string
   goal_number: number
   goal_seq?: number
-  hands?: Hands
+  hands?: Policy
   id: string
   lease_seconds: number
   line?: WorkLine
@@ -961,6 +986,8 @@ export interface TeamShown {
 
 export interface TeamStatus {
   damaged?: Quarantined[] | null
+  description?: string
+  end?: string
   goal: string
   id: string
   leader: string
@@ -981,6 +1008,7 @@ export interface TeamStatus {
 }
 
 export interface Teams {
+  next?: string
   teams: TeamStatus[]
 }
 
@@ -1021,7 +1049,11 @@ export interface Try {
   by: string
   commit?: string
   epoch?: number
+  host?: string
+  ignored?: string
+  left_out?: string
   reason?: string
+  unfinished?: boolean
 }
 
 export interface Undoing {
@@ -1073,7 +1105,7 @@ export interface Work {
   person?: boolean
   progress_at?: string
   since?: string
-  state: "created" | "joined" | "running" | "stalled" | "idle" | "waiting_answer" | "waiting_user" | "waiting_approval" | "waiting_model" | "waiting_repair" | "lost" | "stopped" | "unreadable"
+  state: "created" | "joined" | "running" | "stalled" | "idle" | "waiting_answer" | "waiting_user" | "waiting_approval" | "waiting_model" | "waiting_repair" | "lost" | "stopped" | "unknown" | "unreadable"
   task?: string
   tool?: string
   trouble?: string

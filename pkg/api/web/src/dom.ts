@@ -188,15 +188,17 @@ export function redraw(later = 0) {
   if (due && due <= at) return
   unplan()
   due = at
-  const run = () => {
-    unplan()
-    draw()
-    for (const f of waiting.splice(0)) f()
-  }
-  const next = () => { frame = requestAnimationFrame(run) }
-  if (document.hidden) timer = setTimeout(run, 500) // no frames come, but the title is seen
+  const next = () => { frame = requestAnimationFrame(drawNow) }
+  if (document.hidden) timer = setTimeout(drawNow, 500) // no frames come, but the title is seen
   else if (later) timer = setTimeout(next, later)
   else next()
+}
+
+// drawNow draws the page before it returns.
+export function drawNow() {
+  unplan()
+  draw()
+  for (const f of waiting.splice(0)) f()
 }
 
 const waiting: (() => void)[] = []

@@ -14,7 +14,7 @@ export function what(e: Entry): Child {
   const v: any = b.value ?? {}
   switch (b.type) {
     case "TEXT_MESSAGE_CHUNK": return line(b.delta, 600)
-    case "TOOL_CALL_CHUNK": return [<b class="tool">{words(b.toolCallName)}</b>, " ", <code>{argument(b.delta || "")}</code>]
+    case "TOOL_CALL_CHUNK": return b.toolCallName === "finish_team" || b.toolCallName === "TeamDelete" ? "ends the goal" : [<b class="tool">{words(b.toolCallName)}</b>, " ", <code>{argument(b.delta || "")}</code>]
     case "MAIL_SENT": return ["to ", <Who of={v.to || ""} />, ": ", line(v.content || v.summary, 600)]
     case "RETRY": return [v.tried ? "tries its model again: " : "got no turn: ", line(b.message, 400)]
     case "RUN_ERROR": return ["stops: ", line(b.message || b.code, 400)]

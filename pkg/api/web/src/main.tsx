@@ -2,7 +2,7 @@
 
 import "./order"
 import { drawing, drawn, h, redraw, render, type Child } from "./dom"
-import { key, press, type Key } from "./keys"
+import { key, press, spells, type Key } from "./keys"
 import { go, place, route, to, type Route } from "./route"
 import { askSession, conn, dismiss, notes, openTeam, session, team, teams } from "./store"
 import { say } from "./request"
@@ -118,6 +118,7 @@ addEventListener("keydown", (e) => press(e, () => {
   const r = route()
   return [...(viewOf(r)?.keys?.(r) ?? []), ...everywhere(r)]
 }))
+addEventListener("keypress", spells)
 
 document.getElementById("page")!.replaceChildren()
 drawing(draw)

@@ -44,6 +44,7 @@ export function standOf(m: Member, a?: Agent): Stand {
   if (m.lost) return s("trouble", "lost", a?.reason || a?.last_error || "its process is gone", 1)
   if (m.damaged) return s("trouble", "its journal cannot be read", m.trouble, 1)
   if (m.parked) return s("trouble", "waits for its model", m.trouble || a?.trouble, 1)
+  if (a?.state === "unknown") return s("trouble", "does not answer", a.reason || "its process may be slow, or gone", 2)
   if (a?.state === "stalled") return s("trouble", "stalled", a.reason || "in a run, without progress", 2)
   if (a?.storage) return s("trouble", "cannot store", a.storage, 1)
   const plan = [...team!.state.plans.values()].find((p) => p.agent_id === m.id)

@@ -18,7 +18,7 @@ function sentence(s: string) {
 export const expired = "Your login has ended: run teamctl web again, and open the address that it prints"
 
 // hint is what a person can do; how a program does the same is left out.
-const hint = (s: unknown) => (typeof s === "string" ? s.replace(/(; )?by HTTP: .*$/s, "") : "")
+const hint = (s: unknown) => (typeof s === "string" ? s.replace(/^by HTTP: .*?; in a shell: /s, "") : "")
 
 // failed is what an answer that is none of success reports.
 export async function failed(r: Response): Promise<Problem> {

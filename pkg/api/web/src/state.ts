@@ -86,11 +86,14 @@ function parsed(text: string): any {
   }
 }
 
-// answers reports whether m ends the wait of the sender of q.
-const answers = (m: Message, q: Message) =>
-  (m.to === q.from || m.to === "*") && (m.in_reply_to === q.id || !m.in_reply_to) && m.type !== "idle_notification" && !m.drain
+// waits is the agent that waits for the answer to q: the holder of the task for which it is asked; "" = none.
+const waits = (q: Message, t?: TaskRecord) => (!q.task_id || !t ? q.from : t.status === "in_progress" ? t.assignee : "")
 
-const isVoid = (q: Message, t: TaskRecord) => t.status !== "in_progress" || t.assignee !== q.from || time(t.claimed_at) > time(q.created_at)
+// answers reports whether m is an answer to q.
+const answers = (m: Message, q: Message, waiting: string) =>
+  (m.in_reply_to === q.id || (!m.in_reply_to && !!waiting && (m.to === waiting || m.to === "*"))) && m.type !== "idle_notification" && !m.drain
+
+const isOver = (t: TaskRecord) => t.status !== "pending" && t.status !== "in_progress"
 
 export class Team {
   members = new Map<string, Member>()
@@ -168,7 +171,7 @@ export class Team {
     const at = time(e.time)
     if (b.type === "CUSTOM" && b.name === "reset" && !a) return
     if (e.role_name) this.#get(a).role = e.role_name
-    if (b.tokens! > 0) {
+    if (b.tokens && b.tokens > 0) {
       this.tokens += b.tokens
       const task = this.tasks.get(this.member(a).task)
       if (task) task.tokens += b.tokens
@@ -400,7 +403,7 @@ export class Team {
   #mail(m: Message) {
     const to = this.members.get(m.to)
     if (to && to.asks === m.from) to.asks = ""
-    for (const [id, q] of this.questions) if (answers(m, q) && (m.from === q.to || m.from === user)) this.questions.delete(id)
+    for (const [id, q] of this.questions) if (answers(m, q, waits(q, this.tasks.get(q.task_id || ""))) && (m.from === q.to || m.from === user)) this.questions.delete(id)
     if (asks(m)) {
       this.#get(m.from).asks = m.to
       if (this.isPerson(m.to)) this.questions.set(m.id, m)
@@ -411,7 +414,15 @@ export class Team {
     const before = this.tasks.get(r.id)
     this.tasks.set(r.id, { ...r, tokens: before?.tokens ?? 0, earlier: false })
     this.#hold(r, at)
-    for (const [id, q] of this.questions) if (q.task_id === r.id && isVoid(q, r)) this.questions.delete(id)
+    for (const [id, q] of this.questions) {
+      const holder = waits(q, r)
+      if (q.task_id !== r.id) continue
+      if (isOver(r)) this.questions.delete(id)
+      else if (holder && holder !== q.from && before?.assignee !== holder) { // the next holder waits for the answer
+        this.#get(q.from).asks = ""
+        this.#get(holder).asks = q.to
+      }
+    }
   }
 
   #plan(p: Approval) {

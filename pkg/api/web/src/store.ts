@@ -1,6 +1,6 @@
 // What the page knows: who asks, and how the team stands that it shows.
 
-import { redraw } from "./dom"
+import { drawn, redraw } from "./dom"
 import { Log } from "./log"
 import { api, get, newKey, path, Problem, say } from "./request"
 import { place } from "./route"
@@ -81,7 +81,8 @@ export class OpenTeam {
   lastWords = new Map<string, string>() // the newest text of each member
   settled = new Set<string>() // what was answered from here, before the stream says so
   resets = 0
-  caughtUp = false // the past has been read: what waits is known
+  caughtUp = false // the past has been read
+  #early: { question?: Waiting[]; approval?: Waiting[] } = {} // what waits, as it was asked for before that
   streams = false // the stream is there
   strange = 0 // entries of a form that this page does not know
   #end: () => void
@@ -110,6 +111,8 @@ export class OpenTeam {
         this.resets++
       },
     })
+    this.#ask("/questions", (d) => (this.#early.question = (d.messages || []).map(ofQuestion)))
+    this.#ask("/approvals", (d) => (this.#early.approval = (d.approvals || []).filter((p: Approval) => asked(p) === "user").map(ofApproval)))
     this.refresh(0)
     this.timers.each = setInterval(() => this.refresh(0), 15_000)
   }
@@ -141,7 +144,9 @@ export class OpenTeam {
         this.state.knowMembers(d.members || [])
         this.state.knowTasks(d.tasks || [], this.#counts)
         break
-      case "connection": // whose answers say whether NATS is away
+      case "connection": // the process has lost NATS, or has it again
+        if (d.connected === false) lost(new Problem(503, "the cluster's NATS server does not answer", "what is shown here is as it was; this page tries on"), "nats")
+        else failing.delete("nats")
         this.refresh(0)
         break
       case "ready":
@@ -200,26 +205,33 @@ export class OpenTeam {
     }
   }
 
-  // waiting is what waits for a person, the oldest first.
+  // known reports whether it is known what waits for a person: the past may be long, so that is asked for first.
+  get known() {
+    return this.caughtUp || !!(this.#early.question && this.#early.approval)
+  }
+
+  // waiting is what waits for a person, as far as that is known, the oldest first.
   waiting(): Waiting[] {
     const all: Waiting[] = []
-    if (!this.caughtUp) return all
     const s = this.state
-    for (const q of s.questions.values()) {
-      const m = s.member(q.from)
-      if (m.joined > 0 && !this.settled.has(q.id)) all.push({ id: q.id, kind: "question", from: q.from, task: q.task_id || "", at: q.created_at, question: q })
+    if (!this.caughtUp) all.push(...(this.#early.question || []), ...(this.#early.approval || []))
+    else {
+      for (const q of s.questions.values()) if (s.member(q.from).joined > 0) all.push(ofQuestion(q))
+      for (const p of s.plans.values()) {
+        const m = s.member(p.agent_id)
+        const lost = p.kind === "respawn"
+        if (asked(p) !== "user" || (!lost && m.joined === 0) || (lost && !m.lost)) continue
+        const task = s.tasks.get(p.task || "")
+        if (p.task && !lost && (task?.status !== "in_progress" || task.assignee !== p.agent_id)) continue // it has lost the task
+        all.push(ofApproval(p))
+      }
     }
-    for (const p of s.plans.values()) {
-      const m = s.member(p.agent_id)
-      const lost = p.kind === "respawn"
-      if (asked(p) !== "user" || this.settled.has(p.id) || (!lost && m.joined === 0) || (lost && !m.lost)) continue
-      const task = s.tasks.get(p.task || "")
-      if (p.task && !lost && (task?.status !== "in_progress" || task.assignee !== p.agent_id)) continue // it has lost the task
-      all.push({ id: p.id, kind: isPlan(p) ? "plan" : p.kind || "permission", from: p.agent_id, task: p.task || "", at: p.created_at, approval: p })
-    }
-    return all.sort((a, b) => Date.parse(a.at) - Date.parse(b.at))
+    return all.filter((w) => !this.settled.has(w.id)).sort((a, b) => Date.parse(a.at) - Date.parse(b.at))
   }
 }
+
+const ofQuestion = (q: Message): Waiting => ({ id: q.id, kind: "question", from: q.from, task: q.task_id || "", at: q.created_at, question: q })
+const ofApproval = (p: Approval): Waiting => ({ id: p.id, kind: isPlan(p) ? "plan" : p.kind || "permission", from: p.agent_id, task: p.task || "", at: p.created_at, approval: p })
 
 export let team: OpenTeam | null = null
 
@@ -239,7 +251,13 @@ export function watchTeams(): () => void {
   let timer: any
   const ask = async () => {
     try {
-      const list = (await get("/teams")).teams
+      const list: TeamStatus[] = []
+      for (let page = ""; ; ) {
+        const got = await get("/teams" + page)
+        list.push(...got.teams)
+        if (!got.next) break
+        page = "?page=" + encodeURIComponent(got.next)
+      }
       if (over) return
       teams.list = list
       teams.why = undefined
@@ -285,6 +303,7 @@ export const isBusy = (id: string) => busy.has(id)
 export async function act(id: string, what: () => Promise<unknown>, done = ""): Promise<boolean> {
   if (busy.has(id)) return false
   busy.add(id)
+  const from = document.activeElement
   redraw()
   try {
     await what()
@@ -297,7 +316,14 @@ export async function act(id: string, what: () => Promise<unknown>, done = ""): 
     busy.delete(id)
     team?.refresh(300)
     redraw()
+    if (from && from !== document.body) drawn(() => stay(from))
   }
+}
+
+// stay keeps the keyboard where it was, if what had it is gone: at what waits next, or at what is nearest above.
+function stay(gone: Element) {
+  if (gone.isConnected || (document.activeElement && document.activeElement !== document.body)) return
+  document.querySelector<HTMLElement>(".ask.on, #waiting, #main")?.focus()
 }
 
 // ask reads something for the view that is shown; fail gets what it was not answered for. What comes

@@ -140,7 +140,7 @@ export function follow(s: Source): () => void {
         if (tries++ === 0) continue
       }
       const wait = Math.min(30_000, 500 * 2 ** Math.min(tries++, 6)) * (0.75 + Math.random() / 2)
-      s.state(why.status === 401 ? "expired" : why.status === 404 ? "missing" : "lost", why, Date.now() + wait)
+      s.state(why.status === 401 ? "expired" : why.status === 404 || why.status === 422 ? "missing" : "lost", why, Date.now() + wait)
       await sleep(wait)
     }
   }

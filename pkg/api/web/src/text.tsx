@@ -99,4 +99,5 @@ export const spent = (u: any, digits?: number) => short(u?.total_tokens || 0) + 
 export const words = (s: unknown) => line(s, 60).replace(/_/g, " ")
 
 // State is how a goal or a team stands, in other words than the API's if there are some.
-export const State = (p: { of: string; as?: string | false }) => <span class={"state s-" + p.of.replace(/\W/g, "")}>{p.as || words(p.of)}</span>
+// State is a status, or how a goal has ended in words: some of its tasks may have failed.
+export const State = (p: { of: string; as?: string | false; end?: string }) => <span class={"state s-" + (p.end && p.end !== p.of ? "mixed" : p.of.replace(/\W/g, ""))}>{p.as || p.end || words(p.of)}</span>

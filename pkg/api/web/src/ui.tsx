@@ -1,15 +1,19 @@
 // Parts that several views have.
 
-import { drawn, h, redraw, type Child } from "./dom"
+import { drawn, drawNow, h, redraw, type Child } from "./dom"
 import { key, type Key } from "./keys"
 import { path, say, type Problem } from "./request"
 import { filter, picked, place, to } from "./route"
 import { act, isBusy, once, session, team, type, typed } from "./store"
 import { line, words } from "./text"
 
-// focus has a person type in a field that is about to be drawn; look shows what a selector finds then. Two frames on,
-// the key that has asked for it is not typed into it.
-export const focus = (id: string) => drawn(() => requestAnimationFrame(() => requestAnimationFrame(() => document.getElementById(id)?.focus())))
+// focus draws a field and has a person type in it. It waits for no frame: the next key of a person who types fast would act on
+// the page, and approve what is to be rejected.
+export function focus(id: string) {
+  drawNow()
+  document.getElementById(id)?.focus()
+}
+// look shows what a selector finds once the page is drawn.
 export const look = (at: string) => drawn(() => document.querySelector(at)?.scrollIntoView({ block: "nearest", inline: "nearest" }))
 
 // mayWrite reports whether what changes something is to be offered.

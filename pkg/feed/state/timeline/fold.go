@@ -277,6 +277,8 @@ func (f *Fold) count(at time.Time) {
 			c.Done++
 		case t.Status == team.InProgress:
 			c.Running++
+		case t.Status == team.Cancelled:
+			c.Cancelled++
 		case t.Status != team.Pending:
 			c.Failed++
 		case slices.ContainsFunc(t.Dependencies, func(d team.TaskID) bool { return f.team.Tasks[d] == nil || f.team.Tasks[d].Status != team.Completed }):

@@ -107,5 +107,7 @@ type Count struct {
 	Ready   int       `json:"ready"`
 	Running int       `json:"running"`
 	Done    int       `json:"done"`
-	Failed  int       `json:"failed"` // or cancelled
+	Failed  int       `json:"failed"`
+
+	Cancelled int `json:"cancelled"`
 }

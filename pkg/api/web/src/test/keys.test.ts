@@ -1,7 +1,7 @@
 import { test } from "node:test"
 import assert from "node:assert/strict"
 import "./document"
-import { press } from "../keys"
+import { press, spells } from "../keys"
 
 // pressed is what keys do, in their order: each a name, or [name, what else its event has].
 function pressed(...keys: (string | [string, object])[]): string {
@@ -29,4 +29,17 @@ test("g waits a moment for the key behind it", () => {
 test("keys in fields and with Ctrl are for others", () => {
   const within = (what: string) => ({ target: { closest: (s: string) => s.includes(what) } })
   assert.equal(pressed(["a", within("textarea")], ["a", { ctrlKey: true }], ["Enter", within("button")], ["a", within("button")]), "a")
+})
+
+test("a key that opens a field is not typed into it, however long it is held", () => {
+  const field = { closest: () => ({}) }
+  const typed = (key: string, target: object, repeat = false) => {
+    let out = key
+    const e = { key, repeat, timeStamp: 1e6, target, preventDefault() { out = "" } } as any
+    press(e, () => [{ keys: "r", does: "", run() {} }])
+    spells(e)
+    return out
+  }
+  assert.deepEqual([typed("r", {}), typed("r", field, true), typed("r", field, true)], ["", "", ""])
+  assert.deepEqual([typed("e", field), typed("r", field), typed("r", field, true)], ["e", "r", "r"])
 })

@@ -22,7 +22,7 @@ test("an address names a team, a view and what it is of, whatever is in the name
 })
 
 test("what was not done is said in a sentence", async () => {
-  answers["/a"] = () => new Response(JSON.stringify({ detail: "team red is there already", hint: "choose another name; by HTTP: PUT it" }), { status: 409 })
+  answers["/a"] = () => new Response(JSON.stringify({ detail: "team red is there already", hint: "by HTTP: PUT it; in a shell: choose another name" }), { status: 409 })
   answers["/b"] = () => new Response("<html>", { status: 502 })
   answers["/c"] = () => { throw new TypeError("fetch failed") }
   answers["/d"] = () => new Response("", { status: 401 })

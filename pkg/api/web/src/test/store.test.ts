@@ -133,3 +133,47 @@ test("while one of two requests fails the page stays not connected", closing(asy
   await again()
   assert.deepEqual([conn.state, seen.at(-1)], ["live", "live"])
 }))
+
+test("a word that the process has lost NATS is enough: no request has to fail", closing(async () => {
+  mock.method(console, "error", () => {})
+  answers["/session"] = () => ({ access: "write" })
+  let says: (text: string) => void = () => {}
+  answers["/teams/dark/events"] = () => new Response(new ReadableStream({ start(c) { says = (text) => c.enqueue(new TextEncoder().encode(text)) } }))
+  answers["/teams/dark/goal"] = answers["/teams/dark/members"] = answers["/teams/dark"] = () => ({})
+  openTeam("dark")
+  const still = () => !(team as any).timers.soon && !(team as any).asking.size
+  await until("the stream", () => conn.state === "live" && still())
+  says(event({ connected: false }, "connection"))
+  await until("it is said", () => conn.state === "lost" && conn.why!.status === 503)
+  await until("all is answered", still)
+  assert.equal(conn.state, "lost")
+  says(event({ connected: true }, "connection"))
+  await until("it is back", () => conn.state === "live")
+}))
+
+test("what waits for a person is known before the past is read, and then as the past says", closing(async () => {
+  answers["/session"] = () => ({ access: "write" })
+  let says: (text: string) => void = () => {}
+  answers["/teams/long/events"] = () => new Response(new ReadableStream({ start(c) { says = (text) => c.enqueue(new TextEncoder().encode(text)) } }))
+  let answered: (r: any) => void = () => {}
+  answers["/teams/long/questions"] = () => new Promise((go) => (answered = go))
+  answers["/teams/long/approvals"] = () => ({ approvals: [{ id: "p1", agent_id: "ann", plan: "x", status: "pending", approver: "human", created_at: "2026-03-14T11:00:00Z" }, { id: "p2", agent_id: "ben", plan: "y", status: "pending", approver: "leader", created_at: "2026-03-14T11:30:00Z" }] })
+  openTeam("long")
+  await until("the plans", () => team!.waiting().length > 0)
+  assert.equal(team!.known, false)
+  answered({ messages: [{ id: "q1", from: "ann", to: "user", content: "which?", created_at: "2026-03-14T12:00:00Z" }] })
+  await until("the questions", () => team!.known)
+  assert.deepEqual([team!.waiting().map((w) => w.id), team!.caughtUp], [["p1", "q1"], false])
+  team!.settled.add("p1")
+  assert.deepEqual(team!.waiting().map((w) => w.id), ["q1"])
+  says(event({}, "ready"))
+  await until("the past is read", () => team!.caughtUp)
+  assert.deepEqual([team!.waiting(), team!.known], [[], true])
+}))
+
+test("a team whose name cannot be is none, as one that is not there", closing(async () => {
+  answers["/session"] = () => ({ access: "write" })
+  answers["/teams/NO!/events"] = answers["/teams/NO%21/events"] = () => new Response(JSON.stringify({ detail: "the team's name is not valid" }), { status: 422 })
+  openTeam("NO!")
+  await until("that is said", () => conn.state === "missing")
+}))

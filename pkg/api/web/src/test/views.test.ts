@@ -32,7 +32,7 @@ test("what merges, what was returned and what runs beside a member is shown", as
   ] }] })
   answers["/teams/red/tasks/T-001"] = () => ({ ...tasks[0], merging: since })
   answers["/teams/red/tasks/T-002"] = () => tasks[1]
-  for (const id of ["T-001", "T-002"]) answers["/teams/red/tasks/" + id + "/history"] = () => ({ steps: [], whole: true })
+  for (const id of ["T-001", "T-002"]) answers["/teams/red/tasks/" + id + "/history"] = () => ({ steps: [{ at: since, by: "", what: "released", why: "**not** done", revision: 1, assignee: "" }], whole: true })
   answers["/teams/red/usage"] = () => ({ rows: [] })
   answers["/teams/red/diff"] = () => ({ diff: "diff --git a/x b/x\n@@ -1 +1 @@\n-x\n+y\n", files: [{ path: "x", added: 1, deleted: 1 }], returned: true })
   at("#/red")
@@ -57,8 +57,10 @@ test("what merges, what was returned and what runs beside a member is shown", as
     await until(id, () => !says(one.draw(route())).includes("Looking…"))
     assert.match(says(one.draw(route())), what)
   }
+  const strong = (v: any): string => (Array.isArray(v) ? v.map(strong).join("") : v?.tag === "strong" ? says(v) : v?.kids ? strong(v.kids) : "")
   await shows("T-001", /^T-001 The work of T-001 merging its work has waited for the line 1 min 3. s/)
   assert.ok(!/not merged/.test(says(one.draw(route()))))
+  assert.equal(strong(one.draw(route())), "not", "the reason of a step is Markdown")
   await shows("T-002", /Returned work .* coder-2 returned\/T-002\/3 0123456789 What was not merged 1 file/)
 })
 

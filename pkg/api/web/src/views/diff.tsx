@@ -118,7 +118,7 @@ function Comment(p: { row: Row; task: string; to: string }) {
   const ended = deaf()
   const left = !ended && deaf(p.to)
   const to = left ? "leader" : p.to
-  const waits = p.task && !/failed|cancelled/.test(team!.state.tasks.get(p.task)?.status) // else it would for ever
+  const waits = p.task && !/failed|cancelled/.test(team!.state.tasks.get(p.task)?.status || "") // else it would for ever
   const quote = (text: string) => "On " + where(r) + (p.task ? " of " + p.task : "") + ":\n> " + sign[r.kind] + line(r.text, 300) + "\n\n" + text
   const done = () => { open = -1 }
   const id = "comment-" + p.task + where(r)

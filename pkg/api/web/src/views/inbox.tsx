@@ -79,9 +79,9 @@ export function Inbox(p: { t: OpenTeam }) {
   const [some, more] = part("inbox" + t.id, all, 100)
   shows(all)
   return <section aria-label="Waiting for you">
-    <h2>Waiting for you {all.length > 0 && <span class="count">{all.length}</span>}</h2>
-    <p class="sr" aria-live="polite">{newest ? all.length + " waiting for you. The newest: " + line(newest.from + does(newest), 80) : "Nothing waits for you."}</p>
-    {all.length === 0 && <p class="dim">{t.caughtUp ? "Nothing. The team goes on without you." : "Looking…"}</p>}
+    <h2 id="waiting" tabindex="-1">Waiting for you {all.length > 0 && <span class="count">{all.length}</span>}</h2>
+    <p class="sr" aria-live="polite">{newest ? all.length + " waiting for you. The newest: " + line(newest.from + does(newest), 80) : t.known ? "Nothing waits for you." : ""}</p>
+    {all.length === 0 && <p class="dim">{t.known ? "Nothing. The team goes on without you." : "Looking…"}</p>}
     {some.map((w) => <Ask t={t} w={w} on={w.id === selected} key={w.id} />)}{more}
   </section>
 }

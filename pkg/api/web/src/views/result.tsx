@@ -82,7 +82,7 @@ export const result: View = {
     const tasks = [...t.state.tasks.values()].filter((x) => !x.earlier).sort((a, b) => numberOf(a.id) - numberOf(b.id))
     const command = "teamctl land --team " + r.team
     return <div class="page story">
-      <div class="head"><h1>Result</h1>{g && <State of={g.status} as={working && "still at it"} />}
+      <div class="head"><h1>Result</h1>{g && <State of={g.status} as={working && "still at it"} end={g.end} />}
         {g?.finished_at && <span class="dim"><Time at={g.finished_at} />, after {span(g.elapsed_seconds)}</span>}
         <span class="gap"></span>{g && <span class="dim">{spent(g.usage)} for this goal</span>}</div>
       {!g && <Empty>The team has had no goal yet. {mayWrite() && "Set one below."}</Empty>}
@@ -91,15 +91,15 @@ export const result: View = {
       {g?.summary ? <Panel name="Summary"><Markdown id={"sum" + r.team + g.goal_number} of={g.summary} first={6000} /></Panel> : g && <p class="dim">{working ? "The summary comes with the end." : "It left no summary."}</p>}
       {t.record?.line && !t.record.line.why && <Panel name="Take it over"><code class="mono command">{command}</code> <Button do={() => act("copy", () => navigator.clipboard.writeText(command), "Copied.")}>Copy</Button></Panel>}
       <Panel name="Deliverables"><Files id={r.team} /></Panel>
-      <Panel name="Tasks">{tasks.length ? <Table id="tasks" head={["Task", "", "Result", "Check"]} of={tasks} row={(x) => <tr key={x.id}><th><TaskLink of={x.id} /></th><td><span class="badge">{words(x.status)}</span> <span dir="auto">{line(x.title, 120)}</span></td><td dir="auto">{line(x.result_summary || x.reason, 200)}</td>
+      <Panel name="Tasks">{tasks.length ? <Table id="tasks" head={["Task", "", "Result", "Check"]} of={tasks} row={(x) => <tr key={x.id}><th><TaskLink of={x.id} /></th><td><span class="badge">{words(x.status)}</span> <span dir="auto">{line(x.title, 120)}</span></td><td><Markdown id={"tr" + r.team + x.id} of={x.result_summary || x.reason || ""} first={200} /></td>
           <td>{x.check ? <code class="mono">{line(x.check, 60)}</code> : <span class="dim">none</span>}</td></tr>} /> : <p class="dim">None.</p>}</Panel>
       {g && <Cost by={by()} />}
       <Panel name="What was changed"><Diff id={r.team} to={() => "leader"} /></Panel>
       {mayWrite() && t.record && wakes() && <Panel name={working ? "Add to the goal" : "The next goal"}><Box id="next-goal" label={working ? "What to add" : "The next goal"} button={working ? "Add" : "Start"} rows={2}
         send={(goal) => setGoal(r.team, goal, working)} done={working ? "The leader reads it." : "The goal is set."} /></Panel>}
-      {goals && goals.length > 0 && <Panel name="Goals before"><ol class="steps">{[...goals].reverse().map((p) => <li key={p.number}><b>{p.number}</b> <State of={p.status} /> <span dir="auto">{line(p.goal, 300)}</span>
+      {goals && goals.length > 0 && <Panel name="Goals before"><ol class="steps">{[...goals].reverse().map((p) => <li key={p.number}><b>{p.number}</b> <State of={p.status} end={p.end} /> <span dir="auto">{line(p.goal, 300)}</span>
         <span class="dim"> {p.ended_at && [<Ago at={p.ended_at} />, " ago"]} {line(p.tasks, 200)}</span>{p.set_at && [" ", <a href={to(r.team, "timeline", "", { goal: "" + p.number })}>Timeline</a>]}
-        {(p.summary || p.reason) && <details class="fold"><summary>what came of it</summary><div class="text" dir="auto">{plain(p.summary || p.reason)}</div></details>}</li>)}</ol></Panel>}
+        {(p.summary || p.reason) && <details class="fold"><summary>what came of it</summary><Markdown id={"g" + r.team + p.number} of={p.summary || p.reason || ""} first={6000} /></details>}</li>)}</ol></Panel>}
     </div>
   },
 }

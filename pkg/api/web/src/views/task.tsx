@@ -51,7 +51,7 @@ function begin(r: Route): () => void {
 
 function steps(id: string, all: Step[]) {
   const [some, more] = part("steps" + id, all, -300)
-  return [more, <ol class="steps">{some.map((s) => <li key={s.revision}><span class="dim"><Time at={s.at} /></span> {s.by && <Who of={s.by} />} <span dir="auto">{line(s.what, 200)}</span>{s.why && <span class="dim" dir="auto"> {line(s.why, 600)}</span>}</li>)}</ol>]
+  return [more, <ol class="steps">{some.map((s) => <li key={s.revision}><span class="dim"><Time at={s.at} /></span> {s.by && <Who of={s.by} />} <span dir="auto">{line(s.what, 200)}</span>{s.why && <Markdown id={"why" + id + s.revision} of={s.why} first={600} />}</li>)}</ol>]
 }
 
 function links(name: string, id: string, ids: string[] = []) {
@@ -76,6 +76,7 @@ export const one: View = {
         {v.merging && <span class="dim">its work has waited for the line <Ago at={v.merging} /></span>}
         {v.priority > 0 && <span class="badge warn">{priorities[v.priority] || v.priority}</span>}
         {v.role && <span class="dim">for a {line(v.role, 40)}</span>}
+        {v.gate && <span class="dim">with a plan that {v.gate === "human" ? "a person" : "the leader"} approves</span>}
         {v.assignee && <span>{v.status === "in_progress" ? "held by " : "last held by "}<Who of={v.assignee} /></span>}
         {v.claimed_at && v.status === "in_progress" && <span class="dim">for <Ago at={v.claimed_at} /></span>}
         {v.attempts > 0 && <span class="bad">{v.attempts} tries came to nothing</span>}

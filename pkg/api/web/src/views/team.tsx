@@ -3,11 +3,12 @@
 
 import { h, type Child } from "../dom"
 import { Line } from "../lines"
+import { Markdown } from "../markdown"
 import { atEnd, List, toEnd } from "../list"
 import { kinds } from "../log"
 import { filter, picked, to } from "../route"
 import { OpenTeam, team } from "../store"
-import { Ago, line, Name, plain, price, short, span, State, Text } from "../text"
+import { Ago, line, Name, plain, price, short, span, State } from "../text"
 import { key, type Key } from "../keys"
 import { colour, Doing, OnlyMember, standOf, Who } from "../member"
 import { Box, Chip, Empty, focus, Mail, mayWrite, setGoal, write } from "../ui"
@@ -38,7 +39,7 @@ function Goal(p: { t: OpenTeam }) {
   const seconds = working && g?.goal_at ? (Date.now() - Date.parse(g.goal_at)) / 1000 : g?.elapsed_seconds
   return <section class="goal-head" aria-label="Goal">
     <div class="head">
-      <State of={status} as={!status && "…"} />
+      <State of={status} as={!status && "…"} end={g?.end} />
       {g?.goal_number ? <span class="dim">goal {g.goal_number}</span> : null}
       <span class="gap"></span>
       {seconds ? <span class="dim" title="since the goal was set">{span(seconds)}</span> : null}
@@ -48,7 +49,7 @@ function Goal(p: { t: OpenTeam }) {
     <h1 dir="auto">{text ? <details class="goal-text"><summary>{line(text, 280)}</summary><div class="text">{plain(text)}</div></details> : <span class="dim">{record ? "This team has no goal yet." : "…"}</span>}</h1>
     {g?.lost && <p class="badge warn">{line(g.lost, 300)}</p>}
     <Progress tasks={counts(p.t)} />
-    {!working && g?.summary && <details class="result" open><summary>Result</summary><Text id={"result" + p.t.id + g.goal_number} of={g.summary} /></details>}
+    {!working && g?.summary && <details class="result" open><summary>Result</summary><Markdown id={"result" + p.t.id + g.goal_number} of={g.summary} first={6000} /></details>}
     {!working && g?.reason && <p class="badge bad">{line(g.reason, 600)}</p>}
     {mayWrite() && !working && record && <Box id={"goal-" + p.t.id} label="Goal" placeholder={text ? "What is it to reach next?" : "What is the team to reach?"} button="Set the goal"
       send={(goal) => setGoal(p.t.id, goal)} done="The goal is set." />}

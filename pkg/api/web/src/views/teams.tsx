@@ -7,7 +7,7 @@ import { go, picked, to } from "../route"
 import { teams, watchTeams } from "../store"
 import { line, Name, plain, spent, State, words } from "../text"
 import { key, type Key } from "../keys"
-import { Box, Button, Empty, Find, findKey, focus, has, Looking, mayWrite, moves, setGoal } from "../ui"
+import { Box, Button, Choice, Empty, Find, findKey, focus, has, Looking, mayWrite, moves, setGoal } from "../ui"
 import type { View } from "../view"
 import type { TeamStatus } from "../types"
 import { Progress } from "./progress"
@@ -23,7 +23,7 @@ let adding = false
 
 function found(words: string): TeamStatus[] {
   return (teams.list || [])
-    .filter((t) => has(words, t.id + " " + t.goal + " " + t.status))
+    .filter((t) => has(words, t.id + " " + (t.description || "") + " " + t.goal + " " + t.status))
     .sort((a, b) => rank(a) - rank(b) || (a.id < b.id ? -1 : 1))
 }
 
@@ -36,9 +36,13 @@ function keys(): Key[] {
   ]
 }
 
+const field = (id: string) => (document.getElementById(id) as HTMLInputElement | HTMLSelectElement).value.trim()
+
 async function add(goal: string) {
-  const id = (document.getElementById("new-team") as HTMLInputElement).value.trim()
-  await api("POST", "/teams", { id })
+  const id = field("new-team")
+  const most = field("new-most")
+  await api("POST", "/teams", { id, ...(most && { max_teammates: +most }),
+    policies: { approver: field("new-approver"), plan_mode: field("new-plans") === "yes" } })
   try {
     await setGoal(id, goal)
   } finally {
@@ -55,11 +59,12 @@ function Row(p: { t: TeamStatus }) {
   return <article class={"team" + (t.id === selected ? " on" : "")} aria-label={"team " + line(t.id)}>
     <div class="head">
       <a class="big" href={to(t.id)}><Name of={t.id} /></a>
-      <State of={t.status} />
+      <State of={t.status} end={t.end} />
       {n ? <a class="count" href={to(t.id)}>{n} waiting for you</a> : null}
       {bad > 0 && <span class="badge bad">{bad} in trouble</span>}
       {!t.leader && t.status === "active" && <span class="badge warn">not led</span>}
     </div>
+    {t.description && <p class="dim" dir="auto">{line(t.description, 120)}</p>}
     <p class="goal" dir="auto">{line(t.goal, 240) || <span class="dim">It has no goal yet.</span>}</p>
     <Progress tasks={t.tasks || {}} />
     <div class="foot dim">
@@ -88,7 +93,11 @@ export const all: View = {
         {mayWrite() && <Button class="main" hint="n" do={() => { adding = !adding; redraw() }}>New team</Button>}
       </div>
       {adding && <section class="panel" aria-label="New team">
-        <label class="field">Name <input id="new-team" autocomplete="off" maxlength="63" placeholder="a-z, 0-9 and -" /></label>
+        <label class="field">Name <input id="new-team" autocomplete="off" maxlength="63" placeholder="a-z, 0-9 and -"
+          onkeydown={(e: KeyboardEvent) => { if (e.key === "Enter") { e.preventDefault(); focus("new-goal") } }} /></label>
+        <label class="field">Plans are approved by <Choice id="new-approver" label="Who approves plans" value="leader" of={[["leader", "its leader"], ["human", "a person"]]} /></label>
+        <label class="field">Its teammates <Choice id="new-plans" label="What teammates do before a plan is approved" value="no" of={[["no", "begin to work"], ["yes", "submit a plan first"]]} /></label>
+        <label class="field">At most <input id="new-most" type="number" min="0" max="1000" placeholder="teammates" /></label>
         <Box id="new-goal" label="Its goal" button="Start" rows={3} send={add} />
       </section>}
       {!teams.list && <Looking why={teams.why} />}

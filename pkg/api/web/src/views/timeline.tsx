@@ -240,9 +240,9 @@ function Pointed(p: { t: Timeline }) {
 const Counts = kept(({ t }) => {
   const a = ms(t.begun)
   const all: Count[] = t.counts
-  const most = Math.max(1, ...all.map((c) => c.done + c.running + c.ready + c.blocked + c.failed))
+  const most = Math.max(1, ...all.map((c) => c.done + c.running + c.ready + c.blocked + c.failed + c.cancelled))
   if (all.length < 2) return null
-  const layers = [["done", "completed"], ["running", "in_progress"], ["ready", "pending"], ["blocked", "blocked"], ["failed", "failed"]] as ["done", string][]
+  const layers = [["done", "completed"], ["running", "in_progress"], ["ready", "pending"], ["blocked", "blocked"], ["failed", "failed"], ["cancelled", "cancelled"]] as ["done", string][]
   const x = (i: number) => Math.round(((ms(all[i]?.at ?? t.ended) - a) / Math.max(ms(t.ended) - a, 1)) * 600)
   const low = all.map(() => 80)
   const now = all.at(-1)!

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"agentteam/pkg/broker"
+	"agentteam/pkg/broker/embedded"
+	"agentteam/pkg/client"
+	"agentteam/pkg/config"
+	"agentteam/pkg/shutdown"
+	"agentteam/pkg/team"
+)
+
+// errDown is in the error of a command whose folder has no cluster that runs.
+var errDown = errors.New("is down")
+
+// down marks err as [errDown], in its own words.
+type down struct{ error }
+
+func (d down) Unwrap() []error { return []error{d.error, errDown} }
+
+// readsStored has cmd show what the folder has stored while the cluster of that is down. Where it follows what
+// happens it needs the cluster all the same.
+func readsStored(a *app, cmd *cobra.Command) *cobra.Command {
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		a.head = func(line string, _ error) { a.tell(line) }
+		return run(cmd, args)
+	}
+	return cmd
+}
+
+// asker is a function that asks a cluster.
+type asker func(ctx context.Context, c *client.Client, cfg config.Config) error
+
+// ask runs f with a connection to the cluster that the settings name or, if that is down and the command reads
+// stored data, to a server for that data which stores nothing. A cluster that starts
+// meanwhile is asked instead.
+func ask(ctx context.Context, a *app, cfg config.Config, f asker) error {
+	for began := time.Now(); ; {
+		err := a.linked(ctx, cfg, func(ctx context.Context, c *client.Client) error { return f(ctx, c, cfg) })
+		data := cfg.Store()
+		if a.head == nil || data == "" || !away(cfg, err) {
+			return err
+		}
+		r, rerr := embedded.Read(ctx, data)
+		switch {
+		case rerr == nil:
+			defer r.Close()
+			return askStored(ctx, a, cfg, r, err, f)
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case !errors.Is(rerr, embedded.ErrInUse) || time.Since(began) > inUse:
+			return team.Errorf(team.Unavailable, "the cluster of %s is down, and %w", keeper(data), rerr).
+				WithHint("%s", cmp.Or(team.HintOf(rerr), goOn(cfg.Folder())))
+		}
+		if !shutdown.Sleep(ctx, lookAfter) { // its file will tell of it
+			return ctx.Err()
+		}
+		if cfg, err = cfg.Reload(); err != nil {
+			return err
+		}
+	}
+}
+
+// away reports whether err is that of a folder whose cluster is down, or whose server does not answer while the
+// cluster ends.
+func away(cfg config.Config, err error) bool {
+	ending := errors.Is(err, broker.ErrNoServer) || errors.Is(err, broker.ErrNoJetStream)
+	return errors.Is(err, errDown) || ending && cfg.ClusterFile() != ""
+}
+
+// askStored has f ask a server of stored data; cause is why there is no other.
+func askStored(ctx context.Context, a *app, cfg config.Config, r *embedded.Reader, cause error, f asker) error {
+	c, err := client.Connect(ctx, optionsOf(cfg, r))
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	a.head("the cluster of "+keeper(cfg.Store())+" is down; this is what it had stored at "+r.Stored().Local().Format(time.DateTime), cause)
+	return f(ctx, c, cfg)
+}
+
+// keeper is the folder whose cluster stores in this data folder, which may be elsewhere.
+func keeper(data string) string {
+	if dir := filepath.Dir(data); filepath.Base(dir) == ".agentteam" {
+		return filepath.Dir(dir)
+	}
+	return data
+}

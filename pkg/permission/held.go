@@ -1,0 +1,48 @@
+package permission
+
+import (
+	"io/fs"
+	"path/filepath"
+	"strings"
+)
+
+// maxHeld bounds the paths that a sandbox keeps for rules: each is a mount of each command.
+const maxHeld = 200
+
+// Held returns the files and folders of a workspace that rules of deny are about: those that may not be read, and those that
+// may be read and not changed. They are absolute, and no one is below another of its list. Symbolic links and what lies in
+// folders .git are not among them. It looks at the disk; whole is false if there are more of them, or more files, than it returns or looks at.
+func (r *Rules) Held(dir string) (unread, unchanged []string, whole bool) {
+	dir = filepath.Clean(dir)
+	seen := 0
+	about := func(path, tool string) bool {
+		for _, rule := range r.deny {
+			if !rule.all && rule.opens(tool == "read_file", tool == "edit_file") && rule.files.matches(path, dir, true) {
+				return true
+			}
+		}
+		return false
+	}
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		switch seen++; {
+		case seen > 2*maxWalk || len(unread)+len(unchanged) >= maxHeld:
+			return fs.SkipAll
+		case path == dir || err != nil || e.Type()&fs.ModeSymlink != 0:
+			return nil
+		case e.Name() == ".git":
+		case about(path, "read_file"):
+			unread = append(unread, path)
+		default:
+			in := len(unchanged) > 0 && strings.HasPrefix(path, unchanged[len(unchanged)-1]+"/")
+			if !in && about(path, "edit_file") {
+				unchanged = append(unchanged, path)
+			}
+			return nil
+		}
+		if e.IsDir() {
+			return fs.SkipDir
+		}
+		return nil
+	})
+	return unread, unchanged, err == nil && seen <= 2*maxWalk && len(unread)+len(unchanged) < maxHeld
+}

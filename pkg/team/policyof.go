@@ -1,0 +1,318 @@
+package team
+
+import (
+	"cmp"
+	"maps"
+	"net/netip"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// PolicyOf is the policy of members of that role: the team's, merged with the role's. Of the sandbox the strongest
+// holds of what team, role and leader wish for, since the leader spawns the others. A role that is not there says
+// nothing.
+func (t Team) PolicyOf(role string) Policy {
+	p := t.Hands
+	r, _ := t.Role(role)
+	p.Sandbox = p.Sandbox.Stronger(t.Roles[LeaderRole].Hands.Sandbox)
+	return p.Merge(r.Hands)
+}
+
+// Merge returns what of states, else p: rules of both hold, those of p first, and the stronger sandbox. Where members work is
+// for p alone to say.
+func (p Policy) Merge(of Policy) Policy {
+	p.Sandbox = p.Sandbox.Stronger(of.Sandbox)
+	if of.Network != nil {
+		p.Network = of.Network
+	}
+	if of.Credentials != nil {
+		p.Credentials = of.Credentials
+	}
+	if of.Paths.Read != nil || of.Paths.Write != nil {
+		p.Paths = of.Paths
+	}
+	if of.Links != nil {
+		p.Links = of.Links
+	}
+	p.PermissionMode = cmp.Or(of.PermissionMode, p.PermissionMode)
+	p.PermissionAsk = cmp.Or(of.PermissionAsk, p.PermissionAsk)
+	p.Permissions = p.Permissions.And(of.Permissions)
+	return p
+}
+
+// Lending returns the record by which a subagent of a member of role is judged, whose type is a role with the policy by: it has the
+// policy of its owner, or reads only, where by has less in anything. Its commands run as its owner's do.
+func (t Team) Lending(role string, by Policy) Team {
+	p := t.PolicyOf(role)
+	p.PermissionAsk = p.Restrict(by).PermissionAsk
+	whole, less := p.Restrict(p), p.Restrict(p.Merge(by))
+	if !less.same(whole) {
+		p.Permissions, p.PermissionMode = less.Permissions, ReadOnlyMode
+	}
+	t.Hands, t.Roles = p, maps.Clone(t.Roles)
+	for name, r := range t.Roles { // what it states is in there already
+		r.Hands = Policy{}
+		t.Roles[name] = r
+	}
+	return t
+}
+
+// same reports whether p and q say the same, where a list that is not set is as an empty one.
+func (p Policy) same(q Policy) bool {
+	lists := func(p Policy) [][]string {
+		return [][]string{p.Network, p.Permissions.Deny, p.Permissions.Ask, p.Permissions.Allow, p.Credentials, p.Paths.Read, p.Paths.Write, p.Links}
+	}
+	return p.Sandbox == q.Sandbox && p.Isolation == q.Isolation && p.PermissionMode == q.PermissionMode && p.PermissionAsk == q.PermissionAsk &&
+		slices.EqualFunc(lists(p), lists(q), slices.Equal)
+}
+
+// Narrowed returns r with the texts of by, and with what both allow: a file that no person has trusted may describe a
+// role otherwise, and takes from its members only.
+func (r Role) Narrowed(by Role) Role {
+	r.Description, r.Instructions, r.Color = by.Description, by.Instructions, cmp.Or(by.Color, r.Color)
+	switch {
+	case len(r.Tools) == 0:
+		r.Tools = by.Tools
+	case len(by.Tools) > 0:
+		if r.Tools = common(r.Tools, by.Tools, slices.Contains); len(r.Tools) == 0 {
+			r = r.Toolless()
+		}
+	}
+	r.DisallowedTools = union(r.DisallowedTools, by.DisallowedTools)
+	least := func(a, b int) int { // 0 is no limit
+		if a == 0 || b == 0 {
+			return max(a, b)
+		}
+		return min(a, b)
+	}
+	r.MaxTurns, r.MaxInstances, r.IdleSeconds = least(r.MaxTurns, by.MaxTurns), least(r.MaxInstances, by.MaxInstances), least(r.IdleSeconds, by.IdleSeconds)
+	r.PlanMode = r.PlanMode || by.PlanMode
+	if by.Approver == ByHuman {
+		r.Approver = ByHuman
+	}
+	if !by.Claims() {
+		r.AutoClaim = by.AutoClaim
+	}
+	r.Hands = r.Hands.Restrict(by.Hands)
+	return r
+}
+
+// Restrict returns what both p and by allow; what is not set in by is as p has it.
+func (p Policy) Restrict(by Policy) Policy {
+	if by.Sandbox != Unconfined { // which is more than no wish
+		p.Sandbox = p.Sandbox.Stronger(by.Sandbox)
+	}
+	if by.Network != nil {
+		p.Network = common(p.Network, by.Network, Network.Allows)
+	}
+	if by.Credentials != nil {
+		p.Credentials = common(p.Credentials, by.Credentials, slices.Contains)
+	}
+	if by.Paths.Read != nil || by.Paths.Write != nil {
+		holds := func(dirs []string, at string) bool { return slices.ContainsFunc(dirs, above(at)) }
+		read := common(slices.Concat(p.Paths.Read, p.Paths.Write), slices.Concat(by.Paths.Read, by.Paths.Write), holds)
+		write := common(p.Paths.Write, by.Paths.Write, holds)
+		p.Paths = Paths{Read: slices.DeleteFunc(read, func(at string) bool { return holds(write, at) }), Write: write}
+	}
+	if by.PermissionMode != "" && by.PermissionMode.rank() < p.PermissionMode.rank() {
+		p.PermissionMode = by.PermissionMode
+	}
+	if by.PermissionAsk == AskDeny {
+		p.PermissionAsk = AskDeny
+	}
+	p.Permissions.Deny, p.Permissions.Ask = union(p.Permissions.Deny, by.Permissions.Deny), union(p.Permissions.Ask, by.Permissions.Ask)
+	return p
+}
+
+// Describe is what p states, for people: each right by its name, "" where it states nothing.
+func (p Policy) Describe() (rights [][2]string) {
+	list := func(all []string) string { return strings.Join(all, ", ") }
+	network := ""
+	if p.Network != nil {
+		network = p.Network.String()
+	}
+	return [][2]string{
+		{"sandbox", string(p.Sandbox)}, {"isolation", string(p.Isolation)}, {"network", network}, {"permission mode", string(p.PermissionMode)}, {"permission ask", string(p.PermissionAsk)},
+		{"denied", list(p.Permissions.Deny)}, {"asked for", list(p.Permissions.Ask)}, {"allowed", list(p.Permissions.Allow)}, {"credentials", list(p.Credentials)},
+		{"may read", list(p.Paths.Read)}, {"may write", list(p.Paths.Write)}, {"worktree links", list(p.Links)},
+	}
+}
+
+// union returns a with those of more that it lacks.
+func union(a, more []string) []string {
+	for _, v := range more {
+		if !slices.Contains(a, v) {
+			a = append(slices.Clip(a), v)
+		}
+	}
+	return a
+}
+
+// common returns what both lists grant: of each the entries that the other one covers.
+func common[L ~[]string](a, b L, covers func(L, string) bool) L {
+	if !slices.ContainsFunc(a, func(v string) bool { return !covers(b, v) }) {
+		return append(L{}, a...) // nothing is taken away
+	}
+	both := L{}
+	for _, pair := range [][2]L{{a, b}, {b, a}} {
+		for _, v := range pair[0] {
+			if covers(pair[1], v) && !slices.Contains(both, v) {
+				both = append(both, v)
+			}
+		}
+	}
+	return both
+}
+
+// rank is the place of m in the order of what modes let pass. One that is not known lets pass
+// more than any other.
+func (m PermissionMode) rank() int {
+	if i := slices.Index(modes, cmp.Or(m, DefaultMode)); i >= 0 {
+		return i
+	}
+	return len(modes)
+}
+
+// covers returns whether an entry of a Network lets reach all that host stands for.
+func covers(host string) func(entry string) bool {
+	return func(entry string) bool {
+		below, all := strings.CutPrefix(entry, "*")
+		return entry == host || all && strings.HasSuffix(host, below)
+	}
+}
+
+// above returns whether a path holds p.
+func above(p string) func(dir string) bool {
+	return func(dir string) bool { return p == dir || strings.HasPrefix(p, strings.TrimSuffix(dir, "/")+"/") }
+}
+
+// Validate refuses what no process would know, but for the syntax of rules, which package
+// permission knows. Errors: InvalidArgument.
+func (p Policy) Validate() error {
+	if err := cmp.Or(oneOf("sandbox", p.Sandbox), oneOf("isolation", p.Isolation),
+		oneOf("permission_mode", p.PermissionMode), oneOf("permission_ask", p.PermissionAsk)); err != nil {
+		return err
+	}
+	for _, check := range []struct {
+		of    []string
+		check func(string) error
+	}{
+		{p.Network, p.Network.checkHost}, {p.Credentials, CheckCredential}, {p.Paths.Read, CheckPath}, {p.Paths.Write, CheckPath}, {p.Links, CheckLink},
+		{p.Permissions.Deny, checkRule}, {p.Permissions.Ask, checkRule}, {p.Permissions.Allow, checkRule},
+	} {
+		for _, v := range check.of {
+			if err := check.check(v); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (n Network) checkHost(host string) error {
+	if n.Full() {
+		return nil
+	}
+	return CheckHost(host)
+}
+
+var (
+	hostPattern       = regexp.MustCompile(`^(\*\.)?([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`)
+	credentialPattern = regexp.MustCompile(`^[a-z][a-z0-9-]{0,62}$`)
+	schemePattern     = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
+)
+
+// mostHost is the length of a name in DNS.
+const mostHost = 253
+
+// CheckHost refuses what is no host of a [Network], and says what is meant. Errors:
+// InvalidArgument.
+func CheckHost(host string) error {
+	if hostPattern.MatchString(host) && len(host) <= mostHost {
+		return nil
+	}
+	rest := schemePattern.ReplaceAllString(host, "")
+	scheme := rest != host
+	name, _, path := strings.Cut(rest, "/")
+	_, aerr := netip.ParseAddr(strings.Trim(name, "[]"))
+	_, aperr := netip.ParseAddrPort(name)
+	name, _, port := strings.Cut(name, ":")
+	fault := "is no name of a host"
+	switch lower := strings.ToLower(name); {
+	case aerr == nil || aperr == nil:
+		return Errorf(InvalidArgument, "network: %q is an IP address", Clip(host, 80)).WithHint("name the host, such as example.org")
+	case host == FullNetwork || host == "none":
+		return Errorf(InvalidArgument, "network: %s stands alone, not in a list", host).WithHint("write network: %s", host)
+	case scheme:
+		fault = "has a scheme"
+	case path:
+		fault = "has a path"
+	case port:
+		fault = "has a port"
+	case strings.Contains(strings.TrimPrefix(host, "*."), "*"):
+		fault = "has a * that is not the whole first part of the name"
+	case lower != name:
+		fault = "has upper case"
+	case !strings.Contains(strings.Trim(name, "."), "."):
+		fault = "has no dot, as the name of a public host has"
+	}
+	err := Errorf(InvalidArgument, "network: %q %s", Clip(host, 80), fault)
+	if name = strings.ToLower(name); hostPattern.MatchString(name) {
+		return err.WithHint("write %s", name)
+	}
+	return err.WithHint("write a name such as example.org, or *.example.org for all names below it")
+}
+
+// CheckCredential refuses what cannot be the name of a credential. Errors: InvalidArgument.
+func CheckCredential(name string) error {
+	if credentialPattern.MatchString(name) {
+		return nil
+	}
+	return Errorf(InvalidArgument, "credentials: %q is no name of a credential", Clip(name, 80)).WithHint("name one, such as gh; its value never stands here")
+}
+
+// CheckPath refuses what is no path of [Paths]. Errors: InvalidArgument.
+func CheckPath(p string) error {
+	switch rest, home := strings.CutPrefix(p, "~/"); {
+	case checkText("", p, MaxTitleBytes) != nil || strings.ContainsAny(p, "\n\r\t"):
+		return Errorf(InvalidArgument, "paths: %q is no path", Clip(p, 200)).WithHint("write one line of text")
+	case !home && !path.IsAbs(p):
+		return Errorf(InvalidArgument, "paths: %q is not absolute", Clip(p, 200)).WithHint("begin it with / or with ~/, your home")
+	case p == "/" || home && strings.Trim(rest, "/") == "":
+		return Errorf(InvalidArgument, "paths: %q is all that there is", p).WithHint("name the folder that is needed")
+	case slices.Contains(strings.Split(p, "/"), ".."):
+		return Errorf(InvalidArgument, "paths: %q has the part ..", Clip(p, 200)).WithHint("write the path that it leads to")
+	}
+	return nil
+}
+
+// CheckLink refuses what is no path of [Policy].Links. Errors: InvalidArgument.
+func CheckLink(p string) error {
+	refuse := func(fault, hint string) error {
+		return Errorf(InvalidArgument, "worktree_links: %q %s", Clip(p, 200), fault).WithHint("%s", hint)
+	}
+	parts := strings.Split(p, "/")
+	switch {
+	case checkText("", p, MaxTitleBytes) != nil || strings.ContainsAny(p, "\n\r\t\\"):
+		return refuse("is no path", "write one line of text, with / between folders")
+	case path.IsAbs(p) || strings.HasPrefix(p, "~"):
+		return refuse("is not relative", "name it from the workspace, such as node_modules")
+	case slices.Contains(parts, ".."):
+		return refuse("has the part ..", "name what is in the workspace")
+	case path.Clean(p) == ".":
+		return refuse("is the workspace itself", "name what builds need of it, such as node_modules")
+	case slices.ContainsFunc(parts, func(part string) bool { return strings.EqualFold(part, ".git") }):
+		return refuse("is git's", "a tree has a repository apart")
+	}
+	return nil
+}
+
+// checkRule refuses what cannot be stored as a rule.
+func checkRule(rule string) error {
+	if strings.TrimSpace(rule) == "" {
+		return Errorf(InvalidArgument, "permissions: a rule is empty").WithHint("write one such as Bash(git push *)")
+	}
+	return checkText("a rule of permissions", rule, MaxTitleBytes)
+}

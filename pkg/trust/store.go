@@ -1,0 +1,315 @@
+package trust
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+	"unicode/utf8"
+
+	"agentteam/pkg/team"
+)
+
+// Key is a key of a file that counts only once the file is trusted, and its value in one line of YAML.
+type Key struct {
+	Name  string `json:"name"` // its path, such as limits.max_teammates
+	Value string `json:"value"`
+}
+
+var password = regexp.MustCompile(`://[^/@\s]*@`)
+
+func (k Key) String() string {
+	return team.Clean(k.Name, 200) + ": " + password.ReplaceAllString(k.Value, "://...@")
+}
+
+// Trusted is a file as a person has trusted it, or has refused to.
+type Trusted struct {
+	File    string            `json:"file"`           // an absolute path
+	SHA256  string            `json:"sha256"`         // of its content, in hex
+	Runs    map[string]string `json:"runs,omitempty"` // the same of each file that its keys run, by the path; "" = there was none
+	Keys    []Key             `json:"keys"`           // that count by this
+	Refused bool              `json:"refused,omitempty"`
+	At      time.Time         `json:"at"`
+}
+
+// Holds reports whether the file, with this content, and the files that it runs are as they were trusted.
+func (t Trusted) Holds(data []byte) bool {
+	if t.SHA256 != digest(data) {
+		return false
+	}
+	for path, sum := range t.Runs {
+		if digestOf(path) != sum {
+			return false
+		}
+	}
+	return true
+}
+
+func digest(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// digestOf is the digest of a regular file; "" if there is none that can be read.
+func digestOf(path string) string {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	return digest(data)
+}
+
+// Store is the list of the files that a user has trusted. Safe for concurrent use, by several
+// processes too.
+type Store struct {
+	dir string // the user's configuration folder of agentteam; "" = the user has none
+}
+
+// OfUser returns the store of the user that runs the process.
+func OfUser() Store {
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return Store{}
+	}
+	return Store{filepath.Join(dir, "agentteam")}
+}
+
+const (
+	fileName = "trusted.json"
+	fileMode = 0o600
+	dirMode  = 0o700
+	version  = 2
+)
+
+// content is the store's file.
+type content struct {
+	V     int       `json:"v"`
+	Files []Trusted `json:"files"`
+}
+
+// List returns what was trusted, in order of the paths. Errors: InvalidState if the store cannot
+// be read, and then nothing is trusted.
+func (s Store) List() ([]Trusted, error) {
+	if s.dir == "" {
+		return nil, nil
+	}
+	path := filepath.Join(s.dir, fileName)
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil && info.Mode().Perm()&0o022 != 0 {
+		return nil, team.Errorf(team.InvalidState, "%s can be written by others, so that it says nothing", path).WithHint("look what it holds; then: chmod 600 %s", path)
+	}
+	var data []byte
+	if err == nil {
+		data, err = os.ReadFile(path)
+	}
+	var c content
+	if err == nil {
+		err = json.Unmarshal(data, &c)
+	}
+	if err != nil {
+		return nil, team.Errorf(team.InvalidState, "the list of trusted files cannot be read: %s: %w", path, err).WithHint("remove it, and trust the files again")
+	}
+	if c.V != version { // another build has asked about other keys
+		return nil, nil
+	}
+	return c.Files, nil
+}
+
+// Judge returns the keys of a file that wait: none yet, since its reader finds them ([Waiting.Wait]). It is nil if all keys
+// of the file count: it lies in the user's configuration folder, or was trusted as it stands. shown is its name for people.
+func (s Store) Judge(file, shown string, data []byte) *Waiting {
+	w := &Waiting{File: shown, SHA256: digest(data), path: file}
+	if abs, err := filepath.Abs(file); err == nil { // what the file runs is looked for from other folders, too
+		w.path = abs
+	}
+	if s.dir == "" {
+		return w
+	}
+	if s.owns(file) {
+		return nil
+	}
+	path, err := canonical(file)
+	if err != nil {
+		return w
+	}
+	list, _ := s.List() // what cannot be read trusts nothing; `teamctl trust` reports why
+	i := slices.IndexFunc(list, func(t Trusted) bool { return t.File == path })
+	if i < 0 {
+		return w
+	}
+	last := list[i]
+	holds := last.Holds(data)
+	switch {
+	case holds && !last.Refused:
+		return nil
+	case !last.Refused:
+		w.before = last.Keys
+	}
+	w.Refused = holds
+	return w
+}
+
+// owns reports whether a file lies in the user's configuration folder.
+func (s Store) owns(file string) bool {
+	dir, err := filepath.EvalSymlinks(s.dir)
+	if err != nil {
+		return false
+	}
+	real, err := filepath.EvalSymlinks(file)
+	if err == nil {
+		real, err = filepath.Abs(real)
+	}
+	return err == nil && strings.HasPrefix(real, dir+string(filepath.Separator))
+}
+
+// canonical is the one path by which a file is known, however its folder was reached.
+func canonical(file string) (string, error) {
+	abs, err := filepath.Abs(file)
+	if err != nil {
+		return "", err
+	}
+	dir, err := filepath.EvalSymlinks(filepath.Dir(abs))
+	return filepath.Join(dir, filepath.Base(abs)), err
+}
+
+// Add has a file trusted as it was when w was made. It replaces what was trusted of the file before. With refuse the
+// person does not want it, and is not asked again while it stays so. Errors: InvalidState; ctx's.
+func (s Store) Add(ctx context.Context, w Waiting, refuse bool) error {
+	path, err := canonical(w.path)
+	if err != nil {
+		return team.Errorf(team.InvalidArgument, "%w", err)
+	}
+	if !utf8.ValidString(path) { // JSON has no such names
+		return team.Errorf(team.InvalidArgument, "the path %q is not UTF-8", path).WithHint("rename the folder, or have the settings in your own configuration folder")
+	}
+	return s.change(ctx, func(list []Trusted) ([]Trusted, error) {
+		list = slices.DeleteFunc(list, func(t Trusted) bool { return t.File == path })
+		return append(list, Trusted{File: path, SHA256: w.SHA256, Runs: w.Runs, Keys: append([]Key{}, w.Keys...), Refused: refuse, At: time.Now().UTC().Truncate(time.Second)}), nil
+	})
+}
+
+// Remove takes back the trust in a file, which need not be there any more. Errors: NotFound if it
+// was not trusted; those of Add.
+func (s Store) Remove(ctx context.Context, file string) error {
+	path, err := canonical(file)
+	if err != nil { // its folder is gone
+		path, _ = filepath.Abs(file)
+	}
+	return s.change(ctx, func(list []Trusted) ([]Trusted, error) {
+		left := slices.DeleteFunc(slices.Clone(list), func(t Trusted) bool { return t.File == path })
+		if len(left) == len(list) {
+			return nil, team.Errorf(team.NotFound, "%s is not trusted", file).WithHint("teamctl trust lists what is")
+		}
+		return left, nil
+	})
+}
+
+// change writes what f makes of the list, in place of it, one process at a time.
+func (s Store) change(ctx context.Context, f func([]Trusted) ([]Trusted, error)) error {
+	if s.dir == "" {
+		return team.Errorf(team.InvalidState, "there is no folder for your settings").WithHint("set HOME or XDG_CONFIG_HOME")
+	}
+	failed := func(err error) error {
+		if err == nil || team.CodeOf(err) != "" || ctx.Err() != nil {
+			return err
+		}
+		return team.Errorf(team.InvalidState, "the list of trusted files cannot be written: %w", err)
+	}
+	if err := os.MkdirAll(s.dir, dirMode); err != nil {
+		return failed(err)
+	}
+	unlock, err := lock(ctx, filepath.Join(s.dir, "trusted.lock"))
+	if err != nil {
+		return failed(err)
+	}
+	defer unlock()
+	list, err := s.List()
+	if err == nil {
+		list, err = f(list)
+	}
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(list, func(a, b Trusted) int { return strings.Compare(a.File, b.File) })
+	data, err := json.MarshalIndent(content{version, append([]Trusted{}, list...)}, "", "  ")
+	if err == nil {
+		err = replace(filepath.Join(s.dir, fileName), append(data, '\n'))
+	}
+	return failed(err)
+}
+
+// replace writes a file as a whole.
+func replace(path string, data []byte) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), fileName+".*") // of mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = tmp.Write(data)
+	err = errors.Join(err, tmp.Sync(), tmp.Close())
+	if err == nil {
+		err = os.Rename(tmp.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(tmp.Name())
+	}
+	return err
+}
+
+// again is how often a lock is tried that another process holds, for a few milliseconds.
+const again = 10 * time.Millisecond
+
+func lock(ctx context.Context, path string) (unlock func(), err error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, fileMode)
+	if err != nil {
+		return nil, err
+	}
+	tick := time.NewTicker(again)
+	defer tick.Stop()
+	for {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return func() { f.Close() }, nil // which unlocks it
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			f.Close()
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+			f.Close()
+			return nil, context.Cause(ctx)
+		case <-tick.C:
+		}
+	}
+}
+
+// Quoted is a file's name as a shell takes it.
+func Quoted(file string) string {
+	plain := func(r rune) bool {
+		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("/._-+@%", r)
+	}
+	if strings.IndexFunc(file, func(r rune) bool { return !plain(r) }) < 0 {
+		return file
+	}
+	if strings.IndexFunc(file, func(r rune) bool { return !strconv.IsPrint(r) }) >= 0 {
+		return strconv.Quote(file)
+	}
+	return "'" + strings.ReplaceAll(file, "'", `'\''`) + "'"
+}
