@@ -33,16 +33,17 @@ func TestHarmlessKeys(t *testing.T) {
 
 // The table of the files by which programs run commands is that of the code.
 func TestProtectedFiles(t *testing.T) {
-	var table strings.Builder
-	table.WriteString("| files | members | why |\n|---|---|---|\n")
+	var read, change strings.Builder
+	read.WriteString("| members only read | why |\n|---|---|\n")
+	change.WriteString("| members change, which is named | why |\n|---|---|\n")
 	for _, row := range hands.ProtectedFiles() {
-		may := "only read them"
+		table := &read
 		if row.Runs == hands.OnWord {
-			may = "change them, which is named"
+			table = &change
 		}
-		fmt.Fprintf(&table, "| `%s` | %s | %s |\n", strings.Join(row.Paths, "`, `"), may, row.Why)
+		fmt.Fprintf(table, "| `%s` | %s |\n", strings.Join(row.Paths, "`, `"), row.Why)
 	}
-	holdsTable(t, "../docs/operations.md", table.String())
+	holdsTable(t, "../docs/operations.md", read.String()+"\n"+change.String())
 }
 
 // holdsTable has a page of the docs hold a table that the running test makes, behind a line that names the test.

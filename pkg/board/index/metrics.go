@@ -29,9 +29,9 @@ func newMetrics(reg prometheus.Registerer, id team.TeamID) metrics {
 	label := prometheus.Labels{"team": string(id)}
 	return metrics{
 		team:  label,
-		tasks: telemetry.Gauges(reg, "agentteam_tasks", "Tasks on the board, by team and status; only the process that leads the team tells.", "team", "status"),
+		tasks: telemetry.Gauges(reg, "agentteam_tasks", "Tasks on the board.", "team", "status"),
 		age: telemetry.Gauges(reg, "agentteam_oldest_task_age_seconds",
-			"How long the oldest pending task that could be claimed, and the oldest in progress, have been so; 0 without one.", "team", "status"),
+			"How long the oldest pending task could have been claimed, and the oldest in progress has been held; 0 without one.", "team", "status"),
 		quarantined: telemetry.Gauges(reg, "agentteam_records_quarantined", "Records of the team's bucket that cannot be read.", "team"),
 		queue:       telemetry.Histograms(reg, "agentteam_task_queue_duration_seconds", "Time from when a task could be claimed until it was.", durations, "team").With(label),
 		execution:   telemetry.Histograms(reg, "agentteam_task_execution_duration_seconds", "Time from a task's last claim until its completion.", durations, "team").With(label),

@@ -71,7 +71,7 @@ func (r *Router) Counting(reg prometheus.Registerer) *Router {
 	view := &Router{routerState: r.routerState, registry: reg, clients: map[string]countingClient{}, told: map[string]spell{},
 		switches: telemetry.Counters(reg, "agentteam_model_switches_total",
 			"Switches of model calls to another alias of the settings, since the first refused; one that rests is passed over many times and counts once.", "from", "to"),
-		cost: telemetry.Counters(reg, "agentteam_model_cost_total", "What model calls have cost, by currency, as far as the prices are in the settings.", "currency")}
+		cost: telemetry.Counters(reg, "agentteam_model_cost_total", "What model calls have cost, by currency, as far as the prices are in the settings; none is that of prices without a currency.", "currency")}
 	for _, to := range r.now().routes {
 		if to.Prices != nil {
 			view.cost.WithLabelValues(currencyLabel(to.Prices))
