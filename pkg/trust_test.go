@@ -18,15 +18,25 @@ var update = flag.Bool("update", false, "write what is made from the code into t
 // keys.
 func TestHarmlessKeys(t *testing.T) {
 	const file = "../docs/usage.md"
-	var table strings.Builder
-	table.WriteString("| file | key | values |\n|---|---|---|\n")
-	for _, of := range []struct {
-		file string
-		rows [][2]string
-	}{{"`team.yaml`", config.HarmlessKeys()}, {"role file", role.HarmlessKeys()}} {
-		for _, row := range of.rows {
-			fmt.Fprintf(&table, "| %s | `%s` | %s |\n", of.file, row[0], values(row[1]))
+	type keys struct{ settings, role []string }
+	byValue := map[string]*keys{}
+	var order []string
+	add := func(rows [][2]string, of func(*keys) *[]string) {
+		for _, row := range rows {
+			value := values(row[1])
+			if byValue[value] == nil {
+				byValue[value], order = &keys{}, append(order, value)
+			}
+			list := of(byValue[value])
+			*list = append(*list, "`"+row[0]+"`")
 		}
+	}
+	add(config.HarmlessKeys(), func(k *keys) *[]string { return &k.settings })
+	add(role.HarmlessKeys(), func(k *keys) *[]string { return &k.role })
+	var table strings.Builder
+	table.WriteString("| value | keys of `team.yaml` | keys of a role file |\n|---|---|---|\n")
+	for _, value := range order {
+		fmt.Fprintf(&table, "| %s | %s | %s |\n", value, strings.Join(byValue[value].settings, ", "), strings.Join(byValue[value].role, ", "))
 	}
 	holdsTable(t, file, table.String())
 }
