@@ -3,16 +3,12 @@ package main
 import (
 	"io"
 	"os"
-	"reflect"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"agentteam/pkg/client"
 )
 
 // Every command has its place in the table of docs/usage.md, and every flag is named in the
@@ -83,31 +79,4 @@ func page(t *testing.T, name string) string {
 		t.Fatal(err)
 	}
 	return string(text)
-}
-
-// What is printed of a member beside its record, and of a team that waits for a person, is in the manual.
-func TestPrintedFieldsAreInTheManual(t *testing.T) {
-	protocol := page(t, "protocol.md")
-	for heading, fields := range map[string][]reflect.StructField{
-		"Member":  fieldsFrom(client.Agent{}, "State"),
-		"Message": fieldsFrom(client.TeamStatus{}, "Questions"),
-	} {
-		_, section, _ := strings.Cut(protocol, "\n### "+heading+"\n")
-		section, _, _ = strings.Cut(section, "\n### ")
-		for _, f := range fields {
-			name, optional, _ := strings.Cut(f.Tag.Get("json"), ",")
-			if optional != "" {
-				name += "?"
-			}
-			if !strings.Contains(section, "`"+name+"`") {
-				t.Errorf("docs/protocol.md, %s, does not name `%s`", heading, name)
-			}
-		}
-	}
-}
-
-// fieldsFrom returns the fields of a struct from one on.
-func fieldsFrom(of any, from string) []reflect.StructField {
-	all := slices.Collect(reflect.TypeOf(of).Fields())
-	return all[slices.IndexFunc(all, func(f reflect.StructField) bool { return f.Name == from }):]
 }

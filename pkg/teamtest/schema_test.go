@@ -24,7 +24,9 @@ import (
 
 	"agentteam/pkg/approval"
 	"agentteam/pkg/board"
+	"agentteam/pkg/broker"
 	"agentteam/pkg/broker/brokertest"
+	"agentteam/pkg/client"
 	"agentteam/pkg/control"
 	"agentteam/pkg/journal"
 	"agentteam/pkg/mailbox"
@@ -50,6 +52,8 @@ var published = map[string]struct {
 	"task":         {team.Task{}, "A task as it is stored: a key task.T-001 of the bucket."},
 	"task-printed": {team.TaskView{}, "A task as lists and teamctl print it."},
 	"member":       {team.Member{}, "A member: a key member.NAME of the bucket."},
+	"call":         {broker.Call{}, "A call with an idempotency key: a key once.HASH of the bucket."},
+	"delta":        {team.Delta{}, "A chunk of a text that a model is writing."},
 	"plan":         {team.Approval{}, "A plan and what was decided on it: a key approval.ID of the bucket."},
 	"task-numbers": {board.Sequence{}, "The number of the next task, and the tasks created last: the key seq.task of the bucket."},
 	"heartbeat":    {team.Beat{}, "A heartbeat, and the answer to a ping."},
@@ -59,6 +63,10 @@ var published = map[string]struct {
 	"event":        {team.Event{}, "An event: as it is stored, and as a reader derives it."},
 	"order":        {control.Order{}, "An order to a process to become a member."},
 	"assignment":   {team.Assignment{}, "The request assign to a member's process."},
+
+	"member-printed":  {client.Agent{}, "A member as lists and teamctl print it."},
+	"message-printed": {client.Letter{}, "A message as lists and teamctl print it."},
+	"team-printed":    {client.TeamStatus{}, "A team as teamctl status and GET /v1/teams print it."},
 }
 
 // worded are the types whose values are some words only.
@@ -166,7 +174,7 @@ func cmpSchema(a, b *jsonschema.Schema) *jsonschema.Schema {
 var fieldComments = func() func(*testing.T) map[string]string {
 	read := sync.OnceValues(func() (map[string]string, error) {
 		all := map[string]string{}
-		for _, pkg := range []string{"team", "journal", "board", "model", "place", "control"} {
+		for _, pkg := range []string{"team", "journal", "board", "model", "place", "control", "broker", "client", "approval"} {
 			files, err := filepath.Glob(filepath.Join("..", pkg, "*.go"))
 			if err != nil {
 				return nil, err
@@ -296,12 +304,19 @@ func TestRealRecordsValidate(t *testing.T) {
 	if _, err := nc.Subscribe(subject.Beat("t", "*"), func(m *nats.Msg) { check("heartbeat", m.Subject, m.Data) }); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := nc.Subscribe(subject.LiveAll("t"), func(m *nats.Msg) { check("delta", m.Subject, m.Data) }); err != nil {
+		t.Fatal(err)
+	}
 	if err := nc.Flush(); err != nil {
 		t.Fatal(err)
 	}
 	c.Leader()
 	c.Teammates(2)
-	if record := teamtest.Wait(t, teamtest.Set(t, tm, "Build bridges")); record.Status != team.TeamFinished {
+	goal, _, err := tm.Goals().Set(t.Context(), client.NewGoal{Text: "Build bridges", Key: "once"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if record := teamtest.Wait(t, goal); record.Status != team.TeamFinished {
 		t.Fatalf("the goal is %s: %s", record.Status, record.Summary)
 	}
 	bt := storage(t, c, "t")
@@ -320,23 +335,7 @@ func TestRealRecordsValidate(t *testing.T) {
 	if err := asks.Pass(t.Context(), tool.Request{Called: "bash", Arguments: []byte(`{"command":"make"}`)}); !errors.Is(err, team.PermissionDenied) {
 		t.Fatal(err)
 	}
-	for _, task := range teamtest.Tasks(t, tm) {
-		data, err := json.Marshal(task)
-		if err != nil {
-			t.Fatal(err)
-		}
-		check("task-printed", string(task.ID), data)
-	}
-	for _, v := range []struct {
-		name string
-		of   any
-	}{{"order", control.Order{Team: "t", Agent: "coder-1", Incarnation: 1}}, {"assignment", team.Assignment{Task: "T-001", By: team.Leader, Epoch: 1}}} {
-		data, err := json.Marshal(v.of)
-		if err != nil {
-			t.Fatal(err)
-		}
-		check(v.name, v.name, data)
-	}
+	sentAndPrinted(t, c, tm, check)
 	eachStored(t, nc, func(subj string, data []byte) {
 		name := recordOf(subj)
 		if name == "" {
@@ -388,6 +387,44 @@ func TestRealRecordsValidate(t *testing.T) {
 	}
 }
 
+// sentAndPrinted checks the requests to processes, and what programs print of a team.
+func sentAndPrinted(t *testing.T, c *teamtest.Cluster, tm *client.Team, check func(name, where string, data []byte)) {
+	t.Helper()
+	of := func(name string, v any) {
+		data, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(name, name, data)
+	}
+	of("order", control.Order{Team: "t", Agent: "coder-1", Incarnation: 1})
+	of("assignment", team.Assignment{Task: "T-001", By: team.Leader, Epoch: 1})
+	for _, task := range teamtest.Tasks(t, tm) {
+		of("task-printed", task)
+	}
+	members, err := tm.Members().List(t.Context(), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range members {
+		of("member-printed", m)
+	}
+	mail, err := tm.Mail().Inbox(t.Context(), team.Leader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range mail {
+		of("message-printed", m)
+	}
+	status, err := c.Client.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range status.Teams {
+		of("team-printed", s)
+	}
+}
+
 // recordOf is the name of the schema of what is stored under a subject; "" if there is none.
 func recordOf(subj string) string {
 	key, inBucket := strings.CutPrefix(subj, "$KV.at-t.")
@@ -395,7 +432,7 @@ func recordOf(subj string) string {
 	case inBucket && key == "seq.task":
 		return "task-numbers"
 	case inBucket:
-		return map[string]string{"team": "team", "task": "task", "member": "member", "approval": "plan"}[kind]
+		return map[string]string{"team": "team", "task": "task", "member": "member", "approval": "plan", "once": "call"}[kind]
 	}
 	parts := strings.Split(subj, ".")
 	if len(parts) < 3 || parts[0] != "at" {
