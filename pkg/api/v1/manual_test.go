@@ -57,14 +57,7 @@ func TestManual(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
-		"have it shorten its conversation": func() {
-			stop, err := control.Serve(t.Context(), r.bt.Conn, control.Membership{Team: r.team.ID(), AgentID: "coder-1"}, control.Handlers{Compact: func() {}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(stop)
-		},
-		"see a message's fate": func() { id = r.sent(t) },
+		"see a message's delivery status": func() { id = r.sent(t) },
 		"see questions": func() {
 			id = r.post(t, team.Message{Type: team.MsgMessage, From: "coder-1", To: team.UserAgent, Content: "Shall I?", AwaitReply: true}).ID
 		},
@@ -98,7 +91,7 @@ func TestManual(t *testing.T) {
 		}
 		done++
 	}
-	if done < 40 || len(ready) > 0 {
+	if done < 30 || len(ready) > 0 {
 		t.Errorf("%d requests were sent; never came %v", done, ready)
 	}
 }
