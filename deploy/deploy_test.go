@@ -477,9 +477,9 @@ func metrics(t *testing.T) map[string]bool {
 func registered(t *testing.T) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `(agentteam_\\w+)[^`]*` \\| (\\w+) \\|").FindAllStringSubmatch(read(t, "../docs/operations.md"), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `(agentteam_\\w+)[^`]*`( histogram)? \\|").FindAllStringSubmatch(read(t, "../docs/operations.md"), -1) {
 		names[row[1]] = true
-		if row[2] == "histogram" {
+		if row[2] != "" {
 			names[row[1]+"_bucket"], names[row[1]+"_sum"], names[row[1]+"_count"] = true, true, true
 		}
 	}

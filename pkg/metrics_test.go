@@ -27,7 +27,11 @@ func TestMetricsTable(t *testing.T) {
 				if len(m.labels) > 0 {
 					name += "{" + strings.Join(m.labels, ",") + "}"
 				}
-				rows[m.name] = fmt.Sprintf("| `%s` | %s | %s |\n", name, m.kind, strings.TrimSuffix(m.help, "."))
+				name = "`" + name + "`"
+				if m.histogram {
+					name += " histogram"
+				}
+				rows[m.name] = fmt.Sprintf("| %s | %s |\n", name, strings.TrimSuffix(m.help, "."))
 			}
 			return true
 		})
@@ -35,7 +39,7 @@ func TestMetricsTable(t *testing.T) {
 	if len(rows) < 10 {
 		t.Fatalf("%d metrics were found", len(rows))
 	}
-	table := "| name | type | meaning |\n|---|---|---|\n"
+	table := "| name | meaning |\n|---|---|\n"
 	for _, name := range slices.Sorted(maps.Keys(rows)) {
 		table += rows[name]
 	}
@@ -44,8 +48,9 @@ func TestMetricsTable(t *testing.T) {
 
 // metric is a metric as the source registers it; a part that is no literal is "".
 type metric struct {
-	name, kind, help string
-	labels           []string
+	name, help string
+	histogram  bool
+	labels     []string
 }
 
 // metricIn returns the metric that n makes: by one of telemetry.Counters and its kin, or from a prometheus.XOpts.
@@ -57,7 +62,7 @@ func metricIn(n ast.Node) (metric, bool) {
 		if !ok || fmt.Sprint(f.X) != "telemetry" || first[f.Sel.Name] == 0 {
 			return metric{}, false
 		}
-		m := metric{name: literal(n.Args[1]), kind: strings.ToLower(strings.TrimSuffix(f.Sel.Name, "s")), help: literal(n.Args[2])}
+		m := metric{name: literal(n.Args[1]), histogram: f.Sel.Name == "Histograms", help: literal(n.Args[2])}
 		for _, label := range n.Args[first[f.Sel.Name]:] {
 			m.labels = append(m.labels, literal(label))
 		}
@@ -67,7 +72,7 @@ func metricIn(n ast.Node) (metric, bool) {
 		if !ok || fmt.Sprint(opts.X) != "prometheus" || !strings.HasSuffix(opts.Sel.Name, "Opts") {
 			return metric{}, false
 		}
-		m := metric{kind: strings.ToLower(strings.TrimSuffix(opts.Sel.Name, "Opts"))}
+		m := metric{histogram: opts.Sel.Name == "HistogramOpts"}
 		for key, value := range pairs(n) {
 			switch key {
 			case "Name":
