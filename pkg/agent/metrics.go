@@ -13,8 +13,8 @@ type metrics struct{ context, window, parked prometheus.Gauge }
 func newMetrics(reg prometheus.Registerer) metrics {
 	gauge := func(o prometheus.GaugeOpts) prometheus.Gauge { return telemetry.Register(reg, prometheus.NewGauge(o)) }
 	return metrics{
-		context: gauge(prometheus.GaugeOpts{Name: "agentteam_agent_context_tokens", Help: "Tokens that the agent's next request holds, about."}),
-		window:  gauge(prometheus.GaugeOpts{Name: "agentteam_agent_context_window", Help: "Tokens that the agent's model takes; 0 if that is not known."}),
+		context: gauge(prometheus.GaugeOpts{Name: "agentteam_agent_context_tokens", Help: "Tokens of the agent's next request, about."}),
+		window:  gauge(prometheus.GaugeOpts{Name: "agentteam_agent_context_window", Help: "Tokens that the agent's model takes; 0 if unknown."}),
 		parked:  gauge(prometheus.GaugeOpts{Name: "agentteam_agent_parked", Help: "1 while the agent's model endpoint refuses it, else 0."}),
 	}
 }

@@ -22,9 +22,9 @@ type metrics struct {
 func newMetrics(reg prometheus.Registerer) *metrics {
 	return &metrics{
 		requests: telemetry.Counters(reg, "agentteam_api_requests_total",
-			"Requests to the HTTP API that have been answered, streams when they ended; the route of a refused request is none.", "route", "method", "code"),
+			"Answered requests to the HTTP API, streams when they ended; the route of a refused one is none.", "route", "method", "code"),
 		seconds: telemetry.Histograms(reg, "agentteam_api_request_seconds",
-			"How long requests to the HTTP API took to be answered, streams aside.", []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5, 30}, "route"),
+			"Time to answer a request to the HTTP API, streams aside.", []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5, 30}, "route"),
 	}
 }
 

@@ -15,7 +15,7 @@ type metrics struct {
 func newMetrics(reg prometheus.Registerer) metrics {
 	return metrics{
 		connected:  telemetry.Gauges(reg, "agentteam_nats_connected", "1 while the process is connected to NATS, else 0.").WithLabelValues(),
-		reconnects: telemetry.Counters(reg, "agentteam_nats_reconnects_total", "Connections to NATS that were lost and restored.").WithLabelValues(),
-		repeated:   telemetry.Counters(reg, "agentteam_repeated_writes_total", "Writes that were sent again because they had not been answered.").WithLabelValues(),
+		reconnects: telemetry.Counters(reg, "agentteam_nats_reconnects_total", "Connections to NATS lost and restored.").WithLabelValues(),
+		repeated:   telemetry.Counters(reg, "agentteam_repeated_writes_total", "Writes sent again because they were not answered.").WithLabelValues(),
 	}
 }

@@ -25,10 +25,10 @@ type metrics struct {
 func newMetrics(reg prometheus.Registerer) metrics {
 	buckets := prometheus.ExponentialBuckets(0.05, 3, 10)
 	m := metrics{
-		outcomes: telemetry.Counters(reg, "agentteam_merges_total", "Submitted work with which this queue was done, by outcome: merged, or why not: conflict, check, refused.", "outcome"),
-		waited:   telemetry.Histograms(reg, "agentteam_merge_wait_seconds", "From when work was submitted until this queue began to merge it.", buckets).WithLabelValues(),
-		merging:  telemetry.Histograms(reg, "agentteam_merge_duration_seconds", "How long this queue took to merge work or to return it, with the checks.", buckets).WithLabelValues(),
-		waiting:  telemetry.Gauges(reg, "agentteam_merges_waiting", "Submitted work that waits to be merged, as this queue has heard.").WithLabelValues(),
+		outcomes: telemetry.Counters(reg, "agentteam_merges_total", "Submitted work by outcome: merged, conflict, check or refused.", "outcome"),
+		waited:   telemetry.Histograms(reg, "agentteam_merge_wait_seconds", "Time from the submission of work until its merge began.", buckets).WithLabelValues(),
+		merging:  telemetry.Histograms(reg, "agentteam_merge_duration_seconds", "Time to merge work or to return it, with the checks.", buckets).WithLabelValues(),
+		waiting:  telemetry.Gauges(reg, "agentteam_merges_waiting", "Submitted work that waits to be merged.").WithLabelValues(),
 	}
 	for _, outcome := range outcomes {
 		m.outcomes.WithLabelValues(outcome)

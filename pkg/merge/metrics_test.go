@@ -23,13 +23,13 @@ func TestMetrics(t *testing.T) {
 	r.submit("T-003", base, "echo new > new.txt")
 	q, _ := r.queue("one")
 	stop := r.run(q)
-	want := `# HELP agentteam_merges_total Submitted work with which this queue was done, by outcome: merged, or why not: conflict, check, refused.
+	want := `# HELP agentteam_merges_total Submitted work by outcome: merged, conflict, check or refused.
 # TYPE agentteam_merges_total counter
 agentteam_merges_total{outcome="check"} 0
 agentteam_merges_total{outcome="conflict"} 1
 agentteam_merges_total{outcome="merged"} 2
 agentteam_merges_total{outcome="refused"} 0
-# HELP agentteam_merges_waiting Submitted work that waits to be merged, as this queue has heard.
+# HELP agentteam_merges_waiting Submitted work that waits to be merged.
 # TYPE agentteam_merges_waiting gauge
 agentteam_merges_waiting 0
 `

@@ -329,7 +329,7 @@ func TestMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `
-# HELP agentteam_model_calls_total Model calls by outcome: ok, cut, too_long, refused, unavailable or canceled.
+# HELP agentteam_model_calls_total Model calls: ok, cut, too_long, refused, unavailable or canceled.
 # TYPE agentteam_model_calls_total counter
 agentteam_model_calls_total{outcome="canceled"} 1
 agentteam_model_calls_total{outcome="cut"} 1
@@ -353,7 +353,7 @@ agentteam_model_refusals_total{reason="rate_limited"} 0
 agentteam_model_refusals_total{reason="server_error"} 1
 agentteam_model_refusals_total{reason="silent"} 0
 agentteam_model_refusals_total{reason="unknown_model"} 0
-# HELP agentteam_model_retries_total Attempts of model calls that were repeated, by reason: as of refusals, or other_form.
+# HELP agentteam_model_retries_total Repeated attempts of model calls, by reason: as of refusals, or other_form.
 # TYPE agentteam_model_retries_total counter
 agentteam_model_retries_total{reason="bad_key"} 0
 agentteam_model_retries_total{reason="connection"} 0
@@ -366,7 +366,7 @@ agentteam_model_retries_total{reason="rate_limited"} 1
 agentteam_model_retries_total{reason="server_error"} 0
 agentteam_model_retries_total{reason="silent"} 0
 agentteam_model_retries_total{reason="unknown_model"} 0
-# HELP agentteam_model_tokens_total Tokens of model calls by direction: prompt and completion; cached and reasoning, which are parts of those; and wasted, of tries that were thrown away.
+# HELP agentteam_model_tokens_total Tokens of model calls: prompt and completion, their parts cached and reasoning, and wasted of tries that were thrown away.
 # TYPE agentteam_model_tokens_total counter
 agentteam_model_tokens_total{direction="cached"} 4
 agentteam_model_tokens_total{direction="completion"} 21

@@ -47,13 +47,13 @@ type metrics struct {
 // newMetrics registers the model's metrics. All clients of a process share them.
 func newMetrics(reg prometheus.Registerer) *metrics {
 	m := &metrics{
-		calls:    telemetry.Counters(reg, "agentteam_model_calls_total", "Model calls by outcome: ok, cut, too_long, refused, unavailable or canceled.", "outcome"),
+		calls:    telemetry.Counters(reg, "agentteam_model_calls_total", "Model calls: ok, cut, too_long, refused, unavailable or canceled.", "outcome"),
 		refusals: telemetry.Counters(reg, "agentteam_model_refusals_total", "Model calls that gave no turn, by reason, such as bad_key or context_length.", "reason"),
 		duration: telemetry.Histograms(reg, "agentteam_model_call_duration_seconds",
-			"How long a model call took, its retries included.", prometheus.ExponentialBuckets(0.1, 2, 15), "outcome"), // to 27 minutes
+			"Time of a model call with its retries.", prometheus.ExponentialBuckets(0.1, 2, 15), "outcome"), // to 27 minutes
 		tokens: telemetry.Counters(reg, "agentteam_model_tokens_total",
-			"Tokens of model calls by direction: prompt and completion; cached and reasoning, which are parts of those; and wasted, of tries that were thrown away.", "direction"),
-		retries: telemetry.Counters(reg, "agentteam_model_retries_total", "Attempts of model calls that were repeated, by reason: as of refusals, or other_form.", "reason"),
+			"Tokens of model calls: prompt and completion, their parts cached and reasoning, and wasted of tries that were thrown away.", "direction"),
+		retries: telemetry.Counters(reg, "agentteam_model_retries_total", "Repeated attempts of model calls, by reason: as of refusals, or other_form.", "reason"),
 	}
 	// At 0, so that the first of a kind is seen as an increase.
 	for _, o := range []string{ok, cut, tooLong, refused, unavailable, canceled} {

@@ -15,7 +15,7 @@ const (
 
 // newMetrics registers the metric that all proxies of a process share.
 func newMetrics(reg prometheus.Registerer) *prometheus.CounterVec {
-	m := telemetry.Counters(reg, "agentteam_network_requests_total", "Requests of commands to the network by outcome: allowed, refused or failed.", "outcome")
+	m := telemetry.Counters(reg, "agentteam_network_requests_total", "Requests of commands to the network: allowed, refused or failed.", "outcome")
 	for _, outcome := range []string{allowed, refused, failed} {
 		m.WithLabelValues(outcome)
 	}

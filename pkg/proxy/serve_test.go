@@ -338,7 +338,7 @@ func TestLog(t *testing.T) {
 	if strings.Contains(log.String(), "canary") {
 		t.Errorf("logged: %s", &log)
 	}
-	const want = `# HELP agentteam_network_requests_total Requests of commands to the network by outcome: allowed, refused or failed.
+	const want = `# HELP agentteam_network_requests_total Requests of commands to the network: allowed, refused or failed.
 # TYPE agentteam_network_requests_total counter
 agentteam_network_requests_total{outcome="allowed"} 1
 agentteam_network_requests_total{outcome="failed"} 1

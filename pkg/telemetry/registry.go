@@ -38,7 +38,7 @@ type part struct {
 func NewRegistry() *Registry {
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name:        "agentteam_build_info",
-		Help:        "Always 1; the labels contain the version of agentteam and that of Go.",
+		Help:        "Always 1; versions of agentteam and Go.",
 		ConstLabels: prometheus.Labels{"version": Version(), "goversion": runtime.Version()},
 	})
 	build.Set(1)

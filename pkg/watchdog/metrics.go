@@ -26,10 +26,10 @@ func newMetrics(reg prometheus.Registerer) metrics {
 		members: telemetry.Gauges(reg, "agentteam_members", "Members of the team by state.", "team", "state"),
 		age: telemetry.Gauges(reg, "agentteam_heartbeat_age_seconds",
 			"Time since the last heartbeat of a member.", "team", "agent_id"),
-		lost:    telemetry.Counters(reg, "agentteam_members_lost_total", "Members that were judged lost, or whose process went away, and that were to be brought back.", "team"),
-		expired: telemetry.Counters(reg, "agentteam_leases_expired_total", "Tasks taken from a holder that was not heard for the lease.", "team"),
-		stalled: telemetry.Counters(reg, "agentteam_members_stalled_total", "Times that a member at work has made no progress for as long as the team allows.", "team"),
-		allIdle: telemetry.Counters(reg, "agentteam_all_idle_total", "Notices to the leader that no member has anything left to do.", "team"),
+		lost:    telemetry.Counters(reg, "agentteam_members_lost_total", "Members that were lost, or whose process went away, and that were to be brought back.", "team"),
+		expired: telemetry.Counters(reg, "agentteam_leases_expired_total", "Tasks taken from holders that were silent for their lease.", "team"),
+		stalled: telemetry.Counters(reg, "agentteam_members_stalled_total", "Times that a working member made no progress for stall_after.", "team"),
+		allIdle: telemetry.Counters(reg, "agentteam_all_idle_total", "Notices to the leader that all members are idle.", "team"),
 	}
 }
 
