@@ -22,7 +22,7 @@ var (
 	wrongkey string   // a model endpoint, see there
 	noEnv    string   // an empty file in the place of .env, whose settings are nothing for a test
 	program  []string // how docker compose is called here
-	figures  []string // for docs/operations.md
+	figures  []string // printed at the end
 )
 
 // services are those that the tests start: all but Grafana, of which there is no

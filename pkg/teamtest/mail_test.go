@@ -155,7 +155,7 @@ func values(m map[uint64]int) (vs []int) {
 }
 
 // Urgent mail ends a command of an hour, and is what the model reads next. How soon is
-// measured, and told in docs/operations.md.
+// logged.
 func TestUrgentMail(t *testing.T) {
 	t.Parallel()
 	p := newPost(t)
