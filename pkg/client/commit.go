@@ -4,12 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 
-	"agentteam/pkg/hands"
 	"agentteam/pkg/line"
 	"agentteam/pkg/merge"
 	"agentteam/pkg/team"
+	"agentteam/pkg/worktree"
 )
 
 // CompleteWith completes a task that a person's seat holds, and brings what was done for it into the
@@ -58,7 +59,7 @@ func (t Board) CompleteWith(ctx context.Context, id team.TaskID, as team.AgentID
 	e := merge.Entry{Task: id, Epoch: task.Epoch, Incarnation: task.Incarnation, Agent: h.Agent, Base: p.head, Check: task.Check, Title: task.Title,
 		Summary: summary, Deliverable: done.Digest, Returned: task.ReturnedEpochs()}
 	if task.Check != "" {
-		_, e.Links, _ = hands.LinksOf(ctx, t.client.workspaces, record, h.Role)
+		_, e.Links, _ = worktree.LinksOf(ctx, t.client.workspaces, slog.New(slog.DiscardHandler), record, h.Role)
 	}
 	levels, ok := t.client.workspaces.(interface {
 		Level(context.Context, team.Team, string) team.Sandbox

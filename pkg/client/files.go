@@ -3,13 +3,14 @@ package client
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 
-	"agentteam/pkg/hands"
 	"agentteam/pkg/line"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool/workspace"
+	"agentteam/pkg/worktree"
 )
 
 // Files opens the files of a team for reading; the caller calls release. Those are the folder in
@@ -112,7 +113,7 @@ func (t *core) fresh(ctx context.Context, p position, at line.Hash, in workspace
 		}
 	}
 	tree = &workspace.Tree{Root: root, Dir: filepath.Join(root, filepath.FromSlash(prefix))}
-	if from, links, mounted := hands.LinksOf(ctx, t.client.workspaces, in.Team, in.Member.Role); err == nil && len(links) > 0 {
+	if from, links, mounted := worktree.LinksOf(ctx, t.client.workspaces, slog.New(slog.DiscardHandler), in.Team, in.Member.Role); err == nil && len(links) > 0 {
 		tree.Shown, err = from.Lend(ctx, links, root, mounted)
 	}
 	if err != nil {

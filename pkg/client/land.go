@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 
-	"agentteam/pkg/hands"
 	"agentteam/pkg/line"
 	"agentteam/pkg/merge"
 	"agentteam/pkg/team"
+	"agentteam/pkg/worktree"
 )
 
 // Land brings the checkout in dir, a folder of the user's, forward to the head of the line. It is
@@ -71,7 +71,7 @@ func (t Line) CheckLinks(ctx context.Context, dir string) error {
 	if err != nil {
 		return nil // who leads the team will report it
 	}
-	return hands.CheckLinks(ctx, record, c)
+	return worktree.CheckLinks(ctx, record, c)
 }
 
 // Changes names the files of the checkout in dir that differ from its HEAD, with which the next

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"agentteam/pkg/hands"
 	"agentteam/pkg/line"
 	"agentteam/pkg/merge"
 	"agentteam/pkg/team"
@@ -64,7 +63,7 @@ func Decide(ctx context.Context, t team.Team, dir string, open func(context.Cont
 		next.Why = why
 		return next, err
 	}
-	if err := hands.CheckLinks(ctx, t, c); err != nil {
+	if err := CheckLinks(ctx, t, c); err != nil {
 		return next, err
 	}
 	site, err := open(ctx)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"agentteam/pkg/sandbox"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
+	"agentteam/pkg/worktree"
 )
 
 // linked is a team whose members see what git ignores of the user's folder, at a level of the sandbox.
@@ -180,7 +182,7 @@ func TestLinksTooLargeTogether(t *testing.T) {
 	r := linked(t, team.Confined)
 	r.sh(r.user, "truncate -s 300M node_modules/large; mkdir cache; truncate -s 300M cache/large; printf 'cache\n' >> .gitignore")
 	r.record.Hands.Links = []string{"node_modules", "cache", ".env.test"}
-	if _, names, mounted := hands.LinksOf(t.Context(), r.source, r.record, "coder"); mounted || !slices.Equal(names, []string{"node_modules", ".env.test"}) {
+	if _, names, mounted := worktree.LinksOf(t.Context(), r.source, slog.New(slog.NewTextHandler(t.Output(), nil)), r.record, "coder"); mounted || !slices.Equal(names, []string{"node_modules", ".env.test"}) {
 		t.Errorf("a tree gets %v, mounted: %v", names, mounted)
 	}
 }

@@ -23,7 +23,6 @@ import (
 	"agentteam/pkg/account"
 	"agentteam/pkg/board"
 	"agentteam/pkg/broker"
-	"agentteam/pkg/hands"
 	"agentteam/pkg/line"
 	"agentteam/pkg/merge"
 	"agentteam/pkg/registry"
@@ -336,7 +335,7 @@ func (l *Line) returned(ctx context.Context, site *merge.Site, t team.Task) (bra
 
 // links returns what of the user's folder goes into the trees of a role's members.
 func (l *Line) links(ctx context.Context, role string) (from line.Checkout, names []string, mounted bool) {
-	return hands.LinksOf(ctx, l.o.Source, l.o.Record(), role)
+	return LinksOf(ctx, l.o.Source, l.o.Logger, l.o.Record(), role)
 }
 
 // name is that of the tree for w.

@@ -1,7 +1,8 @@
-package hands
+package worktree
 
 import (
 	"context"
+	"log/slog"
 	"maps"
 	"slices"
 
@@ -23,23 +24,20 @@ func CheckLinks(ctx context.Context, t team.Team, c line.Checkout) error {
 	return nil
 }
 
-// LinksOf is [Source.Links] of a source, if it has that; no other gives any.
-func LinksOf(ctx context.Context, s workspace.Source, t team.Team, role string) (from line.Checkout, names []string, mounted bool) {
-	if s, ok := s.(*Source); ok {
-		return s.Links(ctx, t, role)
-	}
-	return from, nil, false
-}
-
-// Links returns what of the user's folder on this machine goes into trees of a role's members, and
-// whether it is mounted there or copied. What cannot be had is left out, and logged: most of it is refused
-// where a goal is set, and other machines may not have it.
-func (s *Source) Links(ctx context.Context, t team.Team, role string) (from line.Checkout, names []string, mounted bool) {
+// LinksOf returns what of the user's folder on this machine goes into trees of a role's members, and
+// whether it is mounted there or copied; nothing for a source that has no folders on this machine. What
+// cannot be had is left out, and logged: most of it is refused where a goal is set, and other machines may
+// not have it.
+func LinksOf(ctx context.Context, source workspace.Source, log *slog.Logger, t team.Team, role string) (from line.Checkout, names []string, mounted bool) {
+	local, ok := source.(interface {
+		Folder(team.Team) (string, error)
+		Level(context.Context, team.Team, string) team.Sandbox
+	})
 	wish := t.PolicyOf(role).Links
-	if len(wish) == 0 || !t.OnLine() {
+	if !ok || len(wish) == 0 || !t.OnLine() {
 		return from, nil, false
 	}
-	dir, err := s.Folder(t)
+	dir, err := local.Folder(t)
 	if err == nil {
 		from, err = line.Look(ctx, dir)
 	}
@@ -47,14 +45,14 @@ func (s *Source) Links(ctx context.Context, t team.Team, role string) (from line
 		err = team.Errorf(team.InvalidState, "%s is another folder of its repository than %q", dir, t.Line.Prefix)
 	}
 	if err != nil {
-		s.o.Logger.WarnContext(ctx, "worktree_links are left out: there is no checkout here", "team", t.ID, "err", err)
+		log.WarnContext(ctx, "worktree_links are left out: there is no checkout here", "team", t.ID, "err", err)
 		return from, nil, false
 	}
-	mounted = s.Level(ctx, t, role) == team.Bubblewrap
+	mounted = local.Level(ctx, t, role) == team.Bubblewrap
 	for _, name := range wish {
 		// With those before it: together they must not be too large to copy.
 		if err := from.CheckLinks(ctx, mounted, append(names, name)...); err != nil {
-			s.o.Logger.WarnContext(ctx, "left out of a tree", "team", t.ID, "err", err)
+			log.WarnContext(ctx, "left out of a tree", "team", t.ID, "err", err)
 			continue
 		}
 		names = append(names, name)
