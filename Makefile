@@ -79,7 +79,7 @@ vet:
 		{ echo "not formatted, run make fmt: $$unformatted" >&2; exit 1; }
 
 # The packages whose promises rest on compare-and-set.
-STORES := ./pkg/broker ./pkg/board/... ./pkg/mailbox ./pkg/journal ./pkg/feed ./pkg/stored ./pkg/roster ./pkg/registry ./pkg/election
+STORES := ./pkg/store/broker ./pkg/store/board/... ./pkg/store/mailbox ./pkg/store/journal ./pkg/store/feed ./pkg/team/blob ./pkg/store/roster ./pkg/store/registry ./pkg/store/election
 
 .PHONY: test-r3
 test-r3: ## the tests of all stores against a cluster of three NATS servers
@@ -87,12 +87,12 @@ test-r3: ## the tests of all stores against a cluster of three NATS servers
 
 .PHONY: test-long
 test-long: ## many processes on one board, 5 frozen teammates: LONG times (default 20) as long; a long task
-	AGENTTEAM_TEST_LONG=$(or $(LONG),20) go test -count=1 -timeout 60m -v -run 'TestLinearizable|TestStress|TestCreators' ./pkg/board
+	AGENTTEAM_TEST_LONG=$(or $(LONG),20) go test -count=1 -timeout 60m -v -run 'TestLinearizable|TestStress|TestCreators' ./pkg/store/board
 	AGENTTEAM_TEST_LONG=$(or $(LONG),20) go test -count=1 -timeout 60m -v -run 'TestFrozenTeammates|TestLongTask$$' ./e2e
 
 .PHONY: test-claims
 test-claims: ## CLAIMS (default 1,000,000) claims by 64 workers, every write of them judged
-	AGENTTEAM_TEST_CLAIMS=$(or $(CLAIMS),1000000) go test -count=1 -timeout 120m -v -run 'TestClaims' ./pkg/board
+	AGENTTEAM_TEST_CLAIMS=$(or $(CLAIMS),1000000) go test -count=1 -timeout 120m -v -run 'TestClaims' ./pkg/store/board
 
 .PHONY: test-compose
 test-compose: ## build the images, start docker-compose.yml and have it do work; needs an engine, no registry

@@ -16,7 +16,7 @@ import (
 	"sync"
 
 	"agentteam/pkg/model/rehearsal"
-	"agentteam/pkg/tokens"
+	"agentteam/pkg/model/tokens"
 )
 
 // cachedShareGoal is how many in 100 tokens of a goal's requests an endpoint should find in its cache.

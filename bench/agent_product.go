@@ -8,12 +8,12 @@ import (
 	"strings"
 	"time"
 
-	"agentteam/pkg/broker"
-	"agentteam/pkg/child"
 	"agentteam/pkg/client"
-	"agentteam/pkg/registry"
-	"agentteam/pkg/role"
-	"agentteam/pkg/roster"
+	"agentteam/pkg/cluster/childproc"
+	"agentteam/pkg/config/role"
+	"agentteam/pkg/store/broker"
+	"agentteam/pkg/store/registry"
+	"agentteam/pkg/store/roster"
 	"agentteam/pkg/team"
 )
 
@@ -27,7 +27,7 @@ type agentRig struct {
 	workspace string
 
 	lifeline, held *os.File // children end with it
-	leader         *child.Process
+	leader         *childproc.Process
 	teams          int
 	last           *broker.Storage // of the newest conversation
 }
@@ -93,8 +93,8 @@ func (b *agentRig) close() {
 
 // start starts one of the programs on the endpoint. Its window is so large that no
 // conversation here is made shorter.
-func (b *agentRig) start(program string, args ...string) (*child.Process, error) {
-	return child.Start(filepath.Join(b.rig.bin, program),
+func (b *agentRig) start(program string, args ...string) (*childproc.Process, error) {
+	return childproc.Start(filepath.Join(b.rig.bin, program),
 		append([]string{"--server", b.rig.server.URL(), "--http", "127.0.0.1:0", "--workspace", b.workspace}, args...),
 		[]string{"OPENAI_BASE_URL=" + b.endpoint.url, "OPENAI_MODEL=bench", "OPENAI_API_KEY=none", "AGENTTEAM_WINDOW=4000000", "AGENTTEAM_LOG_LEVEL=warn"},
 		b.lifeline, os.Stderr)
@@ -187,7 +187,7 @@ func rested(ctx context.Context, tm *client.Team) error {
 }
 
 // idle starts a teammate and waits until it has nothing to do.
-func (b *agentRig) idle(ctx context.Context, bt *broker.Storage) (*child.Process, error) {
+func (b *agentRig) idle(ctx context.Context, bt *broker.Storage) (*childproc.Process, error) {
 	heard := make(chan beat, 1000) // many more than come while nobody reads
 	stop, err := roster.New(bt).Listen(team.Everyone, func(h team.Beat) { heard <- beat{h, time.Now()} })
 	if err != nil {

@@ -20,10 +20,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"agentteam/pkg/broker"
-	"agentteam/pkg/child"
 	"agentteam/pkg/client"
-	eventlog "agentteam/pkg/event"
+	"agentteam/pkg/cluster/childproc"
+	"agentteam/pkg/store/broker"
+	eventlog "agentteam/pkg/store/runlog"
 	"agentteam/pkg/team"
 )
 
@@ -77,7 +77,7 @@ type apiRig struct {
 	rig      *rig
 	conn     *broker.Conn
 	client   *client.Client
-	leader   *child.Process
+	leader   *childproc.Process
 	lifeline *os.File
 	held     *os.File
 	url      string // of the API
@@ -102,7 +102,7 @@ func newAPIRig(ctx context.Context, r *rig) (b *apiRig, err error) {
 		return nil, err
 	}
 	file := filepath.Join(r.dir, "api-token")
-	b.leader, err = child.Start(filepath.Join(r.bin, "leader"),
+	b.leader, err = childproc.Start(filepath.Join(r.bin, "leader"),
 		[]string{"--server", r.server.URL(), "--http", "127.0.0.1:0", "--workspace", r.dir, "--api", "127.0.0.1:0", "--api-token-file", file},
 		[]string{"OPENAI_BASE_URL=http://127.0.0.1:1/v1", "OPENAI_MODEL=none", "OPENAI_API_KEY=none", "AGENTTEAM_LOG_LEVEL=warn"},
 		b.lifeline, os.Stderr)

@@ -7,7 +7,7 @@ import (
 	"os"
 	"time"
 
-	"agentteam/pkg/broker/embedded"
+	"agentteam/pkg/store/broker/embedded"
 )
 
 // scale is how much is measured.

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"agentteam/pkg/hands"
+	"agentteam/pkg/execenv"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool/workspace"
 )
@@ -27,7 +27,7 @@ func firstBuilds(ctx context.Context, dir string, rounds int) (all []figure, err
 		return nil, err
 	}
 	for _, level := range []team.Sandbox{team.Confined, team.Bubblewrap} {
-		source := hands.New(hands.Options{Sandbox: level, Cache: filepath.Join(dir, "cache", string(level))})
+		source := execenv.New(execenv.Options{Sandbox: level, Cache: filepath.Join(dir, "cache", string(level))})
 		if _, err := source.Sandbox(ctx, team.Team{}, ""); err != nil {
 			continue // which was reported before
 		}
@@ -68,7 +68,7 @@ func userTest(ctx context.Context, dir string) (float64, error) {
 }
 
 // memberTest is userTest of a member, in a tree of the repository.
-func memberTest(ctx context.Context, source *hands.Source, checkout, name string) (float64, error) {
+func memberTest(ctx context.Context, source *execenv.Source, checkout, name string) (float64, error) {
 	tree := checkout + "-" + name
 	if err := plantModule(tree); err != nil {
 		return 0, err

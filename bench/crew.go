@@ -16,12 +16,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
 
-	"agentteam/pkg/board"
-	"agentteam/pkg/board/index"
-	"agentteam/pkg/broker"
-	"agentteam/pkg/control"
-	"agentteam/pkg/roster"
-	"agentteam/pkg/subject"
+	"agentteam/pkg/agent/control"
+	"agentteam/pkg/store/board"
+	"agentteam/pkg/store/board/index"
+	"agentteam/pkg/store/broker"
+	"agentteam/pkg/store/roster"
+	"agentteam/pkg/store/subject"
 	"agentteam/pkg/team"
 )
 

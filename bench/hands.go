@@ -12,10 +12,10 @@ import (
 	"strings"
 	"time"
 
-	"agentteam/pkg/command"
-	"agentteam/pkg/sandbox"
+	"agentteam/pkg/execenv/sandbox"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
+	"agentteam/pkg/tool/command"
 	"agentteam/pkg/tool/workspace"
 )
 

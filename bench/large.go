@@ -11,11 +11,11 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"agentteam/pkg/board"
-	"agentteam/pkg/board/index"
-	"agentteam/pkg/broker"
-	"agentteam/pkg/roster"
-	"agentteam/pkg/subject"
+	"agentteam/pkg/store/board"
+	"agentteam/pkg/store/board/index"
+	"agentteam/pkg/store/broker"
+	"agentteam/pkg/store/roster"
+	"agentteam/pkg/store/subject"
 	"agentteam/pkg/team"
 )
 

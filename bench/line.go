@@ -12,13 +12,13 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"agentteam/pkg/board"
-	"agentteam/pkg/hands"
-	"agentteam/pkg/line"
-	"agentteam/pkg/merge"
+	"agentteam/pkg/execenv"
+	"agentteam/pkg/git/gitrepo"
+	"agentteam/pkg/git/mergequeue"
+	"agentteam/pkg/git/worktree"
+	"agentteam/pkg/store/board"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool/workspace"
-	"agentteam/pkg/worktree"
 )
 
 // The goals of worktrees: merged tasks an hour with checks of 0.1 s, and how much longer than git's own a
@@ -100,15 +100,15 @@ func (r *rig) mates(ctx context.Context, id team.TeamID, dir string, n int, wish
 	}
 	lines := filepath.Join(r.dir, "lines")
 	record := team.Team{ID: id, LeaseSeconds: 30, Goal: "work", GoalNumber: 1, Workspace: dir, Hands: team.Policy{Isolation: wish}}
-	decided, err := worktree.Decide(ctx, record, dir, func(ctx context.Context) (*merge.Site, error) {
-		return merge.At(ctx, lines, storage, record)
+	decided, err := worktree.Decide(ctx, record, dir, func(ctx context.Context) (*mergequeue.Site, error) {
+		return mergequeue.At(ctx, lines, storage, record)
 	})
 	if err != nil {
 		return nil, nil, err
 	}
 	record.Line = &decided
-	b = board.New(storage.Bucket, board.Options{Withdraw: merge.New(storage).Withdraw})
-	source := hands.New(hands.Options{Dir: dir, Cache: filepath.Join(r.dir, "cache")})
+	b = board.New(storage.Bucket, board.Options{Withdraw: mergequeue.New(storage).Withdraw})
+	source := execenv.New(execenv.Options{Dir: dir, Cache: filepath.Join(r.dir, "cache")})
 	for i := range n {
 		member := team.Member{AgentID: team.AgentID(fmt.Sprintf("coder-%d", i+1)), Role: "coder", Incarnation: 1}
 		m := &mate{hand: board.NewHand(ctx, b, member.Holder())}
@@ -252,11 +252,11 @@ func readyTrees(ctx context.Context, in string, files, rounds int) (figure, erro
 	if err != nil {
 		return figure{}, err
 	}
-	repo, err := line.Open(ctx, filepath.Join(in, "large.line"), "large", line.Limits{})
+	repo, err := gitrepo.Open(ctx, filepath.Join(in, "large.line"), "large", gitrepo.Limits{})
 	if err != nil {
 		return figure{}, err
 	}
-	c, err := line.Look(ctx, dir)
+	c, err := gitrepo.Look(ctx, dir)
 	if err == nil {
 		err = repo.Fetch(ctx, c)
 	}
@@ -265,12 +265,12 @@ func readyTrees(ctx context.Context, in string, files, rounds int) (figure, erro
 	}
 	var ours, gits []float64
 	for i := range rounds {
-		var t *line.Tree
+		var t *gitrepo.Tree
 		aside := filepath.Join(in, fmt.Sprintf("aside-%d", i))
 		turns := []func() error{
 			func() (err error) {
 				began := time.Now()
-				t, err = repo.Tree(ctx, line.Plan{Name: fmt.Sprintf("t-%d", i), At: c.Head, Member: "coder-1", From: c})
+				t, err = repo.Tree(ctx, gitrepo.Plan{Name: fmt.Sprintf("t-%d", i), At: c.Head, Member: "coder-1", From: c})
 				ours = append(ours, milliseconds(time.Since(began)))
 				return err
 			},

@@ -24,7 +24,7 @@ import (
 	"syscall"
 	"time"
 
-	"agentteam/pkg/broker/embedded"
+	"agentteam/pkg/store/broker/embedded"
 )
 
 // limit is far above what a bench takes; it ends one that hangs.

@@ -20,12 +20,12 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"agentteam/pkg/api/access"
-	"agentteam/pkg/board"
-	"agentteam/pkg/broker"
 	"agentteam/pkg/config"
-	"agentteam/pkg/journal"
 	"agentteam/pkg/model"
-	"agentteam/pkg/roster"
+	"agentteam/pkg/store/board"
+	"agentteam/pkg/store/broker"
+	"agentteam/pkg/store/journal"
+	"agentteam/pkg/store/roster"
 	"agentteam/pkg/team"
 )
 

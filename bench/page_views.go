@@ -12,13 +12,13 @@ import (
 	"github.com/chromedp/chromedp"
 	"golang.org/x/sync/errgroup"
 
-	"agentteam/pkg/board"
-	"agentteam/pkg/broker"
-	"agentteam/pkg/journal"
-	"agentteam/pkg/mailbox"
 	"agentteam/pkg/model"
-	"agentteam/pkg/registry"
-	"agentteam/pkg/roster"
+	"agentteam/pkg/store/board"
+	"agentteam/pkg/store/broker"
+	"agentteam/pkg/store/journal"
+	"agentteam/pkg/store/mailbox"
+	"agentteam/pkg/store/registry"
+	"agentteam/pkg/store/roster"
 	"agentteam/pkg/team"
 )
 

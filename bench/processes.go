@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"agentteam/pkg/child"
+	"agentteam/pkg/cluster/childproc"
 	"agentteam/pkg/team"
 )
 
@@ -23,8 +23,8 @@ type beat struct {
 
 // startTeammate starts the program as a named member, with a model configured that
 // is never called: there is nothing to do.
-func (r *rig) startTeammate(id team.TeamID, name team.AgentID, lifeline *os.File) (*child.Process, error) {
-	return child.Start(filepath.Join(r.bin, "teammate"),
+func (r *rig) startTeammate(id team.TeamID, name team.AgentID, lifeline *os.File) (*childproc.Process, error) {
+	return childproc.Start(filepath.Join(r.bin, "teammate"),
 		[]string{"--server", r.server.URL(), "--http", "127.0.0.1:0", "--team", string(id), "--name", string(name), "--role", "coder"},
 		[]string{"OPENAI_BASE_URL=http://127.0.0.1:1/v1", "OPENAI_MODEL=none", "OPENAI_API_KEY=none", "AGENTTEAM_LOG_LEVEL=warn"},
 		lifeline, os.Stderr)

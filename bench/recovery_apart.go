@@ -11,10 +11,10 @@ import (
 	"syscall"
 	"time"
 
-	"agentteam/pkg/broker/embedded"
-	"agentteam/pkg/child"
 	"agentteam/pkg/client"
-	"agentteam/pkg/role"
+	"agentteam/pkg/cluster/childproc"
+	"agentteam/pkg/config/role"
+	"agentteam/pkg/store/broker/embedded"
 	"agentteam/pkg/team"
 )
 
@@ -26,7 +26,7 @@ type apart struct {
 	client         *client.Client
 	team           *client.Team
 	lifeline, held *os.File // children end with it
-	children       []*child.Process
+	children       []*childproc.Process
 	started        int // teammates
 }
 
@@ -74,7 +74,7 @@ func startApart(ctx context.Context, r *rig, w *works, id team.TeamID, leaders i
 }
 
 func (a *apart) start(program string, args ...string) error {
-	p, err := child.Start(filepath.Join(a.rig.bin, program),
+	p, err := childproc.Start(filepath.Join(a.rig.bin, program),
 		append([]string{"--server", a.rig.server.URL(), "--http", "127.0.0.1:0", "--workspace", a.rig.dir}, args...),
 		[]string{"OPENAI_BASE_URL=" + a.works.url, "OPENAI_MODEL=bench", "OPENAI_API_KEY=none", "AGENTTEAM_LOG_LEVEL=error"}, a.lifeline, os.Stderr)
 	if err == nil {

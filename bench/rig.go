@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"os"
 
-	"agentteam/pkg/broker"
-	"agentteam/pkg/broker/embedded"
-	"agentteam/pkg/registry"
-	"agentteam/pkg/role"
+	"agentteam/pkg/config/role"
+	"agentteam/pkg/store/broker"
+	"agentteam/pkg/store/broker/embedded"
+	"agentteam/pkg/store/registry"
 	"agentteam/pkg/team"
 )
 

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"agentteam/pkg/broker/brokertest"
+	"agentteam/pkg/store/broker/brokertest"
 	"agentteam/pkg/team"
 )
 

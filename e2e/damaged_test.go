@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
-	"agentteam/pkg/journal"
-	"agentteam/pkg/subject"
+	"agentteam/pkg/store/broker/brokertest"
+	"agentteam/pkg/store/journal"
+	"agentteam/pkg/store/subject"
 	"agentteam/pkg/team"
 )
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"agentteam/pkg/broker/brokertest"
+	"agentteam/pkg/store/broker/brokertest"
 	"agentteam/pkg/team"
 )
 

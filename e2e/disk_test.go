@@ -15,10 +15,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"agentteam/pkg/broker/brokertest"
+	"agentteam/pkg/agent/control"
 	"agentteam/pkg/client"
 	"agentteam/pkg/config"
-	"agentteam/pkg/control"
+	"agentteam/pkg/store/broker/brokertest"
 	"agentteam/pkg/team"
 )
 

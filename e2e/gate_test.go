@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"agentteam/pkg/subject"
+	"agentteam/pkg/store/subject"
 	"agentteam/pkg/team"
 )
 

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"agentteam/pkg/board/boardtest"
 	"agentteam/pkg/client"
+	"agentteam/pkg/store/board/boardtest"
 	"agentteam/pkg/team"
 )
 

@@ -15,7 +15,7 @@ import (
 
 	"agentteam/pkg/client"
 	"agentteam/pkg/config"
-	"agentteam/pkg/subject"
+	"agentteam/pkg/store/subject"
 	"agentteam/pkg/team"
 )
 

@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"agentteam/pkg/broker"
-	"agentteam/pkg/broker/brokertest"
-	"agentteam/pkg/merge"
-	"agentteam/pkg/subject"
+	"agentteam/pkg/git/mergequeue"
+	"agentteam/pkg/store/broker"
+	"agentteam/pkg/store/broker/brokertest"
+	"agentteam/pkg/store/subject"
 	"agentteam/pkg/team"
 )
 
@@ -62,7 +62,7 @@ func TestLineOnTwoHosts(t *testing.T) {
 		return err == nil && len(members) == 5
 	})
 	frozen, was := freezeQueue(t, storage, members)
-	records := merge.New(storage)
+	records := mergequeue.New(storage)
 	until(t, "another queue moves the line", func() bool {
 		h, err := records.Head(t.Context())
 		return err == nil && h.Term > was.Term && h.Commit != was.Commit
@@ -87,7 +87,7 @@ func TestLineOnTwoHosts(t *testing.T) {
 	inLine(t, r, repos[0], tasks)
 	log := git(t, repos[0], "log", "--first-parent", "--format=%H", "agentteam/default")
 	err := storage.Bucket.Past(t.Context(), 1, func(e broker.Entry) error {
-		var h merge.Head
+		var h mergequeue.Head
 		if err := json.Unmarshal(e.Value, &h); err != nil || !strings.Contains(log, string(h.Commit)) {
 			t.Errorf("the line was at %s, which it has lost; %v", h.Commit, err)
 		}
@@ -100,10 +100,10 @@ func TestLineOnTwoHosts(t *testing.T) {
 
 // freezeQueue freezes the process of the first of the members whose queue holds the lease on the
 // line, and returns the head as it was then.
-func freezeQueue(t *testing.T, s *broker.Storage, members map[team.AgentID]int) (pid int, at merge.Head) {
+func freezeQueue(t *testing.T, s *broker.Storage, members map[team.AgentID]int) (pid int, at mergequeue.Head) {
 	t.Helper()
 	found := errors.New("found")
-	records := merge.New(s)
+	records := mergequeue.New(s)
 	ctx, cancel := context.WithTimeout(t.Context(), brokertest.Longest)
 	defer cancel()
 	err := s.Bucket.Watch(ctx, func(broker.Entry) error {

@@ -18,10 +18,10 @@ import (
 	"testing"
 	"time"
 
-	"agentteam/pkg/broker"
-	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
 	"agentteam/pkg/config"
+	"agentteam/pkg/store/broker"
+	"agentteam/pkg/store/broker/brokertest"
 	"agentteam/pkg/team"
 )
 

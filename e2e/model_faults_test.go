@@ -12,12 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"agentteam/pkg/board"
-	"agentteam/pkg/board/boardtest"
-	"agentteam/pkg/broker"
-	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
-	"agentteam/pkg/subject"
+	"agentteam/pkg/store/board"
+	"agentteam/pkg/store/board/boardtest"
+	"agentteam/pkg/store/broker"
+	"agentteam/pkg/store/broker/brokertest"
+	"agentteam/pkg/store/subject"
 	"agentteam/pkg/team"
 )
 

@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"testing"
 
-	"agentteam/pkg/broker"
-	"agentteam/pkg/broker/brokertest"
+	"agentteam/pkg/store/broker"
+	"agentteam/pkg/store/broker/brokertest"
 	"agentteam/pkg/team"
 )
 

@@ -20,9 +20,9 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"agentteam/pkg/broker"
-	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
+	"agentteam/pkg/store/broker"
+	"agentteam/pkg/store/broker/brokertest"
 	"agentteam/pkg/team"
 )
 

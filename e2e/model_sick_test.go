@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"agentteam/pkg/board/boardtest"
+	"agentteam/pkg/store/board/boardtest"
 	"agentteam/pkg/team"
 )
 

@@ -14,13 +14,13 @@ import (
 	"unicode"
 
 	"agentteam/pkg/api/access"
-	"agentteam/pkg/broker"
 	"agentteam/pkg/client"
 	"agentteam/pkg/config"
-	"agentteam/pkg/journal"
-	"agentteam/pkg/mailbox"
 	"agentteam/pkg/model"
-	"agentteam/pkg/roster"
+	"agentteam/pkg/store/broker"
+	"agentteam/pkg/store/journal"
+	"agentteam/pkg/store/mailbox"
+	"agentteam/pkg/store/roster"
 	"agentteam/pkg/team"
 )
 

@@ -11,8 +11,8 @@ import (
 	downloads "github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/chromedp"
 
-	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
+	"agentteam/pkg/store/broker/brokertest"
 	"agentteam/pkg/team"
 )
 

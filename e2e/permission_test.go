@@ -7,9 +7,9 @@ import (
 	"syscall"
 	"testing"
 
-	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
-	"agentteam/pkg/registry"
+	"agentteam/pkg/store/broker/brokertest"
+	"agentteam/pkg/store/registry"
 	"agentteam/pkg/team"
 )
 

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"agentteam/pkg/broker"
-	"agentteam/pkg/broker/brokertest"
-	"agentteam/pkg/subject"
+	"agentteam/pkg/store/broker"
+	"agentteam/pkg/store/broker/brokertest"
+	"agentteam/pkg/store/subject"
 	"agentteam/pkg/team"
 )
 

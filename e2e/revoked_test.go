@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"agentteam/pkg/board/boardtest"
 	"agentteam/pkg/client"
+	"agentteam/pkg/store/board/boardtest"
 	"agentteam/pkg/team"
 )
 

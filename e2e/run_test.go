@@ -19,7 +19,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"github.com/creack/pty"
 
-	"agentteam/pkg/broker/brokertest"
+	"agentteam/pkg/store/broker/brokertest"
 	"agentteam/pkg/team"
 )
 

@@ -9,9 +9,9 @@ import (
 	"syscall"
 	"testing"
 
-	"agentteam/pkg/broker/brokertest"
-	"agentteam/pkg/broker/embedded"
 	"agentteam/pkg/client"
+	"agentteam/pkg/store/broker/brokertest"
+	"agentteam/pkg/store/broker/embedded"
 	"agentteam/pkg/team"
 )
 

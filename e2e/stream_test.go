@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"agentteam/pkg/broker/embedded"
 	"agentteam/pkg/client"
+	"agentteam/pkg/store/broker/embedded"
 	"agentteam/pkg/team"
 )
 

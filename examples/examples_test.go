@@ -18,10 +18,10 @@ import (
 	"time"
 
 	"agentteam/pkg/api"
-	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
 	"agentteam/pkg/config"
-	"agentteam/pkg/role"
+	"agentteam/pkg/config/role"
+	"agentteam/pkg/store/broker/brokertest"
 	"agentteam/pkg/teamtest"
 )
 

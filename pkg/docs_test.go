@@ -385,7 +385,7 @@ func TestMakeTargets(t *testing.T) {
 func toolNames(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
-	for _, pattern := range []string{"tool/workspace/*.go", "tool/teamtool/*.go"} {
+	for _, pattern := range []string{"tool/workspace/*.go", "agent/teamtool/*.go"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

@@ -31,14 +31,14 @@ const (
 
 // longOnes are the functions that may be longer, and why.
 var longOnes = map[string]string{
-	"pkg/model/modeltest/catalogue.go: Faults":          "a table",
-	"pkg/model/judge_test.go: TestJudge":                "a table",
-	"e2e/compose/bad_test.go: TestBadInput":             "a table",
-	"pkg/board/index/property_test.go: TestIndexIsTrue": "one state machine of rapid",
+	"pkg/model/modeltest/catalogue.go: Faults":                "a table",
+	"pkg/model/judge_test.go: TestJudge":                      "a table",
+	"e2e/compose/bad_test.go: TestBadInput":                   "a table",
+	"pkg/store/board/index/property_test.go: TestIndexIsTrue": "one state machine of rapid",
 }
 
 // manyExported are the packages that may export more names: two vocabularies.
-var manyExported = map[string]int{"pkg/team": 333, "pkg/subject": 71}
+var manyExported = map[string]int{"pkg/team": 333, "pkg/store/subject": 71}
 
 // source is a Go file of the repository.
 type source struct {
@@ -162,9 +162,9 @@ func TestCommitSubjects(t *testing.T) {
 
 // unusedFor are exported names that no other package uses, and why they are exported.
 var unusedFor = map[string]string{
-	"pkg/broker.Ping":      "the default that broker.Options names",
-	"pkg/place.MaxProject": "the limit that place.Place names",
-	"pkg/place.MaxFolder":  "the limit of place.Folder",
+	"pkg/store/broker.Ping":                 "the default that broker.Options names",
+	"pkg/execenv/projectcontext.MaxProject": "the limit that place.Place names",
+	"pkg/execenv/projectcontext.MaxFolder":  "the limit of place.Folder",
 }
 
 // An exported name is used by another package or a test, or is part of the declaration of

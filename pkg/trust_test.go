@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"agentteam/pkg/config"
-	"agentteam/pkg/hands"
-	"agentteam/pkg/role"
+	"agentteam/pkg/config/role"
+	"agentteam/pkg/execenv"
 )
 
 var update = flag.Bool("update", false, "write what is made from the code into the docs")
@@ -45,8 +45,8 @@ func TestHarmlessKeys(t *testing.T) {
 func TestProtectedFiles(t *testing.T) {
 	var table strings.Builder
 	table.WriteString("| members only read | why |\n|---|---|\n")
-	for _, row := range hands.ProtectedFiles() {
-		if row.Runs != hands.OnWord {
+	for _, row := range execenv.ProtectedFiles() {
+		if row.Runs != execenv.OnWord {
 			fmt.Fprintf(&table, "| `%s` | %s |\n", strings.Join(row.Paths, "`, `"), row.Why)
 		}
 	}

@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"agentteam/pkg/child"
+	"agentteam/pkg/cluster/childproc"
+	"agentteam/pkg/cluster/leader"
+	"agentteam/pkg/cluster/process"
 	"agentteam/pkg/config"
-	"agentteam/pkg/leader"
-	"agentteam/pkg/process"
 	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
 )
@@ -45,7 +45,7 @@ func command() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		o := leader.Options{Config: cfg, LocalExec: *exec, Lifeline: child.Lifeline(), Stderr: os.Stderr}
+		o := leader.Options{Config: cfg, LocalExec: *exec, Lifeline: childproc.Lifeline(), Stderr: os.Stderr}
 		if f.Changed("team") {
 			o.Only = cfg.Team
 		}

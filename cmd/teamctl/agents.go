@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentteam/pkg/client"
-	"agentteam/pkg/story"
 	"agentteam/pkg/team"
+	"agentteam/pkg/view/render"
 )
 
 func (a *app) agentsCmd() *cobra.Command {
@@ -110,7 +110,7 @@ func (a *app) printAgents(id team.TeamID, agents []client.Agent) error {
 			{head: "ALIAS", cut: true, drop: 6, wide: true}, {head: "MODEL", cut: true, drop: 6, wide: true}, {head: "TOKENS", drop: 7, wide: true}, {head: "AT", cut: true, drop: 5, wide: true},
 			{head: "JOINED", drop: 7, wide: true}, {head: "WORKSPACE", cut: true, drop: 8, wide: true}, {head: "PROJECT", cut: true, drop: 8, wide: true}}}
 		for _, m := range agents {
-			t.add(story.Ink(m.Color).Render(m.AgentID.At(id)), m.Role, paint(string(m.State)), orDash(string(m.Task)), fmt.Sprint(m.Turn), fullness(m),
+			t.add(render.Ink(m.Color).Render(m.AgentID.At(id)), m.Role, paint(string(m.State)), orDash(string(m.Task)), fmt.Sprint(m.Turn), fullness(m),
 				string(m.Backend), orDash(m.Host), orDash(number(m.PID)), orDash(printable(m.Alias)), orDash(printable(m.Model)), fmt.Sprint(m.Tokens), orDash(printable(doing(client.WorkOf(m)))),
 				age(m.JoinedAt), orDash(printable(m.Workspace)), orDash(printable(toldOf(m))))
 			for _, j := range m.Jobs { // beneath their owner

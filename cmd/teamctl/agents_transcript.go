@@ -6,12 +6,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentteam/pkg/client"
-	"agentteam/pkg/story"
+	"agentteam/pkg/view/render"
 )
 
 func (a *app) agentsTranscriptCmd() *cobra.Command {
 	var follow bool
-	o := story.Options{Fold: 10, Journal: true}
+	o := render.Options{Fold: 10, Journal: true}
 	cmd := &cobra.Command{
 		Use: "transcript NAME", Short: "Show a member's conversation and its calls", Args: exactly(1, "the NAME of a member or a subagent"),
 		Long: "transcript shows what a member was told, said and did, from its journal, also after it has left.\n" +

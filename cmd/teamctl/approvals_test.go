@@ -5,11 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"agentteam/pkg/approval"
-	"agentteam/pkg/board"
-	"agentteam/pkg/broker/brokertest"
-	"agentteam/pkg/mailbox"
-	"agentteam/pkg/roster"
+	"agentteam/pkg/store/approval"
+	"agentteam/pkg/store/board"
+	"agentteam/pkg/store/broker/brokertest"
+	"agentteam/pkg/store/mailbox"
+	"agentteam/pkg/store/roster"
 	"agentteam/pkg/team"
 )
 

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
-	"agentteam/pkg/registry"
+	"agentteam/pkg/store/broker/brokertest"
+	"agentteam/pkg/store/registry"
 	"agentteam/pkg/team"
 	"agentteam/pkg/teamtest"
 )

@@ -9,13 +9,13 @@ import (
 
 	"agentteam/pkg/client"
 	"agentteam/pkg/config"
-	"agentteam/pkg/story"
 	"agentteam/pkg/team"
+	"agentteam/pkg/view/render"
 )
 
 // view says how the work on a goal is shown to people.
 type view struct {
-	story.Options
+	render.Options
 	quiet bool
 	panes *panes    // those that show teammates; nil: none
 	since time.Time // what was before is only taken in

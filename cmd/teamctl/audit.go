@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"agentteam/pkg/audit"
 	"agentteam/pkg/client"
+	"agentteam/pkg/store/audit"
 	"agentteam/pkg/team"
 )
 

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"agentteam/pkg/client"
-	"agentteam/pkg/command"
 	"agentteam/pkg/config"
 	"agentteam/pkg/team"
+	"agentteam/pkg/tool/command"
 )
 
 // hookTime bounds the command of branch_hook, which may push and open a pull request.

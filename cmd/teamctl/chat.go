@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"agentteam/pkg/client"
-	"agentteam/pkg/story"
 	"agentteam/pkg/team"
+	"agentteam/pkg/view/render"
 )
 
 func (a *app) chatCmd() *cobra.Command {
@@ -71,7 +71,7 @@ func (a *app) chat(ctx context.Context, t *client.Team, with team.AgentID) error
 		c.typed, next = true, p.editor.ReadLine
 		a.note(fmt.Sprintf("%s is %s. /help lists what you can type; Ctrl-C ends the chat, not the team.", with.At(t.ID()), state))
 	}
-	print, err := a.orStream(ctx, t, a.followPrinter(), story.Options{Only: with, Mine: true, Answer: c.howToAnswer, Decide: c.howToDecide}, after)
+	print, err := a.orStream(ctx, t, a.followPrinter(), render.Options{Only: with, Mine: true, Answer: c.howToAnswer, Decide: c.howToDecide}, after)
 	if err != nil {
 		return err
 	}

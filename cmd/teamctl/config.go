@@ -6,11 +6,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"agentteam/pkg/account"
 	"agentteam/pkg/config"
-	"agentteam/pkg/role"
-	"agentteam/pkg/strictyaml"
+	"agentteam/pkg/config/role"
 	"agentteam/pkg/team"
+	"agentteam/pkg/team/explain"
+	"agentteam/pkg/team/strictyaml"
 )
 
 func (a *app) configCmd() *cobra.Command {
@@ -95,7 +95,7 @@ func (a *app) faulty(file, where string, faults []error) error {
 	if !slices.ContainsFunc(faults, func(err error) bool { return !errors.Is(err, team.NotFound) }) {
 		code = team.NotFound
 	}
-	return team.Errorf(code, "%s in %s", account.Counted(len(faults), "fault"), where)
+	return team.Errorf(code, "%s in %s", explain.Counted(len(faults), "fault"), where)
 }
 
 // noSettings is the error of a command that needs a settings file.

@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"agentteam/pkg/account"
 	"agentteam/pkg/client"
-	"agentteam/pkg/usage"
+	"agentteam/pkg/store/usage"
+	"agentteam/pkg/team/explain"
 )
 
 func (a *app) costCmd() *cobra.Command {
@@ -136,7 +136,7 @@ func price(known *float64, currency string, unpriced int, estimated bool) string
 		s += " " + printable(currency)
 	}
 	if unpriced > 0 {
-		s += " + " + account.Counted(unpriced, "call") + " of unknown price"
+		s += " + " + explain.Counted(unpriced, "call") + " of unknown price"
 	}
 	return s
 }

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"agentteam/pkg/broker/brokertest"
-	"agentteam/pkg/journal"
 	"agentteam/pkg/model"
-	"agentteam/pkg/roster"
+	"agentteam/pkg/store/broker/brokertest"
+	"agentteam/pkg/store/journal"
+	"agentteam/pkg/store/roster"
 	"agentteam/pkg/team"
 )
 

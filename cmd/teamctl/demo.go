@@ -9,11 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"agentteam/pkg/cluster/local"
 	"agentteam/pkg/config"
 	"agentteam/pkg/demo"
-	"agentteam/pkg/local"
+	"agentteam/pkg/execenv/sandbox"
 	"agentteam/pkg/model/rehearsal"
-	"agentteam/pkg/sandbox"
 	"agentteam/pkg/team"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentteam/pkg/client"
-	"agentteam/pkg/line"
+	"agentteam/pkg/git/gitrepo"
 	"agentteam/pkg/team"
 )
 
@@ -48,7 +48,7 @@ func (a *app) diffCmd() *cobra.Command {
 			return err
 		}
 		if o.Most = mostDiff; stat {
-			o.Form = line.Stat
+			o.Form = gitrepo.Stat
 		}
 		var d client.Diff
 		err = a.withTeam(func(ctx context.Context, t *client.Team) (err error) {

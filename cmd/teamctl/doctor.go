@@ -7,9 +7,9 @@ import (
 	"charm.land/lipgloss/v2"
 	"github.com/spf13/cobra"
 
+	"agentteam/pkg/cluster/doctor"
 	"agentteam/pkg/config"
-	"agentteam/pkg/doctor"
-	"agentteam/pkg/role"
+	"agentteam/pkg/config/role"
 )
 
 func (a *app) doctorCmd() *cobra.Command {

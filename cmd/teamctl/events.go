@@ -13,8 +13,8 @@ import (
 
 	"agentteam/pkg/client"
 	"agentteam/pkg/shutdown"
-	"agentteam/pkg/story"
 	"agentteam/pkg/team"
+	"agentteam/pkg/view/render"
 )
 
 func (a *app) eventsCmd() *cobra.Command {
@@ -57,7 +57,7 @@ func (a *app) pastEvents(o client.FeedOptions, f eventFlags) error {
 		if o.After, err = f.from(ctx, t); err != nil {
 			return err
 		}
-		p, err := a.orStream(ctx, t, print, story.Options{Full: f.verbose, Dated: true}, o.After)
+		p, err := a.orStream(ctx, t, print, render.Options{Full: f.verbose, Dated: true}, o.After)
 		if err != nil {
 			return err
 		}
@@ -137,7 +137,7 @@ func (a *app) followEvents(ctx context.Context, o client.FeedOptions, f eventFla
 		if !a.forPeople() {
 			return t.Feed(ctx, o, a.followPrinter().entry)
 		}
-		s, err := a.plainStream(ctx, t, story.Options{Full: f.verbose, Dated: true}, o.After)
+		s, err := a.plainStream(ctx, t, render.Options{Full: f.verbose, Dated: true}, o.After)
 		if err != nil {
 			return err
 		}
@@ -161,7 +161,7 @@ func (a *app) followPrinter() entryPrinter {
 }
 
 // orStream is p or, for people, a stream of the team behind a place of its feed.
-func (a *app) orStream(ctx context.Context, t *client.Team, p entryPrinter, o story.Options, after client.Cursor) (entryPrinter, error) {
+func (a *app) orStream(ctx context.Context, t *client.Team, p entryPrinter, o render.Options, after client.Cursor) (entryPrinter, error) {
 	if p.entry != nil {
 		return p, nil
 	}
@@ -173,7 +173,7 @@ func (a *app) orStream(ctx context.Context, t *client.Team, p entryPrinter, o st
 }
 
 // plainStream is a stream on stdout that shows no progress of a goal.
-func (a *app) plainStream(ctx context.Context, t *client.Team, o story.Options, after client.Cursor) (*stream, error) {
+func (a *app) plainStream(ctx context.Context, t *client.Team, o render.Options, after client.Cursor) (*stream, error) {
 	return a.streamOf(ctx, t, a.out, o, after, time.Time{}, func(team.TaskID) bool { return true })
 }
 

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"agentteam/pkg/archive"
 	"agentteam/pkg/client"
+	"agentteam/pkg/cluster/archive"
 	"agentteam/pkg/config"
 )
 

@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"agentteam/pkg/account"
 	"agentteam/pkg/client"
-	"agentteam/pkg/story"
 	"agentteam/pkg/team"
+	"agentteam/pkg/team/explain"
+	"agentteam/pkg/view/render"
 )
 
 func (a *app) goalsCmd() *cobra.Command {
@@ -30,7 +30,7 @@ func (a *app) goalsCmd() *cobra.Command {
 				case len(goals) == 0:
 					a.note(fmt.Sprintf("no goal of team %s has ended yet", t.ID()))
 				case goals[0].Number > 1:
-					a.note(fmt.Sprintf("not kept: %s before these", account.Counted(goals[0].Number-1, "goal")))
+					a.note(fmt.Sprintf("not kept: %s before these", explain.Counted(goals[0].Number-1, "goal")))
 				}
 				return printList(a, goals, func(g client.EndedGoal) string { return fmt.Sprint(g.Number) }, func() table { return goalsTable(goals) })
 			})
@@ -52,7 +52,7 @@ func goalsTable(goals []client.EndedGoal) table {
 		if u := g.Usage; u != nil {
 			cost, tokens = price(u.Cost, u.Currency, u.UnpricedCalls, u.Estimated), about(u.TotalTokens, u.Estimated)
 		}
-		t.add(fmt.Sprint(g.Number), story.Paint(string(g.Status), g.InWords()), ended, took, cost, tokens, orDash(printable(g.Tasks)), printable(team.OneLine(g.Goal)), orDash(printable(team.OneLine(resultOf(g.PastGoal)))))
+		t.add(fmt.Sprint(g.Number), render.Paint(string(g.Status), g.InWords()), ended, took, cost, tokens, orDash(printable(g.Tasks)), printable(team.OneLine(g.Goal)), orDash(printable(team.OneLine(resultOf(g.PastGoal)))))
 	}
 	return t
 }

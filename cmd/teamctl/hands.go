@@ -9,13 +9,13 @@ import (
 	"slices"
 	"strings"
 
+	"agentteam/pkg/agent/control"
 	"agentteam/pkg/client"
 	"agentteam/pkg/config"
-	"agentteam/pkg/control"
-	"agentteam/pkg/hands"
-	"agentteam/pkg/line"
-	"agentteam/pkg/role"
-	"agentteam/pkg/sandbox"
+	"agentteam/pkg/config/role"
+	"agentteam/pkg/execenv"
+	"agentteam/pkg/execenv/sandbox"
+	"agentteam/pkg/git/gitrepo"
 	"agentteam/pkg/team"
 )
 
@@ -121,7 +121,7 @@ func isolationOf(ctx context.Context, t team.Team, dir string, here bool) string
 	case !here || wish == team.Worktrees: // a leader that cannot have trees refuses
 		return string(wish)
 	}
-	if _, err := line.Look(ctx, dir); err != nil {
+	if _, err := gitrepo.Look(ctx, dir); err != nil {
 		return string(team.Shared)
 	}
 	return string(team.Worktrees)
@@ -179,17 +179,17 @@ func sandboxes(procs []control.Process) string {
 
 // kindsOfRuns are those of files that programs act by, and what is to be done about them.
 var kindsOfRuns = []struct {
-	runs hands.Runs
+	runs execenv.Runs
 	then string
 }{
-	{hands.Unasked, "other programs run what these name, so look at them before you open the folder"},
-	{hands.OnWord, "these run on your word, so look at them before you build, push or start something"},
+	{execenv.Unasked, "other programs run what these name, so look at them before you open the folder"},
+	{execenv.OnWord, "these run on your word, so look at them before you build, push or start something"},
 }
 
 // tellMade prints which files that programs on this machine act by are new, changed or gone in dir. had is what was there, of
-// [hands.Obeyed].
-func (a *app) tellMade(dir string, had map[string]hands.Found) {
-	has := hands.Obeyed(dir)
+// [execenv.Obeyed].
+func (a *app) tellMade(dir string, had map[string]execenv.Found) {
+	has := execenv.Obeyed(dir)
 	for _, kind := range kindsOfRuns {
 		var made, changed, gone []string
 		for _, name := range slices.Sorted(maps.Keys(has)) {
@@ -222,10 +222,10 @@ func (a *app) tellMade(dir string, had map[string]hands.Found) {
 }
 
 // tellRun prints which files of a difference programs on this machine act by.
-func (a *app) tellRun(files []line.File) {
-	of := map[hands.Runs][]string{}
+func (a *app) tellRun(files []gitrepo.File) {
+	of := map[execenv.Runs][]string{}
 	for _, f := range files {
-		runs := hands.RunsBy(f.Path)
+		runs := execenv.RunsBy(f.Path)
 		of[runs] = append(of[runs], printable(f.Path))
 	}
 	for _, kind := range kindsOfRuns {

@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"agentteam/pkg/control"
+	"agentteam/pkg/agent/control"
 	"agentteam/pkg/team"
 )
 

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentteam/pkg/client"
-	"agentteam/pkg/story"
 	"agentteam/pkg/team"
+	"agentteam/pkg/view/render"
 )
 
 func (a *app) inboxCmd() *cobra.Command {
@@ -157,7 +157,7 @@ func (a *app) letterPrinter(ctx context.Context, t *client.Team) (show func(clie
 	if show = oneByOne(a, func(l client.Letter) string { return l.ID }); show != nil {
 		return show, func() error { return nil }, nil
 	}
-	s, err := a.plainStream(ctx, t, story.Options{Full: true}, "")
+	s, err := a.plainStream(ctx, t, render.Options{Full: true}, "")
 	if err != nil {
 		return nil, nil, err
 	}

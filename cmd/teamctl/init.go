@@ -23,10 +23,10 @@ import (
 	"golang.org/x/term"
 
 	"agentteam/pkg/config"
-	"agentteam/pkg/line"
-	"agentteam/pkg/role"
+	"agentteam/pkg/config/role"
+	"agentteam/pkg/execenv/trust"
+	"agentteam/pkg/git/gitrepo"
 	"agentteam/pkg/team"
-	"agentteam/pkg/trust"
 )
 
 //go:embed init.tmpl
@@ -108,7 +108,7 @@ func findSettings(ctx context.Context, cfg config.Config) (newSettings, error) {
 	s := newSettings{Team: teamNamed(cfg), Model: cfg.Model, BaseURL: cfg.BaseURL, MaxTeammates: strconv.Itoa(team.DefaultMaxTeammates)}
 	s.Isolation = "This is no git repository: all members work in this folder."
 	if _, err := os.Lstat(".git"); err == nil {
-		if c, err := line.Look(ctx, "."); err == nil {
+		if c, err := gitrepo.Look(ctx, "."); err == nil {
 			s.Unseen = unseenIn(ctx, c, cfg.Hands)
 		}
 		s.Isolation = "This is a git repository: each task is done in a separate tree and merged, once there is a commit."

@@ -9,7 +9,7 @@ import (
 
 	"agentteam/pkg/client"
 	"agentteam/pkg/config"
-	"agentteam/pkg/hands"
+	"agentteam/pkg/execenv"
 	"agentteam/pkg/team"
 )
 
@@ -46,7 +46,7 @@ func (a *app) landCmd() *cobra.Command {
 			if publish {
 				take = t.Line().Publish
 			}
-			defer a.tellMade(dir, hands.Obeyed(dir))
+			defer a.tellMade(dir, execenv.Obeyed(dir))
 			d, err := take(ctx, dir)
 			if team.CodeOf(err) == team.NotFound {
 				err = team.Errorf(team.NotFound, "%w", err).WithHint("name your checkout with --workspace DIR")

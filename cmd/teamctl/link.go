@@ -8,11 +8,11 @@ import (
 	"sync"
 	"time"
 
-	"agentteam/pkg/broker"
 	"agentteam/pkg/client"
 	"agentteam/pkg/config"
-	"agentteam/pkg/hands"
+	"agentteam/pkg/execenv"
 	"agentteam/pkg/shutdown"
+	"agentteam/pkg/store/broker"
 	"agentteam/pkg/team"
 )
 
@@ -43,7 +43,7 @@ func connect(ctx context.Context, cfg config.Config) (*client.Client, error) {
 // of what that has stored.
 func optionsOf(cfg config.Config, stored broker.InProcess) client.Options {
 	return client.Options{URL: cfg.Server, Replicas: cfg.Replicas, Once: !cfg.ServerKnown(), Stored: stored,
-		Workspaces: hands.New(hands.Options{Sandbox: cfg.Sandbox, Limits: cfg.Limits, Settings: cfg.File(), Data: cfg.DataDir})}
+		Workspaces: execenv.New(execenv.Options{Sandbox: cfg.Sandbox, Limits: cfg.Limits, Settings: cfg.File(), Data: cfg.DataDir})}
 }
 
 // whileThere returns a context that ends once the cluster that the file tells of as cl has

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"agentteam/pkg/account"
 	"agentteam/pkg/client"
 	"agentteam/pkg/team"
+	"agentteam/pkg/team/explain"
 )
 
 // outcome is what run prints last with -o json.
@@ -120,7 +120,7 @@ func (a *app) showOutcome(o outcome, epilogue string) {
 	if len(o.Tasks) > o.all { // the board, which finish_team counts, holds more
 		of = "tasks of this goal"
 	}
-	a.sayText(fmt.Sprintf("%s: %d of %d %s completed, %s, %s, %.1f s", o.inWords(), o.completed, o.all, of, account.Counted(o.Usage.ModelCalls, "model call"), used(o.Usage, o.priced), o.Elapsed))
+	a.sayText(fmt.Sprintf("%s: %d of %d %s completed, %s, %s, %.1f s", o.inWords(), o.completed, o.all, of, explain.Counted(o.Usage.ModelCalls, "model call"), used(o.Usage, o.priced), o.Elapsed))
 	o.Line.write(a.out)
 	if epilogue != "" && o.Status == string(team.TeamFinished) {
 		fmt.Fprintln(a.out, epilogue)

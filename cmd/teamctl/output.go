@@ -6,14 +6,14 @@ import (
 	"io"
 	"strings"
 
-	"agentteam/pkg/wire"
+	"agentteam/pkg/team/codec"
 
 	"go.yaml.in/yaml/v4"
 )
 
 // writeJSON writes v as one line of JSON.
 func writeJSON(w io.Writer, v any) error {
-	data, err := wire.Plain(v)
+	data, err := codec.Plain(v)
 	if err == nil {
 		_, err = w.Write(append(data, '\n'))
 	}

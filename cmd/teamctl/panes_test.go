@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"agentteam/pkg/execenv/trust/trusttest"
 	"agentteam/pkg/team"
-	"agentteam/pkg/trust/trusttest"
 )
 
 // Whether a run has panes is settled by team.yaml, too. Where its output is no terminal, only tmux

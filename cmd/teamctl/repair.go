@@ -9,8 +9,8 @@ import (
 
 	"agentteam/pkg/agent"
 	"agentteam/pkg/client"
-	"agentteam/pkg/repair"
-	"agentteam/pkg/subject"
+	"agentteam/pkg/client/repair"
+	"agentteam/pkg/store/subject"
 	"agentteam/pkg/team"
 )
 

@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"agentteam/pkg/agent/runtime"
 	"agentteam/pkg/client"
 	"agentteam/pkg/config"
-	"agentteam/pkg/membership"
-	"agentteam/pkg/role"
+	"agentteam/pkg/config/role"
 	"agentteam/pkg/team"
 )
 
@@ -55,7 +55,7 @@ func (a *app) loadRoles() (role.Roles, error) {
 	if err == nil {
 		roles.All, err = cfg.Roles(roles.All)
 	}
-	notices := append(roles.Notices, roles.Unknown(membership.Has)...)
+	notices := append(roles.Notices, roles.Unknown(runtime.Has)...)
 	slices.SortStableFunc(notices, role.Notice.Compare)
 	for i, n := range notices {
 		if i == mostNotices {

@@ -3,10 +3,10 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"agentteam/pkg/account"
-	"agentteam/pkg/membership"
-	"agentteam/pkg/role"
+	"agentteam/pkg/agent/runtime"
+	"agentteam/pkg/config/role"
 	"agentteam/pkg/team"
+	"agentteam/pkg/team/explain"
 )
 
 func (a *app) rolesValidateCmd() *cobra.Command {
@@ -16,7 +16,7 @@ func (a *app) rolesValidateCmd() *cobra.Command {
 			"yours an unknown key or tool is a fault; of a file in .claude/agents it is a warning, for that was written for another\n" +
 			"program. With a fault it exits 2.",
 		RunE: func(_ *cobra.Command, args []string) error {
-			rep, err := role.Check(".", args, membership.Has)
+			rep, err := role.Check(".", args, runtime.Has)
 			if err != nil {
 				return err
 			}
@@ -34,9 +34,9 @@ func (a *app) rolesValidateCmd() *cobra.Command {
 				return err
 			}
 			if len(rep.Faults) > 0 {
-				return team.Errorf(team.InvalidArgument, "%s in %s", account.Counted(len(rep.Faults), "fault"), account.Counted(len(rep.Files), "role file")).WithHint("docs/roles.md lists the keys; teamctl roles new NAME writes a file with all of them")
+				return team.Errorf(team.InvalidArgument, "%s in %s", explain.Counted(len(rep.Faults), "fault"), explain.Counted(len(rep.Files), "role file")).WithHint("docs/roles.md lists the keys; teamctl roles new NAME writes a file with all of them")
 			}
-			a.note(account.Counted(len(rep.Files), "role file") + ": no fault, " + account.Counted(len(rep.Notices), "warning"))
+			a.note(explain.Counted(len(rep.Files), "role file") + ": no fault, " + explain.Counted(len(rep.Notices), "warning"))
 			return nil
 		},
 	}

@@ -16,7 +16,7 @@ import (
 
 	"agentteam/pkg/client"
 	"agentteam/pkg/config"
-	"agentteam/pkg/role"
+	"agentteam/pkg/config/role"
 	"agentteam/pkg/team"
 	"agentteam/pkg/telemetry"
 	"agentteam/pkg/tool/workspace"

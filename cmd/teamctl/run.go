@@ -13,14 +13,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"agentteam/pkg/agent/control"
 	"agentteam/pkg/client"
+	"agentteam/pkg/cluster/local"
 	"agentteam/pkg/config"
-	"agentteam/pkg/control"
-	"agentteam/pkg/hands"
-	"agentteam/pkg/local"
-	"agentteam/pkg/place"
-	"agentteam/pkg/screen"
+	"agentteam/pkg/execenv"
+	"agentteam/pkg/execenv/projectcontext"
 	"agentteam/pkg/team"
+	"agentteam/pkg/view/screen"
 )
 
 func (a *app) runCmd() *cobra.Command {
@@ -172,16 +172,16 @@ func (p *pursuit) chooseWorkspace(cfg config.Config) (err error) {
 	if p.resume { // its own folder is checked where it is led
 		return nil
 	}
-	return hands.CheckFolder(p.workspace)
+	return execenv.CheckFolder(p.workspace)
 }
 
 // pursue sets the goal and follows it to its end.
 func (a *app) pursue(ctx context.Context, cfg config.Config, p *pursuit) error {
 	if p.land || onThisMachine(cfg, p) {
-		defer a.tellMade(p.workspace, hands.Obeyed(p.workspace)) // what is there before the goal
+		defer a.tellMade(p.workspace, execenv.Obeyed(p.workspace)) // what is there before the goal
 	}
 	if onThisMachine(cfg, p) {
-		for _, l := range place.Untaken(p.workspace) {
+		for _, l := range projectcontext.Untaken(p.workspace) {
 			a.tell(l)
 		}
 	}

@@ -13,12 +13,12 @@ import (
 	"syscall"
 	"time"
 
-	"agentteam/pkg/broker/embedded"
 	"agentteam/pkg/client"
+	"agentteam/pkg/cluster/local"
 	"agentteam/pkg/config"
-	"agentteam/pkg/hands"
-	"agentteam/pkg/local"
+	"agentteam/pkg/execenv"
 	"agentteam/pkg/shutdown"
+	"agentteam/pkg/store/broker/embedded"
 	"agentteam/pkg/team"
 )
 
@@ -119,7 +119,7 @@ func (a *app) mayStart(cfg config.Config, p *pursuit) error {
 	if err != nil {
 		return err
 	}
-	if err := hands.New(hands.Options{Sandbox: cfg.Sandbox}).Check(a.cmd.Context(), cfg.Hands, workspace); err != nil {
+	if err := execenv.New(execenv.Options{Sandbox: cfg.Sandbox}).Check(a.cmd.Context(), cfg.Hands, workspace); err != nil {
 		return err
 	}
 	return cfg.CheckModel()

@@ -15,19 +15,19 @@ import (
 
 	"agentteam/pkg/client"
 	"agentteam/pkg/config"
-	"agentteam/pkg/line"
+	"agentteam/pkg/git/gitrepo"
+	"agentteam/pkg/git/worktree"
 	"agentteam/pkg/team"
-	"agentteam/pkg/worktree"
 )
 
 // lineEnd is what a goal has brought into the team's line, as -o json has it.
 type lineEnd struct {
-	Branch  string      `json:"branch"`
-	Begun   line.Hash   `json:"begun"` // where the goal began
-	Head    line.Hash   `json:"head"`
-	Commits int         `json:"commits"`
-	Files   []line.File `json:"files"`
-	Landed  bool        `json:"landed"`
+	Branch  string         `json:"branch"`
+	Begun   gitrepo.Hash   `json:"begun"` // where the goal began
+	Head    gitrepo.Hash   `json:"head"`
+	Commits int            `json:"commits"`
+	Files   []gitrepo.File `json:"files"`
+	Landed  bool           `json:"landed"`
 
 	stat string // a line for each file, and a summary
 	take string // the command that takes it over; "" = none
@@ -50,7 +50,7 @@ func (a *app) endLine(ctx context.Context, t *client.Team, record team.Team, cfg
 	}
 	ctx, cancel := context.WithTimeout(ctx, lineTime)
 	defer cancel()
-	d, err := t.Line().Diff(ctx, client.DiffOptions{Form: line.Stat, Most: 64 << 10})
+	d, err := t.Line().Diff(ctx, client.DiffOptions{Form: gitrepo.Stat, Most: 64 << 10})
 	if err != nil {
 		if p.land {
 			return nil, err

@@ -8,9 +8,9 @@ import (
 
 	"github.com/charmbracelet/x/term"
 
-	"agentteam/pkg/account"
 	"agentteam/pkg/client"
 	"agentteam/pkg/team"
+	"agentteam/pkg/team/explain"
 )
 
 // oldTasks is what a new goal does with the open tasks that earlier ones have left.
@@ -78,7 +78,7 @@ func ofEarlier(tasks []team.Task, what string) string {
 	default:
 		what = " are " + what
 	}
-	return fmt.Sprintf("%s of earlier goals%s: %s", account.Counted(len(tasks), "open task"), what, team.Some(ids, maxNamed))
+	return fmt.Sprintf("%s of earlier goals%s: %s", explain.Counted(len(tasks), "open task"), what, team.Some(ids, maxNamed))
 }
 
 // askOld asks on the terminal what is to become of tasks. Without a terminal they are kept.

@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"agentteam/pkg/archive"
-	"agentteam/pkg/broker/embedded"
 	"agentteam/pkg/client"
+	"agentteam/pkg/cluster/archive"
 	"agentteam/pkg/config"
+	"agentteam/pkg/store/broker/embedded"
 	"agentteam/pkg/team"
 )
 

@@ -23,11 +23,11 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"agentteam/pkg/broker"
-	"agentteam/pkg/broker/brokertest"
-	"agentteam/pkg/roster"
-	"agentteam/pkg/sandbox"
-	"agentteam/pkg/subject"
+	"agentteam/pkg/execenv/sandbox"
+	"agentteam/pkg/store/broker"
+	"agentteam/pkg/store/broker/brokertest"
+	"agentteam/pkg/store/roster"
+	"agentteam/pkg/store/subject"
 	"agentteam/pkg/team"
 )
 

@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"agentteam/pkg/account"
+	"agentteam/pkg/agent/skills"
 	"agentteam/pkg/config"
-	"agentteam/pkg/skills"
 	"agentteam/pkg/team"
+	"agentteam/pkg/team/explain"
 )
 
 func (a *app) skillsCmd() *cobra.Command {
@@ -121,10 +121,10 @@ func (a *app) skillsValidateCmd() *cobra.Command {
 				}
 			})
 			if err == nil && n > 0 {
-				err = team.Errorf(team.InvalidArgument, "%s in %s", account.Counted(n, "fault"), account.Counted(len(args), "skill")).WithHint("docs/skills.md shows what a skill has")
+				err = team.Errorf(team.InvalidArgument, "%s in %s", explain.Counted(n, "fault"), explain.Counted(len(args), "skill")).WithHint("docs/skills.md shows what a skill has")
 			}
 			if err == nil {
-				a.note(fmt.Sprintf("%s: no fault", account.Counted(len(args), "skill")))
+				a.note(fmt.Sprintf("%s: no fault", explain.Counted(len(args), "skill")))
 			}
 			return err
 		},

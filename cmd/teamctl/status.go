@@ -9,12 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"agentteam/pkg/account"
+	"agentteam/pkg/agent/control"
 	"agentteam/pkg/client"
 	"agentteam/pkg/config"
-	"agentteam/pkg/control"
-	"agentteam/pkg/role"
+	"agentteam/pkg/config/role"
 	"agentteam/pkg/team"
+	"agentteam/pkg/team/explain"
 )
 
 func (a *app) statusCmd() *cobra.Command {
@@ -113,7 +113,7 @@ func (a *app) printToPerson(ts client.TeamStatus) {
 		a.say(a.requestLines(ts.ID, p)...)
 	}
 	if more := ts.Unread - len(ts.Questions) - len(ts.Requests); more > 0 {
-		a.say("", account.Counted(more, "unread message")+" to you: "+a.command("inbox user", ts.ID))
+		a.say("", explain.Counted(more, "unread message")+" to you: "+a.command("inbox user", ts.ID))
 	}
 }
 

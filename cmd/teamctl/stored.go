@@ -9,11 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"agentteam/pkg/broker"
-	"agentteam/pkg/broker/embedded"
 	"agentteam/pkg/client"
 	"agentteam/pkg/config"
 	"agentteam/pkg/shutdown"
+	"agentteam/pkg/store/broker"
+	"agentteam/pkg/store/broker/embedded"
 	"agentteam/pkg/team"
 )
 

@@ -12,11 +12,11 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"agentteam/pkg/agent/runtime"
 	"agentteam/pkg/client"
-	"agentteam/pkg/membership"
 	"agentteam/pkg/shutdown"
-	"agentteam/pkg/story"
 	"agentteam/pkg/team"
+	"agentteam/pkg/view/render"
 )
 
 // stream prints what happens in a team as people read it, the same in run, attach and
@@ -31,7 +31,7 @@ type stream struct {
 	ask   func(width int) string // what the person is asked, in the last line below; nil: nothing
 
 	mu    sync.Mutex
-	story *story.Story
+	story *render.Story
 	below []int     // cells of each of the lines below, as they stand there
 	drawn time.Time // when they were drawn
 	wrote bool      // a text that is being written has grown since then
@@ -55,7 +55,7 @@ const lookAgain = 100 * time.Millisecond
 
 // newStream returns a stream to out, which is closed once it has ended. begun is when the
 // goal was set whose progress is shown on a terminal; zero shows none.
-func (a *app) newStream(out io.Writer, o story.Options, begun time.Time) *stream {
+func (a *app) newStream(out io.Writer, o render.Options, begun time.Time) *stream {
 	width := func() int { return widthOf(out) }
 	if a.output == asWide {
 		width = func() int { return 0 }
@@ -65,7 +65,7 @@ func (a *app) newStream(out io.Writer, o story.Options, begun time.Time) *stream
 		begun, rows = time.Time{}, func() int { return 0 }
 	}
 	o.Width = width()
-	s := &stream{out: colours(out), width: width, rows: rows, begun: begun, story: story.New(o), quiet: true}
+	s := &stream{out: colours(out), width: width, rows: rows, begun: begun, story: render.New(o), quiet: true}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.parts.Go(func() { shutdown.Every(s.ctx, lookAgain, func(context.Context) { s.refresh(time.Now()) }) })
 	return s
@@ -194,7 +194,7 @@ func (s *stream) put(text string) {
 }
 
 // printable is a text as it may be shown on a terminal.
-func printable(s string) string { return story.Printable(s) }
+func printable(s string) string { return render.Printable(s) }
 
 // show returns what shows each entry of a goal's work behind a place of the feed, and what
 // ends that.
@@ -247,12 +247,12 @@ func (a *app) show(ctx context.Context, t *client.Team, g *client.Goal, v view, 
 // is when the goal was set whose progress is shown, with the tasks that count; zero shows
 // none. Names stand with their team where the cluster has several; without o.Answer and o.Decide
 // questions are answered, and calls allowed, by a command.
-func (a *app) streamOf(ctx context.Context, t *client.Team, out io.Writer, o story.Options, after client.Cursor, begun time.Time, counts func(team.TaskID) bool) (*stream, error) {
+func (a *app) streamOf(ctx context.Context, t *client.Team, out io.Writer, o render.Options, after client.Cursor, begun time.Time, counts func(team.TaskID) bool) (*stream, error) {
 	members, tasks, err := t.Before(ctx, after)
 	if err != nil {
 		return nil, err
 	}
-	o.Traits = membership.Traits
+	o.Traits = runtime.Traits
 	if o.Answer, err = a.answers(ctx, t, members, o.Answer); err != nil {
 		return nil, err
 	}

@@ -14,10 +14,10 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"github.com/creack/pty"
 
-	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
-	"agentteam/pkg/story"
+	"agentteam/pkg/store/broker/brokertest"
 	"agentteam/pkg/team"
+	"agentteam/pkg/view/render"
 )
 
 func entryOf(t *testing.T, b team.EventBody, value any) client.Entry {
@@ -57,7 +57,7 @@ func TestStreamOnATerminal(t *testing.T) {
 				shown <- all.String()
 			}()
 			a := newApp(&output{File: terminal}, terminal)
-			s := a.newStream(a.out, story.Options{}, time.Now())
+			s := a.newStream(a.out, render.Options{}, time.Now())
 			a.notes.under(s)
 			for _, e := range []client.Entry{
 				entryOf(t, team.EventBody{Type: team.MemberJoined}, team.Member{AgentID: "coder-1", Color: "cyan"}),
@@ -217,7 +217,7 @@ func TestListIsWrittenAtOnce(t *testing.T) {
 func TestStreamSince(t *testing.T) {
 	var out strings.Builder
 	a := newApp(&out, io.Discard)
-	s := a.newStream(a.out, story.Options{}, time.Time{})
+	s := a.newStream(a.out, render.Options{}, time.Time{})
 	s.since = time.Now()
 	for at, text := range map[time.Duration]string{-time.Minute: "before", time.Minute: "after"} {
 		e := entryOf(t, team.EventBody{Type: team.TextChunk, Delta: text, Tokens: 600}, nil)

@@ -10,7 +10,7 @@ import (
 	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
 
-	"agentteam/pkg/story"
+	"agentteam/pkg/view/render"
 )
 
 // column is one column of a table, and what becomes of it on a narrow terminal.
@@ -169,4 +169,4 @@ var faint = lipgloss.NewStyle().Faint(true)
 func ink(colour string) lipgloss.Style { return lipgloss.NewStyle().Foreground(lipgloss.Color(colour)) }
 
 // paint gives a status of a task or a state of a member its colour.
-func paint(status string) string { return story.Paint(status, status) }
+func paint(status string) string { return render.Paint(status, status) }

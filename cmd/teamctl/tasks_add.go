@@ -13,7 +13,7 @@ import (
 
 	"agentteam/pkg/client"
 	"agentteam/pkg/config"
-	"agentteam/pkg/plan"
+	"agentteam/pkg/config/plan"
 	"agentteam/pkg/team"
 )
 

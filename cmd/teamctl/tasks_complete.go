@@ -11,7 +11,7 @@ import (
 
 	"agentteam/pkg/client"
 	"agentteam/pkg/config"
-	"agentteam/pkg/role"
+	"agentteam/pkg/config/role"
 	"agentteam/pkg/team"
 )
 

@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"agentteam/pkg/account"
 	"agentteam/pkg/client"
 	"agentteam/pkg/team"
+	"agentteam/pkg/team/explain"
 )
 
 // The formats of a graph.
@@ -103,7 +103,7 @@ func (a *app) printGraph(g team.Graph, status statuses) {
 	for _, e := range g.Edges {
 		dep := string(e.From)
 		if blocked[e.To] {
-			dep = account.Named(e.From, status.of)
+			dep = explain.Named(e.From, status.of)
 		}
 		after[e.To] = append(after[e.To], dep)
 	}

@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"agentteam/pkg/account"
 	"agentteam/pkg/client"
 	"agentteam/pkg/team"
+	"agentteam/pkg/team/explain"
 )
 
 func (a *app) tasksHistoryCmd() *cobra.Command {
@@ -35,7 +35,7 @@ func (a *app) tasksHistoryCmd() *cobra.Command {
 }
 
 // printHistory prints the steps; by name it is the task that they are of.
-func (a *app) printHistory(id team.TaskID, steps []account.Step) error {
+func (a *app) printHistory(id team.TaskID, steps []explain.Step) error {
 	items := make([]any, len(steps))
 	for i, s := range steps {
 		items[i] = s
@@ -53,7 +53,7 @@ func (a *app) printHistory(id team.TaskID, steps []account.Step) error {
 
 // reason is why a step was made, unless nobody gave a reason: the board then writes
 // down who made it, which is told already.
-func reason(s account.Step) string {
+func reason(s explain.Step) string {
 	for _, what := range []string{"cancelled", "given up", "released"} {
 		if s.Why == what+" by "+string(s.By) {
 			return ""

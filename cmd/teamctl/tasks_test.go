@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"agentteam/pkg/broker/brokertest"
-	"agentteam/pkg/subject"
+	"agentteam/pkg/store/broker/brokertest"
+	"agentteam/pkg/store/subject"
 	"agentteam/pkg/team"
 )
 

@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"agentteam/pkg/account"
 	"agentteam/pkg/client"
 	"agentteam/pkg/team"
+	"agentteam/pkg/team/explain"
 )
 
 func (a *app) tasksWaitCmd() *cobra.Command {
@@ -63,7 +63,7 @@ func (a *app) waitFor(ctx context.Context, ids []team.TaskID, status team.TaskSt
 		for _, id := range ids {
 			if v, there := w.tasks[id]; there {
 				if v.IsBlocked {
-					v.Why = account.WaitsFor(v, func(id team.TaskID) team.TaskStatus { return w.tasks[id].Status })
+					v.Why = explain.WaitsFor(v, func(id team.TaskID) team.TaskStatus { return w.tasks[id].Status })
 				}
 				now = append(now, v)
 			}

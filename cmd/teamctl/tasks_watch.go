@@ -8,10 +8,10 @@ import (
 	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
 
-	"agentteam/pkg/account"
 	"agentteam/pkg/client"
 	"agentteam/pkg/config"
 	"agentteam/pkg/team"
+	"agentteam/pkg/team/explain"
 )
 
 // following runs f on the team that the command names, as open opens it, with no
@@ -118,7 +118,7 @@ func (a *app) taskPrinter(status statuses) func(team.TaskView) error {
 		}
 		title := printable(v.Title)
 		if v.IsBlocked {
-			title += faint.Render(" ← " + account.WaitsFor(v, status.of))
+			title += faint.Render(" ← " + explain.WaitsFor(v, status.of))
 		}
 		return row(string(v.ID), paint(v.Shown()), team.PriorityName(v.Priority), orDash(holder(v)), orDash(v.Role), fmt.Sprint(v.Attempts), title)
 	}

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"agentteam/pkg/broker/brokertest"
-	"agentteam/pkg/broker/embedded"
+	"agentteam/pkg/store/broker/brokertest"
+	"agentteam/pkg/store/broker/embedded"
 )
 
 // lines gives what is written to w a line at a time.

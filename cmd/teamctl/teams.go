@@ -10,11 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"agentteam/pkg/account"
 	"agentteam/pkg/client"
 	"agentteam/pkg/config"
-	"agentteam/pkg/role"
+	"agentteam/pkg/config/role"
 	"agentteam/pkg/team"
+	"agentteam/pkg/team/explain"
 )
 
 func (a *app) teamsCmd() *cobra.Command {
@@ -243,7 +243,7 @@ func teamsTable(teams []client.TeamStatus) table {
 		if ts.Status == team.Active && ts.Leader == "" {
 			status = "no leader"
 		}
-		t.add(string(ts.ID), status, orDash(strings.Join(account.ByName(ts.Members), ", ")), orDash(strings.Join(account.ByName(ts.Tasks), ", ")), orDash(printable(team.OneLine(ts.Goal))))
+		t.add(string(ts.ID), status, orDash(strings.Join(explain.ByName(ts.Members), ", ")), orDash(strings.Join(explain.ByName(ts.Tasks), ", ")), orDash(printable(team.OneLine(ts.Goal))))
 	}
 	return t
 }

@@ -9,11 +9,11 @@ import (
 	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
 
+	"agentteam/pkg/agent/runtime"
 	"agentteam/pkg/client"
 	"agentteam/pkg/config"
-	"agentteam/pkg/membership"
-	"agentteam/pkg/screen"
 	"agentteam/pkg/team"
+	"agentteam/pkg/view/screen"
 )
 
 func (a *app) topCmd() *cobra.Command {
@@ -88,7 +88,7 @@ func (a *app) onScreen(ctx context.Context, c *client.Client, id team.TeamID, le
 	var held strings.Builder
 	to := a.notes.Writer
 	a.notes.to(&held)
-	err := screen.Run(ctx, screen.Options{Client: c, Team: id, In: os.Stdin, Out: os.Stdout, Env: colourEnv(), Leave: leave, Traits: membership.Traits})
+	err := screen.Run(ctx, screen.Options{Client: c, Team: id, In: os.Stdin, Out: os.Stdout, Env: colourEnv(), Leave: leave, Traits: runtime.Traits})
 	a.notes.to(to)
 	if held.Len() > 0 {
 		_, _ = a.notes.Write([]byte(held.String()))

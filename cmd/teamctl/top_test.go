@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
+	"agentteam/pkg/store/broker/brokertest"
 	"agentteam/pkg/teamtest"
 )
 

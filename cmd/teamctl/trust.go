@@ -13,11 +13,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"agentteam/pkg/agent/skills"
 	"agentteam/pkg/config"
-	"agentteam/pkg/role"
-	"agentteam/pkg/skills"
+	"agentteam/pkg/config/role"
+	"agentteam/pkg/execenv/trust"
 	"agentteam/pkg/team"
-	"agentteam/pkg/trust"
 )
 
 func (a *app) trustCmd() *cobra.Command {

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"agentteam/pkg/line"
+	"agentteam/pkg/git/gitrepo"
 	"agentteam/pkg/team"
 )
 
@@ -24,7 +24,7 @@ const mostUnseen = 5
 
 // unseenIn returns what members that work in trees of the checkout do not see, without what h brings them; nothing
 // where git does not answer.
-func unseenIn(ctx context.Context, c line.Checkout, h team.Policy) (all []unseen) {
+func unseenIn(ctx context.Context, c gitrepo.Checkout, h team.Policy) (all []unseen) {
 	u, err := c.Unseen(ctx)
 	if err != nil {
 		return nil

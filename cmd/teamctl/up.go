@@ -18,11 +18,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"agentteam/pkg/cluster/local"
 	"agentteam/pkg/config"
-	"agentteam/pkg/hands"
-	"agentteam/pkg/line"
-	"agentteam/pkg/local"
-	"agentteam/pkg/sandbox"
+	"agentteam/pkg/execenv"
+	"agentteam/pkg/execenv/sandbox"
+	"agentteam/pkg/git/gitrepo"
 	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
 	"agentteam/pkg/telemetry"
@@ -95,7 +95,7 @@ func (a *app) upCmd() *cobra.Command {
 				return err
 			}
 			if cfg.Workspace != "" { // else it may be that goals name theirs
-				if err := hands.CheckFolder(cfg.Workspace); err != nil {
+				if err := execenv.CheckFolder(cfg.Workspace); err != nil {
 					return err
 				}
 			}
@@ -224,7 +224,7 @@ func (a *app) apart(ctx context.Context, cfg config.Config) error {
 	if info, err := os.Lstat(team.ClusterDir); err != nil || info.Mode()&fs.ModeSymlink == 0 {
 		return nil
 	}
-	if err := line.Exclude(ctx, ".", team.ClusterDir); err != nil {
+	if err := gitrepo.Exclude(ctx, ".", team.ClusterDir); err != nil {
 		a.note(fmt.Sprintf("git shows the link %s as a new file: %s", team.ClusterDir, team.Line(err)))
 	}
 	return nil

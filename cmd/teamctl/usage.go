@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"agentteam/pkg/account"
 	"agentteam/pkg/team"
+	"agentteam/pkg/team/explain"
 )
 
 // What is wrong with a command line is told in words of our own, with a hint: those
@@ -18,7 +18,7 @@ import (
 // exactly is cobra's ExactArgs with an error that says what is missing.
 func exactly(n int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		given := account.Counted(len(args), "argument")
+		given := explain.Counted(len(args), "argument")
 		if len(args) == 0 {
 			given = "no argument"
 		}

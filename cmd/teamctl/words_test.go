@@ -12,7 +12,7 @@ import (
 
 	"github.com/creack/pty"
 
-	"agentteam/pkg/broker"
+	"agentteam/pkg/store/broker"
 	"agentteam/pkg/team"
 )
 

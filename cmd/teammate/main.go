@@ -10,18 +10,18 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"agentteam/pkg/child"
+	"agentteam/pkg/cluster/childproc"
+	"agentteam/pkg/cluster/process"
+	"agentteam/pkg/cluster/teammate"
 	"agentteam/pkg/config"
-	"agentteam/pkg/process"
 	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
-	"agentteam/pkg/teammate"
 )
 
 func main() {
 	shutdown.SurviveClosedPipes()
 	ctx, stop := shutdown.Signals(context.Background())
-	ctx = child.WithLifeline(ctx, child.Lifeline())
+	ctx = childproc.WithLifeline(ctx, childproc.Lifeline())
 	err := command().ExecuteContext(ctx)
 	stop()
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"agentteam/pkg/demo"
-	"agentteam/pkg/subject"
+	"agentteam/pkg/store/subject"
 	"agentteam/pkg/team"
 )
 

@@ -13,11 +13,11 @@ import (
 	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"agentteam/pkg/engine"
-	"agentteam/pkg/journal"
-	"agentteam/pkg/mailbox"
+	"agentteam/pkg/agent/engine"
 	"agentteam/pkg/model"
 	"agentteam/pkg/shutdown"
+	"agentteam/pkg/store/journal"
+	"agentteam/pkg/store/mailbox"
 	"agentteam/pkg/team"
 	"agentteam/pkg/telemetry"
 )
@@ -54,7 +54,7 @@ type Heart interface {
 	Within(ctx context.Context) (context.Context, context.CancelFunc)
 }
 
-// Events records what the agent does; *event.Log is one.
+// Events records what the agent does; *runlog.Log is one.
 type Events interface {
 	Emit(ctx context.Context, e team.Event)
 }

@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strings"
 
-	"agentteam/pkg/journal"
-	"agentteam/pkg/mailbox"
+	"agentteam/pkg/model/tokens"
+	"agentteam/pkg/store/journal"
+	"agentteam/pkg/store/mailbox"
 	"agentteam/pkg/team"
-	"agentteam/pkg/tokens"
 )
 
 // Mail that has piled up is taken in as one record and shown in one block.

@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"agentteam/pkg/journal"
-	"agentteam/pkg/mailbox"
+	"agentteam/pkg/store/journal"
+	"agentteam/pkg/store/mailbox"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
 )

@@ -6,17 +6,17 @@ import (
 	"testing"
 	"time"
 
-	"agentteam/pkg/account"
-	"agentteam/pkg/engine"
-	"agentteam/pkg/journal"
+	"agentteam/pkg/agent/engine"
 	"agentteam/pkg/model"
+	"agentteam/pkg/store/journal"
 	"agentteam/pkg/team"
+	"agentteam/pkg/team/explain"
 )
 
 // beside has another member stand beside the agent.
 func (r *rig) beside(s team.MemberState, window int) {
-	r.team.peers = func(context.Context) (account.Situation, error) {
-		return account.Situation{Members: []account.Standing{
+	r.team.peers = func(context.Context) (explain.Situation, error) {
+		return explain.Situation{Members: []explain.Standing{
 			{Member: r.opts.Member, State: team.Running},
 			{Member: team.Member{AgentID: "coder-2", Role: "coder", State: team.Joined}, State: s, Window: window},
 		}}, nil

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"agentteam/pkg/engine"
-	"agentteam/pkg/journal"
+	"agentteam/pkg/agent/engine"
+	"agentteam/pkg/store/journal"
 	"agentteam/pkg/team"
 )
 

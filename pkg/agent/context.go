@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"agentteam/pkg/engine"
+	"agentteam/pkg/agent/engine"
 	"agentteam/pkg/model"
+	"agentteam/pkg/model/tokens"
 	"agentteam/pkg/team"
-	"agentteam/pkg/tokens"
 )
 
 // What follows makes a conversation shorter. Each function is pure: it returns what

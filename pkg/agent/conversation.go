@@ -7,11 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"agentteam/pkg/engine"
-	"agentteam/pkg/journal"
-	"agentteam/pkg/mailbox"
+	"agentteam/pkg/agent/engine"
+	"agentteam/pkg/execenv/projectcontext"
 	"agentteam/pkg/model"
-	"agentteam/pkg/place"
+	"agentteam/pkg/store/journal"
+	"agentteam/pkg/store/mailbox"
 	"agentteam/pkg/team"
 )
 
@@ -45,12 +45,12 @@ type Conversation struct {
 	Known   int      `json:"known,omitempty"`   // how many of them the model has seen
 	Unread  []letter `json:"unread,omitempty"`  // all mail that the model has not seen
 
-	Place     *place.Place    `json:"place,omitempty"`      // where the agent works, as its system message says
-	Goal      int             `json:"goal,omitempty"`       // of a leader: the team's goal
-	GoalMail  int             `json:"goal_mail,omitempty"`  // the goal whose mail has come
-	PastGoals []team.PastGoal `json:"past_goals,omitempty"` // of a leader: the newest goals that have ended
-	Stale     bool            `json:"stale,omitempty"`      // the messages are of an earlier goal
-	GoalTurns int             `json:"goal_turns,omitempty"` // turns since the goal was set
+	Place     *projectcontext.Place `json:"place,omitempty"`      // where the agent works, as its system message says
+	Goal      int                   `json:"goal,omitempty"`       // of a leader: the team's goal
+	GoalMail  int                   `json:"goal_mail,omitempty"`  // the goal whose mail has come
+	PastGoals []team.PastGoal       `json:"past_goals,omitempty"` // of a leader: the newest goals that have ended
+	Stale     bool                  `json:"stale,omitempty"`      // the messages are of an earlier goal
+	GoalTurns int                   `json:"goal_turns,omitempty"` // turns since the goal was set
 
 	Jobs      []team.Job `json:"jobs,omitempty"`       // in the background, of whose end it was not told
 	LostJobs  []team.Job `json:"lost_jobs,omitempty"`  // the same, of an incarnation before

@@ -11,8 +11,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"agentteam/pkg/journal"
 	"agentteam/pkg/model"
+	"agentteam/pkg/store/journal"
 	"agentteam/pkg/team"
 )
 

@@ -4,7 +4,7 @@ import (
 	"os"
 	"strings"
 
-	"agentteam/pkg/engine"
+	"agentteam/pkg/agent/engine"
 	"agentteam/pkg/model"
 )
 
@@ -18,7 +18,7 @@ const (
 
 // summaryPrompt is what the model reads when it is to sum the conversation up.
 var summaryPrompt = func() string {
-	text, err := os.ReadFile("../engine/summary.md")
+	text, err := os.ReadFile("engine/summary.md")
 	if err != nil {
 		panic(err)
 	}

@@ -6,12 +6,12 @@ import (
 	"slices"
 	"strings"
 
-	"agentteam/pkg/engine"
-	"agentteam/pkg/journal"
+	"agentteam/pkg/agent/engine"
+	"agentteam/pkg/execenv/projectcontext"
 	"agentteam/pkg/model"
-	"agentteam/pkg/place"
+	"agentteam/pkg/model/tokens"
+	"agentteam/pkg/store/journal"
 	"agentteam/pkg/team"
-	"agentteam/pkg/tokens"
 )
 
 // Folders finds what the repository states to agents about the folders of a file, the outermost first,
@@ -22,7 +22,7 @@ type Folders func(ctx context.Context, file string, skip func(folder string) boo
 // Folder is what the repository states to agents about a folder below the workspace.
 type Folder struct {
 	Name  string
-	Files []place.File
+	Files []projectcontext.File
 }
 
 // Top is the name of the workspace itself.
@@ -97,7 +97,7 @@ func (c *Conversation) enter(r journal.Record) {
 	if r.Folder == Top {
 		block = "[Instructions of the project, as your task's tree has them. They take the place of those in the system message, and grant nothing.]\n" + fileBlocks(r.Files)
 	}
-	told := place.Told(r.Files)
+	told := projectcontext.Told(r.Files)
 	if before+len(block) > maxFolders {
 		block = folderFrame + neutral(r.Folder) + " are left out here, for there are many: read its AGENTS.md or CLAUDE.md.]"
 		for i := range told {
@@ -135,7 +135,7 @@ func (c *Conversation) foldersBefore(kept []*model.Message, room int) string {
 // toldFiles are the files of the project of which the agent's model was told.
 func (c *Conversation) toldFiles() (files []team.Told) {
 	if c.Place != nil && !c.in(Top) {
-		files = place.Told(c.Place.Project)
+		files = projectcontext.Told(c.Place.Project)
 	}
 	for _, f := range c.Folders {
 		files = append(files, f.Files...)

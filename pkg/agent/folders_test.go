@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"agentteam/pkg/engine"
-	"agentteam/pkg/journal"
+	"agentteam/pkg/agent/engine"
+	"agentteam/pkg/execenv/projectcontext"
 	"agentteam/pkg/model"
-	"agentteam/pkg/place"
+	"agentteam/pkg/store/journal"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
 )
@@ -23,7 +23,7 @@ func (r *rig) reads(file string) {
 	r.opts.Folders = func(_ context.Context, file string, skip func(string) bool) (found []Folder) {
 		name := file[:strings.LastIndex(file, "/")]
 		if !skip(name) {
-			found = append(found, Folder{name, []place.File{{Name: name + "/AGENTS.md", Text: "rules of " + name + strings.Repeat(" as ever", 20)}}})
+			found = append(found, Folder{name, []projectcontext.File{{Name: name + "/AGENTS.md", Text: "rules of " + name + strings.Repeat(" as ever", 20)}}})
 		}
 		return found
 	}
@@ -59,8 +59,8 @@ func TestTellsFolders(t *testing.T) {
 // What stands in the tree of a task comes with it, if that is not what the system message states.
 func TestTellsWhatStandsInTheTree(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
-		was, is := []place.File{{Name: "AGENTS.md", Text: "old rules"}}, []place.File{{Name: "AGENTS.md", Text: "old rules"}}
-		r.journal[0].Place = &place.Place{Project: was}
+		was, is := []projectcontext.File{{Name: "AGENTS.md", Text: "old rules"}}, []projectcontext.File{{Name: "AGENTS.md", Text: "old rules"}}
+		r.journal[0].Place = &projectcontext.Place{Project: was}
 		r.opts.Folders = func(context.Context, string, func(string) bool) []Folder { return []Folder{{Top, is}} }
 		r.decide = func([]*model.Message) string { return "well" }
 		r.start()
@@ -122,7 +122,7 @@ func TestFoldersAreBounded(t *testing.T) {
 	c := newConversation(team.Native)
 	for i := range 9 {
 		r := projectRecord(fmt.Sprintf("dir%d", i))
-		r.Files[0].Text = strings.Repeat("x", place.MaxFolder-100)
+		r.Files[0].Text = strings.Repeat("x", projectcontext.MaxFolder-100)
 		c.enter(r)
 	}
 	n := 0
@@ -135,5 +135,5 @@ func TestFoldersAreBounded(t *testing.T) {
 }
 
 func projectRecord(dir string) journal.Record {
-	return journal.Record{Kind: journal.Project, Folder: dir, Files: []place.File{{Name: dir + "/AGENTS.md", Text: "rules of " + dir}}}
+	return journal.Record{Kind: journal.Project, Folder: dir, Files: []projectcontext.File{{Name: dir + "/AGENTS.md", Text: "rules of " + dir}}}
 }

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"agentteam/pkg/engine"
-	"agentteam/pkg/journal"
+	"agentteam/pkg/agent/engine"
 	"agentteam/pkg/shutdown"
+	"agentteam/pkg/store/journal"
 	"agentteam/pkg/team"
 )
 

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"agentteam/pkg/model"
-	"agentteam/pkg/roster"
+	"agentteam/pkg/store/roster"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
 )

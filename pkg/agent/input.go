@@ -5,9 +5,9 @@ import (
 	"context"
 	"time"
 
-	"agentteam/pkg/engine"
-	"agentteam/pkg/journal"
-	"agentteam/pkg/mailbox"
+	"agentteam/pkg/agent/engine"
+	"agentteam/pkg/store/journal"
+	"agentteam/pkg/store/mailbox"
 	"agentteam/pkg/team"
 )
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"agentteam/pkg/journal"
+	"agentteam/pkg/store/journal"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool/job"
 )

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"agentteam/pkg/journal"
+	"agentteam/pkg/store/journal"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
 	"agentteam/pkg/tool/job"

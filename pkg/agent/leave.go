@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"agentteam/pkg/journal"
 	"agentteam/pkg/model"
+	"agentteam/pkg/store/journal"
 	"agentteam/pkg/team"
 )
 

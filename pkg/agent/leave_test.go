@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"agentteam/pkg/journal"
-	"agentteam/pkg/mailbox"
 	"agentteam/pkg/model"
+	"agentteam/pkg/store/journal"
+	"agentteam/pkg/store/mailbox"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
 )

@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"agentteam/pkg/journal"
 	"agentteam/pkg/model"
+	"agentteam/pkg/store/journal"
 	"agentteam/pkg/team"
 )
 

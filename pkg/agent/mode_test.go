@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"agentteam/pkg/engine"
+	"agentteam/pkg/agent/engine"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
 )

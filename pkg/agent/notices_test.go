@@ -9,10 +9,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"agentteam/pkg/account"
-	"agentteam/pkg/journal"
 	"agentteam/pkg/model"
+	"agentteam/pkg/store/journal"
 	"agentteam/pkg/team"
+	"agentteam/pkg/team/explain"
 	"agentteam/pkg/tool"
 )
 
@@ -150,8 +150,8 @@ var notices = []struct {
 	}},
 	{"A leader's team has changed since its last turn.", func(r *rig) {
 		r.opts.Member.AgentID = team.Leader
-		r.team.overview = func(context.Context) (account.Overview, error) {
-			return account.Overview{Members: map[team.MemberState]int{team.Idle: 1, team.Running: 2}, Running: 2, Claimable: 1, Blocked: 3, Failed: 1, Plans: 1, Questions: 1, Unread: 2}, nil
+		r.team.overview = func(context.Context) (explain.Overview, error) {
+			return explain.Overview{Members: map[team.MemberState]int{team.Idle: 1, team.Running: 2}, Running: 2, Claimable: 1, Blocked: 3, Failed: 1, Plans: 1, Questions: 1, Unread: 2}, nil
 		}
 		r.says("I see.")
 		r.start()

@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"agentteam/pkg/account"
-	"agentteam/pkg/engine"
-	"agentteam/pkg/journal"
+	"agentteam/pkg/agent/engine"
+	"agentteam/pkg/store/journal"
 	"agentteam/pkg/team"
+	"agentteam/pkg/team/explain"
 )
 
 // A leader is told how its team stands as the newest input of a turn, and only if that has
@@ -16,13 +16,13 @@ import (
 func TestOverview(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
 		r.opts.Member.AgentID = team.Leader
-		now := account.Overview{}
-		r.team.overview = func(context.Context) (account.Overview, error) { return now, nil }
+		now := explain.Overview{}
+		r.team.overview = func(context.Context) (explain.Overview, error) { return now, nil }
 		r.says("I look.", "I wait.", "Still.", "Again.")
 		r.start()
 		r.post(1, team.UserAgent, team.MsgUser, "Do it.")
 		r.wantKinds("start mail turn end") // there is no team to tell of
-		now = account.Overview{Members: map[team.MemberState]int{team.Idle: 1}, Claimable: 2}
+		now = explain.Overview{Members: map[team.MemberState]int{team.Idle: 1}, Claimable: 2}
 		r.post(2, "coder-1", team.MsgMessage, "I am here.")
 		r.post(3, "coder-1", team.MsgMessage, "I go on.")
 		r.wantKinds("start mail turn end mail overview turn end mail turn end")
@@ -37,7 +37,7 @@ func TestOverview(t *testing.T) {
 				t.Errorf("message %d was %q and is %q", i, m.Content, later[i].Content)
 			}
 		}
-		now = account.Overview{}
+		now = explain.Overview{}
 		r.post(4, "coder-1", team.MsgMessage, "I leave.")
 		if last := r.journal[len(r.journal)-3]; last.Kind != journal.Overview || last.Text != "[Team] Teammates: none. Open tasks: none." {
 			t.Errorf("an empty team is told as %+v", last)
@@ -49,9 +49,9 @@ func TestOverview(t *testing.T) {
 func TestOverviewUnknown(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
 		r.opts.Member.AgentID = team.Leader
-		r.team.overview = func(ctx context.Context) (account.Overview, error) {
+		r.team.overview = func(ctx context.Context) (explain.Overview, error) {
 			<-ctx.Done()
-			return account.Overview{}, ctx.Err()
+			return explain.Overview{}, ctx.Err()
 		}
 		r.says("Done.")
 		r.start()

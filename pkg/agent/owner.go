@@ -6,9 +6,9 @@ import (
 	"encoding/json"
 	"time"
 
-	"agentteam/pkg/engine"
-	"agentteam/pkg/journal"
+	"agentteam/pkg/agent/engine"
 	"agentteam/pkg/model"
+	"agentteam/pkg/store/journal"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
 )

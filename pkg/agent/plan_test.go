@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"agentteam/pkg/mailbox"
+	"agentteam/pkg/store/mailbox"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
 )

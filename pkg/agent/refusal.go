@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"agentteam/pkg/engine"
+	"agentteam/pkg/agent/engine"
 	"agentteam/pkg/model"
 	"agentteam/pkg/team"
 )

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"agentteam/pkg/engine"
+	"agentteam/pkg/agent/engine"
 	"agentteam/pkg/model"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"

@@ -12,15 +12,15 @@ import (
 	"testing/synctest"
 	"time"
 
-	"agentteam/pkg/board"
-	"agentteam/pkg/board/boardtest"
-	"agentteam/pkg/journal"
-	"agentteam/pkg/mailbox"
 	"agentteam/pkg/model"
-	"agentteam/pkg/subject"
+	"agentteam/pkg/store/board"
+	"agentteam/pkg/store/board/boardtest"
+	"agentteam/pkg/store/journal"
+	"agentteam/pkg/store/mailbox"
+	"agentteam/pkg/store/subject"
 	"agentteam/pkg/team"
+	"agentteam/pkg/team/codec"
 	"agentteam/pkg/tool"
-	"agentteam/pkg/wire"
 )
 
 // rig is an agent among fakes: a scripted model, a board and a journal in memory. It is to be used inside a synctest bubble.
@@ -404,7 +404,7 @@ func (r *rig) next(t team.Task) {
 func (r *rig) put(t team.Task) {
 	r.t.Helper()
 	t.V = team.Protocol
-	data, err := wire.Encode(&t, t.Kept)
+	data, err := codec.Encode(&t, t.Kept)
 	if err != nil {
 		r.t.Fatal(err)
 	}

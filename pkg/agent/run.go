@@ -7,11 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"agentteam/pkg/account"
-	"agentteam/pkg/engine"
-	"agentteam/pkg/journal"
+	"agentteam/pkg/agent/engine"
 	"agentteam/pkg/model"
+	"agentteam/pkg/store/journal"
 	"agentteam/pkg/team"
+	"agentteam/pkg/team/explain"
 )
 
 // run is one run: from waking to going idle.
@@ -100,7 +100,7 @@ func (a *Agent) tellOverview(ctx context.Context) error {
 		return nil
 	}
 	text := overviewText(o)
-	if text == a.conv.Overview || a.conv.Overview == "" && text == overviewText(account.Overview{}) {
+	if text == a.conv.Overview || a.conv.Overview == "" && text == overviewText(explain.Overview{}) {
 		return nil
 	}
 	return a.engine.Enqueue(ctx, journal.Record{Kind: journal.Overview, Text: text})
@@ -117,7 +117,7 @@ func (a *Agent) takeMode() {
 	}
 }
 
-func overviewText(o account.Overview) string { return "[Team] " + o.String() }
+func overviewText(o explain.Overview) string { return "[Team] " + o.String() }
 
 // turns asks the model and runs its tools until it has nothing more to do.
 func (a *Agent) turns(ctx context.Context) error {

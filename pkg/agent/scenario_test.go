@@ -14,9 +14,9 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"agentteam/pkg/engine"
-	"agentteam/pkg/journal"
+	"agentteam/pkg/agent/engine"
 	"agentteam/pkg/model"
+	"agentteam/pkg/store/journal"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
 )

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"agentteam/pkg/engine"
+	"agentteam/pkg/agent/engine"
+	"agentteam/pkg/model/tokens"
 	"agentteam/pkg/team"
-	"agentteam/pkg/tokens"
 )
 
 // fact is mail that stays valid whatever the agent works on.

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"agentteam/pkg/journal"
 	"agentteam/pkg/model"
+	"agentteam/pkg/model/tokens"
+	"agentteam/pkg/store/journal"
 	"agentteam/pkg/team"
-	"agentteam/pkg/tokens"
 )
 
 // agreement is mail of about 300 tokens.

@@ -5,15 +5,15 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"agentteam/pkg/engine"
-	"agentteam/pkg/journal"
-	"agentteam/pkg/place"
+	"agentteam/pkg/agent/engine"
+	"agentteam/pkg/execenv/projectcontext"
+	"agentteam/pkg/store/journal"
 	"agentteam/pkg/team"
 )
 
 // Subagent is the system message of a subagent of m, whose role is r; changes reports whether it may
 // write files or run commands.
-func Subagent(t team.Team, m team.Member, name team.AgentID, r team.Role, at place.Place, changes bool) string {
+func Subagent(t team.Team, m team.Member, name team.AgentID, r team.Role, at projectcontext.Place, changes bool) string {
 	parts := []string{fmt.Sprintf("You are a subagent of %s. Do what it asks, and nothing else. It reads your last text only: report there what you did and found, with file names and line numbers, and what you could not do. You can ask nothing, and no mail reaches you.", m.AgentID)}
 	if !changes {
 		parts = append(parts, "You only look: you have no tool that changes anything.")

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"agentteam/pkg/engine"
-	"agentteam/pkg/journal"
-	"agentteam/pkg/place"
+	"agentteam/pkg/agent/engine"
+	"agentteam/pkg/execenv/projectcontext"
+	"agentteam/pkg/store/journal"
 	"agentteam/pkg/team"
 )
 
@@ -22,17 +22,17 @@ func TestSystem(t *testing.T) {
 		"tester":   {Name: "tester", Description: "runs the tests"},
 		"explorer": {Name: "explorer", Description: "reads 代码 and answers questions"},
 	}}
-	at := place.Place{Workspace: "/srv/work space", Platform: "linux/amd64", Date: "2026-11-22"}
+	at := projectcontext.Place{Workspace: "/srv/work space", Platform: "linux/amd64", Date: "2026-11-22"}
 	full := at
 	full.Git = "branch main, 2 files changed or new"
-	full.Project = []place.File{{Name: "../AGENTS.md", Text: "Run 'make lint' before you finish.\n<task id=\"x\">\n", LeftOut: 70},
+	full.Project = []projectcontext.File{{Name: "../AGENTS.md", Text: "Run 'make lint' before you finish.\n<task id=\"x\">\n", LeftOut: 70},
 		{Name: "../docs/style.md", By: "../CLAUDE.md", Text: "Be brief.", Faults: []string{"@../x.md is not followed: it leads out of the repository"}}}
 	trees := record
 	trees.Line = &team.WorkLine{}
 	for name, tt := range map[string]struct {
 		member team.Member
 		role   team.Role
-		at     place.Place
+		at     projectcontext.Place
 		record team.Team
 	}{
 		"leader":   {team.Member{AgentID: team.Leader, Role: "leader"}, record.Roles["leader"], full, record},
@@ -53,7 +53,7 @@ func TestSystem(t *testing.T) {
 // Two members of a role differ in their last line only, and members of other roles behind what is of all: an endpoint
 // caches prompts by their beginning.
 func TestMembersBeginAlike(t *testing.T) {
-	at := place.Place{Workspace: "/srv", Date: "2026-11-22", Project: []place.File{{Name: "AGENTS.md", Text: "Be brief."}}, Skills: []string{"charts: draws"}}
+	at := projectcontext.Place{Workspace: "/srv", Date: "2026-11-22", Project: []projectcontext.File{{Name: "AGENTS.md", Text: "Be brief."}}, Skills: []string{"charts: draws"}}
 	of := func(name team.AgentID, role string) string {
 		return System(team.Team{ID: "blue"}, team.Member{AgentID: name, Role: role}, team.Role{Instructions: "You are a " + role + "."}, at)
 	}
@@ -68,7 +68,7 @@ func TestMembersBeginAlike(t *testing.T) {
 
 // A subagent works where its owner does: in the folder of all, or in a tree that is its owner's.
 func TestSystemOfSubagent(t *testing.T) {
-	owner, at := team.Member{AgentID: "coder-1", Role: "coder"}, place.Place{Workspace: "/srv/trees/t-001", Platform: "linux/amd64", Date: "2026-11-22"}
+	owner, at := team.Member{AgentID: "coder-1", Role: "coder"}, projectcontext.Place{Workspace: "/srv/trees/t-001", Platform: "linux/amd64", Date: "2026-11-22"}
 	for on, want := range map[*team.WorkLine]string{
 		nil:                "workspace: /srv/trees/t-001 (the shell starts here, paths are relative to it). The whole team works in it, so read a file again before you edit it.\n",
 		new(team.WorkLine): "workspace: /srv/trees/t-001 (the shell starts here, paths are relative to it). It is the tree of coder-1, in which no other member works.\n",
@@ -101,23 +101,23 @@ func golden(t *testing.T, name, got string) {
 // What a successor is told of the place stays byte for byte, unless more than git has
 // changed, or a leader has a new goal.
 func TestSystemStays(t *testing.T) {
-	was := place.Place{Workspace: "/srv", Platform: "linux/amd64", Date: "2026-11-22", Git: "branch main, clean", Project: []place.File{{Name: "AGENTS.md", Text: "Be brief."}}}
-	start := func(goal int, change func(*place.Place)) journal.Record {
+	was := projectcontext.Place{Workspace: "/srv", Platform: "linux/amd64", Date: "2026-11-22", Git: "branch main, clean", Project: []projectcontext.File{{Name: "AGENTS.md", Text: "Be brief."}}}
+	start := func(goal int, change func(*projectcontext.Place)) journal.Record {
 		p := was
 		change(&p)
 		return journal.Record{Kind: journal.Start, Goal: goal, Place: &p}
 	}
-	same := func(*place.Place) {}
-	committed := func(p *place.Place) { p.Git = "branch main, 3 files changed or new" }
+	same := func(*projectcontext.Place) {}
+	committed := func(p *projectcontext.Place) { p.Git = "branch main, 3 files changed or new" }
 	for name, tt := range map[string]struct {
 		records []journal.Record
 		git     string
 	}{
 		"git only":       {[]journal.Record{start(1, same), start(1, committed)}, was.Git},
-		"another folder": {[]journal.Record{start(1, same), start(1, func(p *place.Place) { committed(p); p.Workspace = "/srv2" })}, "branch main, 3 files changed or new"},
-		"the project's instructions": {[]journal.Record{start(1, same), start(1, func(p *place.Place) {
+		"another folder": {[]journal.Record{start(1, same), start(1, func(p *projectcontext.Place) { committed(p); p.Workspace = "/srv2" })}, "branch main, 3 files changed or new"},
+		"the project's instructions": {[]journal.Record{start(1, same), start(1, func(p *projectcontext.Place) {
 			committed(p)
-			p.Project = []place.File{{Name: "AGENTS.md", Text: "Be thorough."}}
+			p.Project = []projectcontext.File{{Name: "AGENTS.md", Text: "Be thorough."}}
 		})},
 			"branch main, 3 files changed or new"},
 		"a new goal":          {[]journal.Record{start(1, same), start(2, committed)}, "branch main, 3 files changed or new"},
@@ -135,7 +135,7 @@ func TestSystemStays(t *testing.T) {
 // same: a tree and its branch are the runtime's.
 func TestSystemInAnotherTree(t *testing.T) {
 	record := team.Team{ID: "blue", Line: &team.WorkLine{}, Roles: map[string]team.Role{"leader": {Name: "leader"}}}
-	at := place.Place{Workspace: "/cache/trees/leader.0", Platform: "linux/amd64", Date: "2026-11-22", Git: "branch work/at.leader.0, clean"}
+	at := projectcontext.Place{Workspace: "/cache/trees/leader.0", Platform: "linux/amd64", Date: "2026-11-22", Git: "branch work/at.leader.0, clean"}
 	next := at
 	next.Workspace, next.Git = "/cache/trees/leader.0.2", "branch work/at.leader.0.2, 3 files changed or new"
 	m := team.Member{AgentID: team.Leader, Role: "leader"}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"agentteam/pkg/mailbox"
+	"agentteam/pkg/store/mailbox"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
 )

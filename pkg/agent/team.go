@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
-	"agentteam/pkg/account"
-	"agentteam/pkg/mailbox"
+	"agentteam/pkg/store/mailbox"
 	"agentteam/pkg/team"
+	"agentteam/pkg/team/explain"
 	"agentteam/pkg/tool/job"
 )
 
@@ -40,12 +40,12 @@ type Team interface {
 	Backlog(ctx context.Context, from uint64, f func(mailbox.Delivery) error) error
 	// Overview returns how the team is, which the agent reads before a turn if it has
 	// changed. An error leaves it out.
-	Overview(ctx context.Context) (account.Overview, error)
+	Overview(ctx context.Context) (explain.Overview, error)
 	// Asking returns the last beats of the members that wait for an answer of this one.
 	Asking() []team.Beat
 	// Peers returns how the team's members are: which of them could take a task that the agent's
 	// model refuses.
-	Peers(ctx context.Context) (account.Situation, error)
+	Peers(ctx context.Context) (explain.Situation, error)
 
 	// Inherited returns what a task brings along that the agent has taken, or has adopted: the plan that it needs, which is
 	// submitted in the agent's name if it still waits for a decision, and what was asked for it before. It may be called

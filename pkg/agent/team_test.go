@@ -5,9 +5,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"agentteam/pkg/account"
-	"agentteam/pkg/mailbox"
+	"agentteam/pkg/store/mailbox"
 	"agentteam/pkg/team"
+	"agentteam/pkg/team/explain"
 )
 
 // rigTeam is the rig's team: what a test does not set is as where no other member is.
@@ -21,9 +21,9 @@ type rigTeam struct {
 	brings   team.Inherited
 	decided  func(ctx context.Context, plan string) (string, error)
 	backlog  func(ctx context.Context, from uint64, f func(mailbox.Delivery) error) error
-	overview func(context.Context) (account.Overview, error)
+	overview func(context.Context) (explain.Overview, error)
 	asking   func() []team.Beat
-	peers    func(context.Context) (account.Situation, error)
+	peers    func(context.Context) (explain.Situation, error)
 	reserved func(context.Context) (team.TaskID, bool)
 	look     func(context.Context) (team.TaskID, bool)
 	heard    func() time.Time
@@ -62,9 +62,9 @@ func (t *rigTeam) Backlog(ctx context.Context, from uint64, f func(mailbox.Deliv
 	return t.backlog(ctx, from, f)
 }
 
-func (t *rigTeam) Overview(ctx context.Context) (account.Overview, error) {
+func (t *rigTeam) Overview(ctx context.Context) (explain.Overview, error) {
 	if t.overview == nil {
-		return account.Overview{}, nil
+		return explain.Overview{}, nil
 	}
 	return t.overview(ctx)
 }
@@ -76,9 +76,9 @@ func (t *rigTeam) Asking() []team.Beat {
 	return t.asking()
 }
 
-func (t *rigTeam) Peers(ctx context.Context) (account.Situation, error) {
+func (t *rigTeam) Peers(ctx context.Context) (explain.Situation, error) {
 	if t.peers == nil {
-		return account.Situation{}, nil
+		return explain.Situation{}, nil
 	}
 	return t.peers(ctx)
 }

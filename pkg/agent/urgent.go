@@ -1,6 +1,6 @@
 package agent
 
-import "agentteam/pkg/engine"
+import "agentteam/pkg/agent/engine"
 
 // urgentMail is that the inbox has urgent mail with this sequence, as the cause of an interrupt.
 type urgentMail uint64

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
+	"agentteam/pkg/store/broker/brokertest"
 	"agentteam/pkg/team"
 )
 

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"agentteam/pkg/broker/brokertest"
+	"agentteam/pkg/store/broker/brokertest"
 )
 
 func TestBodies(t *testing.T) {

@@ -9,9 +9,9 @@ import (
 	"syscall"
 	"testing"
 
-	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
-	"agentteam/pkg/role"
+	"agentteam/pkg/config/role"
+	"agentteam/pkg/store/broker/brokertest"
 	"agentteam/pkg/team"
 )
 

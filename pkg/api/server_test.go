@@ -27,9 +27,9 @@ import (
 
 	"agentteam/pkg/api/access"
 	"agentteam/pkg/api/problem"
-	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
 	"agentteam/pkg/config"
+	"agentteam/pkg/store/broker/brokertest"
 	"agentteam/pkg/team"
 )
 

@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"agentteam/pkg/board"
+	"agentteam/pkg/agent/control"
 	"agentteam/pkg/client"
-	"agentteam/pkg/control"
-	"agentteam/pkg/journal"
 	"agentteam/pkg/model"
-	"agentteam/pkg/roster"
+	"agentteam/pkg/store/board"
+	"agentteam/pkg/store/journal"
+	"agentteam/pkg/store/roster"
 	"agentteam/pkg/team"
 )
 

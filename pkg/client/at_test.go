@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"agentteam/pkg/control"
+	"agentteam/pkg/agent/control"
 	"agentteam/pkg/team"
 )
 

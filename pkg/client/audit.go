@@ -3,7 +3,7 @@ package client
 import (
 	"context"
 
-	"agentteam/pkg/audit"
+	"agentteam/pkg/store/audit"
 )
 
 // Audit returns what agents of the team have done with tools, also those that have left, in the

@@ -8,9 +8,9 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
-	"agentteam/pkg/broker"
+	"agentteam/pkg/store/broker"
+	"agentteam/pkg/store/usage"
 	"agentteam/pkg/team"
-	"agentteam/pkg/usage"
 )
 
 // bills are what teams have used since they were made, as far as their journals were read. The

@@ -8,11 +8,11 @@ import (
 	"maps"
 	"slices"
 
-	"agentteam/pkg/completion"
-	"agentteam/pkg/control"
-	"agentteam/pkg/line"
-	"agentteam/pkg/registry"
-	"agentteam/pkg/seat"
+	"agentteam/pkg/agent/completion"
+	"agentteam/pkg/agent/control"
+	"agentteam/pkg/client/seat"
+	"agentteam/pkg/git/gitrepo"
+	"agentteam/pkg/store/registry"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool/workspace"
 )
@@ -373,7 +373,7 @@ func (t *core) mayComplete(ctx context.Context, id team.TaskID, as team.AgentID,
 // verify makes sure that the task of a seat is done, in its workspace on this machine; in a team on
 // the line, on an export of a commit of it, which is the head if commit is "". Where that is not to be
 // had, only a task that needs neither check nor deliverable can be completed.
-func (t *core) verify(ctx context.Context, task team.Task, h team.Holder, commit line.Hash) (digest string, err error) {
+func (t *core) verify(ctx context.Context, task team.Task, h team.Holder, commit gitrepo.Hash) (digest string, err error) {
 	record, err := t.record(ctx)
 	if err != nil {
 		return "", err

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"agentteam/pkg/agent/control"
 	"agentteam/pkg/client"
-	"agentteam/pkg/control"
-	"agentteam/pkg/subject"
+	"agentteam/pkg/store/subject"
 	"agentteam/pkg/team"
 )
 

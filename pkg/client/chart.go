@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
-	"agentteam/pkg/feed"
-	"agentteam/pkg/feed/state/timeline"
+	"agentteam/pkg/store/feed"
+	"agentteam/pkg/store/feed/state/timeline"
 	"agentteam/pkg/team"
 )
 

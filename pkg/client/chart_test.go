@@ -6,8 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"agentteam/pkg/broker/brokertest"
-	"agentteam/pkg/event"
+	"agentteam/pkg/store/broker/brokertest"
+	"agentteam/pkg/store/runlog"
 	"agentteam/pkg/team"
 )
 
@@ -56,7 +56,7 @@ func TestChartToAnotherEnd(t *testing.T) {
 	}
 	k := c.charts.of(chartOf{team: "t", goal: 1})
 	emit := func(a team.AgentID) {
-		event.New(tm.team, nil).Emit(t.Context(), team.Event{AgentID: a, RunID: string(a), Event: team.EventBody{Type: team.RunStarted}})
+		runlog.New(tm.team, nil).Emit(t.Context(), team.Event{AgentID: a, RunID: string(a), Event: team.EventBody{Type: team.RunStarted}})
 	}
 	read := func(what string, to *time.Time, want ...team.AgentID) {
 		t.Helper()

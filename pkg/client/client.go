@@ -37,18 +37,18 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
-	"agentteam/pkg/approval"
-	"agentteam/pkg/board"
-	"agentteam/pkg/broker"
-	"agentteam/pkg/control"
-	"agentteam/pkg/election"
-	"agentteam/pkg/hands"
-	"agentteam/pkg/mailbox"
-	"agentteam/pkg/merge"
-	"agentteam/pkg/registry"
-	"agentteam/pkg/roster"
-	"agentteam/pkg/seat"
-	"agentteam/pkg/spawn"
+	"agentteam/pkg/agent/control"
+	"agentteam/pkg/agent/spawn"
+	"agentteam/pkg/client/seat"
+	"agentteam/pkg/execenv"
+	"agentteam/pkg/git/mergequeue"
+	"agentteam/pkg/store/approval"
+	"agentteam/pkg/store/board"
+	"agentteam/pkg/store/broker"
+	"agentteam/pkg/store/election"
+	"agentteam/pkg/store/mailbox"
+	"agentteam/pkg/store/registry"
+	"agentteam/pkg/store/roster"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool/workspace"
 )
@@ -96,7 +96,7 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 		return nil, err
 	}
 	if o.Workspaces == nil {
-		o.Workspaces = hands.New(hands.Options{})
+		o.Workspaces = execenv.New(execenv.Options{})
 	}
 	unshare, err := control.ShareStorage(conn, conn.NATS().NewInbox()) // the name of no process
 	if err != nil {
@@ -223,7 +223,7 @@ func (c *Client) Open(ctx context.Context, id team.TeamID) (*Team, error) {
 }
 
 func (c *Client) open(bt *broker.Storage) *Team {
-	b, r := board.New(bt.Bucket, board.Options{Withdraw: merge.New(bt).Withdraw}), roster.New(bt)
+	b, r := board.New(bt.Bucket, board.Options{Withdraw: mergequeue.New(bt).Withdraw}), roster.New(bt)
 	box := mailbox.New(bt, mailbox.Options{Members: r})
 	return &Team{&core{
 		client: c, team: bt, board: b, roster: r, seats: seat.New(b, r), mailbox: box,

@@ -4,12 +4,12 @@ import (
 	"sync"
 	"testing"
 
-	"agentteam/pkg/board"
-	"agentteam/pkg/broker"
-	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
-	"agentteam/pkg/registry"
-	"agentteam/pkg/roster"
+	"agentteam/pkg/store/board"
+	"agentteam/pkg/store/broker"
+	"agentteam/pkg/store/broker/brokertest"
+	"agentteam/pkg/store/registry"
+	"agentteam/pkg/store/roster"
 	"agentteam/pkg/team"
 )
 

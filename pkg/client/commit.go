@@ -7,10 +7,10 @@ import (
 	"log/slog"
 	"strings"
 
-	"agentteam/pkg/line"
-	"agentteam/pkg/merge"
+	"agentteam/pkg/git/gitrepo"
+	"agentteam/pkg/git/mergequeue"
+	"agentteam/pkg/git/worktree"
 	"agentteam/pkg/team"
-	"agentteam/pkg/worktree"
 )
 
 // CompleteWith completes a task that a person's seat holds, and brings what was done for it into the
@@ -38,15 +38,15 @@ func (t Board) CompleteWith(ctx context.Context, id team.TaskID, as team.AgentID
 		return team.Task{}, team.Errorf(team.InvalidState, "the members of team %s share the workspace%s: a task brings no commit there", t.id(), because(record)).
 			WithHint("leave --commit out")
 	}
-	records := merge.New(t.team)
-	if e, err := records.Get(ctx, id); err == nil && e.Epoch == task.Epoch && e.State == merge.Waiting {
+	records := mergequeue.New(t.team)
+	if e, err := records.Get(ctx, id); err == nil && e.Epoch == task.Epoch && e.State == mergequeue.Waiting {
 		return t.merged(ctx, records, task) // an earlier call has submitted it
 	}
 	p, err := t.position(ctx)
 	if err != nil {
 		return team.Task{}, err
 	}
-	commit, bundle, err := p.take(ctx, dir, ref, line.Message{Subject: task.Title, Body: summary, Agent: h.Agent, Task: id})
+	commit, bundle, err := p.take(ctx, dir, ref, gitrepo.Message{Subject: task.Title, Body: summary, Agent: h.Agent, Task: id})
 	if err != nil {
 		return team.Task{}, err
 	}
@@ -56,7 +56,7 @@ func (t Board) CompleteWith(ctx context.Context, id team.TaskID, as team.AgentID
 	if bundle == nil {
 		return t.board.Complete(ctx, id, h, task.Epoch, done)
 	}
-	e := merge.Entry{Task: id, Epoch: task.Epoch, Incarnation: task.Incarnation, Agent: h.Agent, Base: p.head, Check: task.Check, Title: task.Title,
+	e := mergequeue.Entry{Task: id, Epoch: task.Epoch, Incarnation: task.Incarnation, Agent: h.Agent, Base: p.head, Check: task.Check, Title: task.Title,
 		Summary: summary, Deliverable: done.Digest, Returned: task.ReturnedEpochs()}
 	if task.Check != "" {
 		_, e.Links, _ = worktree.LinksOf(ctx, t.client.workspaces, slog.New(slog.DiscardHandler), record, h.Role)
@@ -75,8 +75,8 @@ func (t Board) CompleteWith(ctx context.Context, id team.TaskID, as team.AgentID
 
 // take makes one commit on the head that has a person's work, and returns it with its bundle; the
 // head and no bundle if it has all of that. No ref moves.
-func (p position) take(ctx context.Context, dir, ref string, m line.Message) (commit line.Hash, bundle []byte, err error) {
-	c, err := line.Look(ctx, dir)
+func (p position) take(ctx context.Context, dir, ref string, m gitrepo.Message) (commit gitrepo.Hash, bundle []byte, err error) {
+	c, err := gitrepo.Look(ctx, dir)
 	if err == nil {
 		c, err = c.At(ctx, ref)
 	}
@@ -113,7 +113,7 @@ func (p position) take(ctx context.Context, dir, ref string, m line.Message) (co
 }
 
 // merged waits for what comes of a task whose work was submitted.
-func (t *core) merged(ctx context.Context, records *merge.Records, was team.Task) (team.Task, error) {
+func (t *core) merged(ctx context.Context, records *mergequeue.Records, was team.Task) (team.Task, error) {
 	if err := records.Over(ctx, was.ID, was.Epoch); err != nil {
 		return team.Task{}, err
 	}

@@ -8,21 +8,21 @@ import (
 	"testing"
 	"time"
 
-	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
-	"agentteam/pkg/line"
-	"agentteam/pkg/merge"
+	"agentteam/pkg/git/gitrepo"
+	"agentteam/pkg/git/mergequeue"
+	"agentteam/pkg/store/broker/brokertest"
 	"agentteam/pkg/team"
 )
 
 // seats is the board as the queue of some member's process writes it; it runs no check.
 type seats struct{ *lineRig }
 
-func holder(e merge.Entry) team.Holder {
+func holder(e mergequeue.Entry) team.Holder {
 	return team.Holder{Agent: e.Agent, Incarnation: e.Incarnation}
 }
 
-func (s seats) Held(ctx context.Context, e merge.Entry) error {
+func (s seats) Held(ctx context.Context, e mergequeue.Entry) error {
 	t, err := s.board.Get(ctx, e.Task)
 	if err == nil {
 		err = t.MayComplete(holder(e), e.Epoch)
@@ -30,31 +30,31 @@ func (s seats) Held(ctx context.Context, e merge.Entry) error {
 	return err
 }
 
-func (s seats) Complete(ctx context.Context, e merge.Entry, commit line.Hash) error {
+func (s seats) Complete(ctx context.Context, e mergequeue.Entry, commit gitrepo.Hash) error {
 	_, err := s.board.Complete(ctx, e.Task, holder(e), e.Epoch, team.Done{Summary: e.Summary, Digest: e.Deliverable, Commit: string(commit)})
 	return err
 }
 
-func (s seats) Release(ctx context.Context, e merge.Entry, o merge.Outcome) error {
+func (s seats) Release(ctx context.Context, e mergequeue.Entry, o mergequeue.Outcome) error {
 	work := &team.Try{By: e.Agent, Epoch: e.Epoch, Commit: string(o.Commit), Base: string(o.Base)}
 	_, err := s.board.GiveBack(ctx, e.Task, holder(e), e.Epoch, team.GiveBack{Freed: team.Freed{Reason: o.Reason, Work: work}, Merge: true})
 	return err
 }
 
-func (s seats) Checks(context.Context, []team.TaskID) ([]merge.Check, error) { return nil, nil }
+func (s seats) Checks(context.Context, []team.TaskID) ([]mergequeue.Check, error) { return nil, nil }
 
-func (s seats) Able(context.Context, merge.Entry) error { return nil }
+func (s seats) Able(context.Context, mergequeue.Entry) error { return nil }
 
-func (s seats) Check(context.Context, string, merge.Check) (bool, string, error) {
+func (s seats) Check(context.Context, string, mergequeue.Check) (bool, string, error) {
 	return true, "", nil
 }
 
-func (s seats) LeftOut(context.Context, merge.Entry, merge.Check, error) error { return nil }
+func (s seats) LeftOut(context.Context, mergequeue.Entry, mergequeue.Check, error) error { return nil }
 
 // merges runs a queue until the test ends.
 func (r *lineRig) merges(t *testing.T) {
 	t.Helper()
-	q, err := merge.NewQueue(merge.Options{Site: r.site, Tasks: seats{r}, Checker: seats{r}, Process: "p-1", Lease: 2 * time.Second, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	q, err := mergequeue.NewQueue(mergequeue.Options{Site: r.site, Tasks: seats{r}, Checker: seats{r}, Process: "p-1", Lease: 2 * time.Second, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func TestCompleteWithRefused(t *testing.T) {
 			t.Errorf("after %s the task is %s of %s, %v", ref, task.Status, task.Assignee, err)
 		}
 	}
-	if waiting, err := merge.New(r.bt).Waiting(ctx); err != nil || len(waiting) > 0 {
+	if waiting, err := mergequeue.New(r.bt).Waiting(ctx); err != nil || len(waiting) > 0 {
 		t.Errorf("in the queue are %+v, %v", waiting, err)
 	}
 	task, err := r.Board().CompleteWith(ctx, id, "alice", "done", r.user, "HEAD")
@@ -150,7 +150,7 @@ func TestReturnedDiff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := line.Look(ctx, r.user)
+	c, err := gitrepo.Look(ctx, r.user)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,11 +166,11 @@ func TestReturnedDiff(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.done(t, "coder-1", "Edit five", "sed -i s/^5$/cinq/ numbers.txt")
-	if _, err := merge.New(r.bt).Submit(ctx, merge.Entry{Task: id, Epoch: task.Epoch, Incarnation: task.Incarnation, Agent: "alice", Base: base, Title: "Task 1"}, bundle.Bytes()); err != nil {
+	if _, err := mergequeue.New(r.bt).Submit(ctx, mergequeue.Entry{Task: id, Epoch: task.Epoch, Incarnation: task.Incarnation, Agent: "alice", Base: base, Title: "Task 1"}, bundle.Bytes()); err != nil {
 		t.Fatal(err)
 	}
 	r.merges(t)
-	if err := merge.New(r.bt).Over(ctx, id, task.Epoch); err != nil {
+	if err := mergequeue.New(r.bt).Over(ctx, id, task.Epoch); err != nil {
 		t.Fatal(err)
 	}
 	cache := t.TempDir()

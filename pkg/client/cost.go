@@ -3,8 +3,8 @@ package client
 import (
 	"context"
 
+	"agentteam/pkg/store/usage"
 	"agentteam/pkg/team"
-	"agentteam/pkg/usage"
 )
 
 // Usage is what model calls have used, in tokens.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"io"
 
-	"agentteam/pkg/completion"
+	"agentteam/pkg/agent/completion"
 	"agentteam/pkg/team"
 )
 

@@ -6,15 +6,15 @@ import (
 	"log"
 	"os"
 
-	"agentteam/pkg/approval"
-	"agentteam/pkg/board"
-	"agentteam/pkg/broker"
-	"agentteam/pkg/broker/embedded"
 	"agentteam/pkg/client"
-	"agentteam/pkg/mailbox"
-	"agentteam/pkg/registry"
-	"agentteam/pkg/roster"
-	"agentteam/pkg/subject"
+	"agentteam/pkg/store/approval"
+	"agentteam/pkg/store/board"
+	"agentteam/pkg/store/broker"
+	"agentteam/pkg/store/broker/embedded"
+	"agentteam/pkg/store/mailbox"
+	"agentteam/pkg/store/registry"
+	"agentteam/pkg/store/roster"
+	"agentteam/pkg/store/subject"
 	"agentteam/pkg/team"
 )
 

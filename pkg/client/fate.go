@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"agentteam/pkg/broker"
-	"agentteam/pkg/journal"
-	"agentteam/pkg/subject"
+	"agentteam/pkg/store/broker"
+	"agentteam/pkg/store/journal"
+	"agentteam/pkg/store/subject"
 	"agentteam/pkg/team"
 )
 

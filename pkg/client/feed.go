@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"agentteam/pkg/broker"
-	"agentteam/pkg/feed"
-	"agentteam/pkg/subject"
+	"agentteam/pkg/store/broker"
+	"agentteam/pkg/store/feed"
+	"agentteam/pkg/store/subject"
 	"agentteam/pkg/team"
 )
 

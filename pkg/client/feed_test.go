@@ -6,9 +6,9 @@ import (
 	"slices"
 	"testing"
 
-	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
-	"agentteam/pkg/event"
+	"agentteam/pkg/store/broker/brokertest"
+	"agentteam/pkg/store/runlog"
 	"agentteam/pkg/team"
 )
 
@@ -17,7 +17,7 @@ func told(e client.Entry) string { return fmt.Sprintf("%s %s", e.AgentID, e.Even
 // What people do is in the feed like what agents do, and a cursor leads on from there.
 func TestFeed(t *testing.T) {
 	r := newRig(t)
-	event.New(r.bt, nil).Emit(t.Context(), team.Event{AgentID: "coder-1", Event: team.EventBody{Type: team.RunStarted}})
+	runlog.New(r.bt, nil).Emit(t.Context(), team.Event{AgentID: "coder-1", Event: team.EventBody{Type: team.RunStarted}})
 	r.add(t, 1)
 	r.claim(t, "T-001", "alice")
 	if _, err := r.Board().Release(t.Context(), "T-001", "alice", ""); err != nil {
@@ -60,7 +60,7 @@ func TestGoalFollow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	event.New(r.bt, nil).Emit(t.Context(), team.Event{AgentID: team.Leader, Event: team.EventBody{Type: team.RunStarted}})
+	runlog.New(r.bt, nil).Emit(t.Context(), team.Event{AgentID: team.Leader, Event: team.EventBody{Type: team.RunStarted}})
 	var got []string
 	enough := errors.New("enough")
 	err = g.Follow(brokertest.Context(t), g.After(), func(e client.Entry) error {

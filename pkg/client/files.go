@@ -7,17 +7,17 @@ import (
 	"os"
 	"path/filepath"
 
-	"agentteam/pkg/line"
+	"agentteam/pkg/git/gitrepo"
+	"agentteam/pkg/git/worktree"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool/workspace"
-	"agentteam/pkg/worktree"
 )
 
 // Files opens the files of a team for reading; the caller calls release. Those are the folder in
 // which its members work. If each task has a tree, they are what the line has: an export of its
 // head, in the same folder of it. Nothing looks into the tree of a member.
 //
-// Errors: those of [workspace.Open]; for a team on the line also those of [merge.Site.Bring], and
+// Errors: those of [workspace.Open]; for a team on the line also those of [mergequeue.Site.Bring], and
 // Unavailable without git.
 func (t *Team) Files(ctx context.Context) (ws *workspace.Workspace, release func(), err error) {
 	record, err := t.record(ctx)
@@ -98,7 +98,7 @@ func (c *Client) lastIn(ctx context.Context, folder string) (last *Team, record 
 
 // fresh exports a commit of the line into a folder of this call's, in which a check may write, with the
 // worktree_links of who completes; the caller calls remove.
-func (t *core) fresh(ctx context.Context, p position, at line.Hash, in workspace.Work) (tree *workspace.Tree, remove func(), err error) {
+func (t *core) fresh(ctx context.Context, p position, at gitrepo.Hash, in workspace.Work) (tree *workspace.Tree, remove func(), err error) {
 	prefix := in.Team.Line.Prefix
 	top, err := os.MkdirTemp("", "checked-")
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"agentteam/pkg/broker"
-	"agentteam/pkg/feed"
-	"agentteam/pkg/registry"
-	"agentteam/pkg/subject"
+	"agentteam/pkg/store/broker"
+	"agentteam/pkg/store/feed"
+	"agentteam/pkg/store/registry"
+	"agentteam/pkg/store/subject"
 	"agentteam/pkg/team"
 )
 

@@ -9,13 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"agentteam/pkg/broker"
-	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
-	"agentteam/pkg/journal"
-	"agentteam/pkg/subject"
+	"agentteam/pkg/store/broker"
+	"agentteam/pkg/store/broker/brokertest"
+	"agentteam/pkg/store/journal"
+	"agentteam/pkg/store/subject"
+	"agentteam/pkg/store/usage"
 	"agentteam/pkg/team"
-	"agentteam/pkg/usage"
 )
 
 func (r *rig) start(t *testing.T, text string) *client.Goal {

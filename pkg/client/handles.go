@@ -3,7 +3,7 @@ package client
 import (
 	"context"
 
-	"agentteam/pkg/registry"
+	"agentteam/pkg/store/registry"
 	"agentteam/pkg/team"
 )
 

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 
-	"agentteam/pkg/line"
-	"agentteam/pkg/merge"
+	"agentteam/pkg/git/gitrepo"
+	"agentteam/pkg/git/mergequeue"
+	"agentteam/pkg/git/worktree"
 	"agentteam/pkg/team"
-	"agentteam/pkg/worktree"
 )
 
 // Land brings the checkout in dir, a folder of the user's, forward to the head of the line. It is
@@ -39,11 +39,11 @@ func (t Line) Publish(ctx context.Context, dir string) (Diff, error) {
 }
 
 // landing looks at the checkout in dir, and what it lacks of the line; nothing if its HEAD has all.
-func (t Line) landing(ctx context.Context, dir string) (p position, c line.Checkout, lacks Diff, err error) {
+func (t Line) landing(ctx context.Context, dir string) (p position, c gitrepo.Checkout, lacks Diff, err error) {
 	if p, err = t.position(ctx); err != nil {
 		return p, c, lacks, err
 	}
-	if c, err = line.Look(ctx, dir); err != nil {
+	if c, err = gitrepo.Look(ctx, dir); err != nil {
 		return p, c, lacks, err
 	}
 	lacks = p.diff(t.id(), c.Head)
@@ -67,7 +67,7 @@ func (t Line) CheckLinks(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	c, err := line.Look(ctx, dir)
+	c, err := gitrepo.Look(ctx, dir)
 	if err != nil {
 		return nil // who leads the team will report it
 	}
@@ -77,9 +77,9 @@ func (t Line) CheckLinks(ctx context.Context, dir string) error {
 // Changes names the files of the checkout in dir that differ from its HEAD, with which the next
 // goal does not begin unless it is to; none if the folder cannot have trees. With take it makes sure
 // that they can be taken along. Errors: InvalidState if not; Conflict, with the files, if what the line has and
-// the checkout has not does not merge with it; those of [line.Repo.Changes].
+// the checkout has not does not merge with it; those of [gitrepo.Repo.Changes].
 func (t Line) Changes(ctx context.Context, dir string, take bool) ([]string, error) {
-	c, err := line.Look(ctx, dir)
+	c, err := gitrepo.Look(ctx, dir)
 	if errors.Is(err, team.NotFound) || errors.Is(err, team.Unavailable) {
 		return nil, nil
 	}
@@ -90,14 +90,14 @@ func (t Line) Changes(ctx context.Context, dir string, take bool) ([]string, err
 	if err != nil {
 		return nil, err
 	}
-	site, err := merge.At(ctx, "", t.team, record)
+	site, err := mergequeue.At(ctx, "", t.team, record)
 	if err != nil {
 		return nil, err
 	}
 	if err := site.Repo.Fetch(ctx, c); err != nil {
 		return nil, err
 	}
-	m, at := line.Message{Subject: "Uncommitted changes", Agent: team.UserAgent}, c.Head
+	m, at := gitrepo.Message{Subject: "Uncommitted changes", Agent: team.UserAgent}, c.Head
 	if take {
 		if at, err = site.Repo.Snapshot(ctx, c, m); err != nil {
 			return nil, err

@@ -11,11 +11,11 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"agentteam/pkg/broker"
-	"agentteam/pkg/roster"
-	"agentteam/pkg/stored"
-	"agentteam/pkg/subject"
+	"agentteam/pkg/store/broker"
+	"agentteam/pkg/store/roster"
+	"agentteam/pkg/store/subject"
 	"agentteam/pkg/team"
+	"agentteam/pkg/team/blob"
 )
 
 // Letter is a message as it is stored, and what has become of it.
@@ -126,7 +126,7 @@ func (t Mail) Message(ctx context.Context, id string) (Letter, error) {
 		return Letter{}, err
 	}
 	if l.Stored != "" {
-		if l.Content, err = stored.In(t.team.Files).Get(ctx, l.Stored); err != nil {
+		if l.Content, err = blob.In(t.team.Files).Get(ctx, l.Stored); err != nil {
 			return Letter{}, err
 		}
 	}

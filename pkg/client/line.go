@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"agentteam/pkg/line"
-	"agentteam/pkg/merge"
+	"agentteam/pkg/git/gitrepo"
+	"agentteam/pkg/git/mergequeue"
 	"agentteam/pkg/team"
 )
 
@@ -21,20 +21,20 @@ type Line struct{ *core }
 
 // position is the line as this machine has it.
 type position struct {
-	*merge.Site
-	head  line.Hash
-	begun line.Hash // where the present goal began, or the last one on the line
-	first line.Hash // where the line began
+	*mergequeue.Site
+	head  gitrepo.Hash
+	begun gitrepo.Hash // where the present goal began, or the last one on the line
+	first gitrepo.Hash // where the line began
 }
 
 // position brings the line to this machine. Errors: InvalidState if the team has none; those of
-// [merge.At] and [merge.Site.Bring].
+// [mergequeue.At] and [mergequeue.Site.Bring].
 func (t *core) position(ctx context.Context) (p position, err error) {
 	record, err := t.record(ctx)
 	if err != nil {
 		return p, err
 	}
-	h, err := merge.New(t.team).Head(ctx)
+	h, err := mergequeue.New(t.team).Head(ctx)
 	if errors.Is(err, team.NotFound) {
 		return p, team.Errorf(team.InvalidState, "team %s has no line: its members share the workspace%s", t.id(), because(record)).
 			WithHint("tasks have trees, and are merged, in a git repository with a commit, unless isolation is shared")
@@ -42,14 +42,14 @@ func (t *core) position(ctx context.Context) (p position, err error) {
 	if err != nil {
 		return p, err
 	}
-	if p.Site, err = merge.At(ctx, "", t.team, record); err != nil {
+	if p.Site, err = mergequeue.At(ctx, "", t.team, record); err != nil {
 		return p, err
 	}
 	p.head, err = p.Bring(ctx)
 	p.first = h.Begun
 	p.begun = p.first
 	if l := record.Line; l != nil && l.Begun != "" {
-		p.begun = line.Hash(l.Begun)
+		p.begun = gitrepo.Hash(l.Begun)
 	}
 	return p, err
 }
@@ -63,7 +63,7 @@ func because(t team.Team) string {
 }
 
 // from is where the line began, or with all unset the goal.
-func (p position) from(all bool) line.Hash {
+func (p position) from(all bool) gitrepo.Hash {
 	if all {
 		return p.first
 	}
@@ -71,8 +71,8 @@ func (p position) from(all bool) line.Hash {
 }
 
 // Head returns the head of the line, "" if the team has none. It needs no git. Errors: Unavailable.
-func (t Line) Head(ctx context.Context) (line.Hash, error) {
-	h, err := merge.New(t.team).Head(ctx)
+func (t Line) Head(ctx context.Context) (gitrepo.Hash, error) {
+	h, err := mergequeue.New(t.team).Head(ctx)
 	if errors.Is(err, team.NotFound) {
 		err = nil
 	}
@@ -81,7 +81,7 @@ func (t Line) Head(ctx context.Context) (line.Hash, error) {
 
 // Log returns the commits of the line since the present goal began, the oldest first; with all,
 // since the line did. Errors: InvalidState for a team without a line.
-func (t Line) Log(ctx context.Context, all bool) ([]line.Entry, error) {
+func (t Line) Log(ctx context.Context, all bool) ([]gitrepo.Entry, error) {
 	p, err := t.position(ctx)
 	if err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ type DiffOptions struct {
 	Task  team.TaskID  // only what this task has changed; "" = all
 	Agent team.AgentID // only what the tasks of this agent have changed, but for those undone; "" = all
 	All   bool         // since the line began, not since the present goal did
-	Form  line.Form    // default [line.Patch]
+	Form  gitrepo.Form // default [gitrepo.Patch]
 	Most  int          // bytes of the text; default 1 MiB
 }
 
@@ -103,14 +103,14 @@ const mostText = 1 << 20
 
 // Diff is what commits of the line have changed.
 type Diff struct {
-	Team    team.TeamID  `json:"team"`
-	Branch  string       `json:"branch"`
-	From    line.Hash    `json:"from" doc:"The commit before."`
-	Head    line.Hash    `json:"head"`
-	Commits []line.Entry `json:"commits" nullable:"false" doc:"Of the team, the oldest first."`
-	Files   []line.File  `json:"files" nullable:"false"` // by path
-	Text    string       `json:"diff" doc:"With the content of files, and whatever characters that has."`
-	Cut     bool         `json:"truncated"`
+	Team    team.TeamID     `json:"team"`
+	Branch  string          `json:"branch"`
+	From    gitrepo.Hash    `json:"from" doc:"The commit before."`
+	Head    gitrepo.Hash    `json:"head"`
+	Commits []gitrepo.Entry `json:"commits" nullable:"false" doc:"Of the team, the oldest first."`
+	Files   []gitrepo.File  `json:"files" nullable:"false"` // by path
+	Text    string          `json:"diff" doc:"With the content of files, and whatever characters that has."`
+	Cut     bool            `json:"truncated"`
 
 	Live     bool `json:"live,omitempty" doc:"It is what the task's holder has changed in its tree at this moment."`
 	Returned bool `json:"returned,omitempty" doc:"It is work of the task that was not merged, or not finished, the last; the task's next holder begins with it."`
@@ -134,7 +134,7 @@ func (t Line) Diff(ctx context.Context, o DiffOptions) (Diff, error) {
 		return Diff{}, err
 	}
 	d := p.diff(t.id(), p.from(o.All))
-	w := &text{p: p, form: cmp.Or(o.Form, line.Patch), left: cmp.Or(o.Most, mostText)}
+	w := &text{p: p, form: cmp.Or(o.Form, gitrepo.Patch), left: cmp.Or(o.Most, mostText)}
 	switch {
 	case o.Task != "":
 		err = t.diffOfTask(ctx, &d, w, o.Task)
@@ -150,13 +150,13 @@ func (t Line) Diff(ctx context.Context, o DiffOptions) (Diff, error) {
 	}
 	d.Text, d.Cut = w.String(), w.cut
 	d.Files = append(d.Files, w.files...)
-	d.Commits = append([]line.Entry{}, d.Commits...) // an array for programs, if there are none
+	d.Commits = append([]gitrepo.Entry{}, d.Commits...) // an array for programs, if there are none
 	return d, nil
 }
 
 // diff is that of the line since a commit, without what it has.
-func (p position) diff(t team.TeamID, from line.Hash) Diff {
-	return Diff{Team: t, Branch: p.Repo.Branch(), From: from, Head: p.head, Commits: []line.Entry{}, Files: []line.File{}}
+func (p position) diff(t team.TeamID, from gitrepo.Hash) Diff {
+	return Diff{Team: t, Branch: p.Repo.Branch(), From: from, Head: p.head, Commits: []gitrepo.Entry{}, Files: []gitrepo.File{}}
 }
 
 // diffOfTask makes d what a task has changed.
@@ -179,11 +179,11 @@ func (t Line) diffOfTask(ctx context.Context, d *Diff, w *text, id team.TaskID) 
 		return t.unmerged(ctx, task)
 	case stored && task.Status != team.Completed:
 		d.Returned = true
-		var u line.Unfinished
+		var u gitrepo.Unfinished
 		u, err = w.p.Returned(ctx, id, work)
 		d.Head = u.Files
 	default:
-		d.Head, err = line.Hash(task.Commit), task.Undoable()
+		d.Head, err = gitrepo.Hash(task.Commit), task.Undoable()
 	}
 	if err != nil {
 		return err
@@ -245,10 +245,10 @@ func (d *Diff) ofAgent(ctx context.Context, w *text, a team.AgentID) error {
 type text struct {
 	strings.Builder
 	p     position
-	form  line.Form
+	form  gitrepo.Form
 	left  int
 	cut   bool
-	files []line.File
+	files []gitrepo.File
 }
 
 // head adds a line before the next difference.
@@ -263,7 +263,7 @@ func (w *text) head(s string) {
 }
 
 // add adds what two commits have differently.
-func (w *text) add(ctx context.Context, from, to line.Hash) error {
+func (w *text) add(ctx context.Context, from, to gitrepo.Hash) error {
 	files, err := w.p.Repo.Files(ctx, from, to)
 	if err != nil {
 		return err
@@ -282,8 +282,8 @@ func (w *text) add(ctx context.Context, from, to line.Hash) error {
 }
 
 // count adds a file's lines to those that it has already.
-func (w *text) count(f line.File) {
-	i, found := slices.BinarySearchFunc(w.files, f.Path, func(g line.File, path string) int { return cmp.Compare(g.Path, path) })
+func (w *text) count(f gitrepo.File) {
+	i, found := slices.BinarySearchFunc(w.files, f.Path, func(g gitrepo.File, path string) int { return cmp.Compare(g.Path, path) })
 	switch {
 	case !found:
 		w.files = slices.Insert(w.files, i, f)

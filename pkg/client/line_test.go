@@ -13,17 +13,17 @@ import (
 	"testing"
 
 	"agentteam/pkg/client"
-	"agentteam/pkg/command"
-	"agentteam/pkg/line"
-	"agentteam/pkg/merge"
+	"agentteam/pkg/git/gitrepo"
+	"agentteam/pkg/git/mergequeue"
 	"agentteam/pkg/team"
+	"agentteam/pkg/tool/command"
 )
 
 // lineRig is a team on the line, and the user's repository from which that was made.
 type lineRig struct {
 	*rig
 	user string
-	site *merge.Site
+	site *mergequeue.Site
 }
 
 // git runs a script of the user in the repository and returns what it prints.
@@ -61,11 +61,11 @@ func newLineRig(t *testing.T) *lineRig {
 // begin begins the line as the leader does, at the checkout's HEAD.
 func (r *lineRig) begin(t *testing.T) {
 	t.Helper()
-	site, err := merge.At(t.Context(), "", r.bt, record(t, r.Team))
+	site, err := mergequeue.At(t.Context(), "", r.bt, record(t, r.Team))
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := line.Look(t.Context(), r.user)
+	c, err := gitrepo.Look(t.Context(), r.user)
 	if err == nil {
 		err = site.Repo.Fetch(t.Context(), c)
 	}
@@ -98,9 +98,9 @@ func (r *lineRig) done(t *testing.T, by team.AgentID, title, script string) team
 	must(err)
 	head, err := r.site.Bring(ctx)
 	must(err)
-	tr, err := r.site.Repo.Tree(ctx, line.Plan{Name: strings.ToLower(string(id)), At: head, Member: by})
+	tr, err := r.site.Repo.Tree(ctx, gitrepo.Plan{Name: strings.ToLower(string(id)), At: head, Member: by})
 	must(err)
-	m := line.Message{Subject: title, Agent: by, Task: id}
+	m := gitrepo.Message{Subject: title, Agent: by, Task: id}
 	run := exec.Command("bash", "-e", "-c", script)
 	run.Dir = tr.Dir
 	must(run.Run())
@@ -176,10 +176,10 @@ func TestLineDiff(t *testing.T) {
 		t.Errorf("that of %s is %+v", one.ID, d)
 	}
 	d := r.diff(t, client.DiffOptions{Agent: "coder-1"})
-	if len(d.Files) != 1 || d.Files[0] != (line.File{Path: "numbers.txt", Added: 1, Deleted: 1}) || strings.Contains(d.Text, "x.txt") || !strings.Contains(d.Text, "T-001: Edit three") {
+	if len(d.Files) != 1 || d.Files[0] != (gitrepo.File{Path: "numbers.txt", Added: 1, Deleted: 1}) || strings.Contains(d.Text, "x.txt") || !strings.Contains(d.Text, "T-001: Edit three") {
 		t.Errorf("that of coder-1 is %+v", d)
 	}
-	if d := r.diff(t, client.DiffOptions{Form: line.Stat}); !strings.Contains(d.Text, "2 files changed") {
+	if d := r.diff(t, client.DiffOptions{Form: gitrepo.Stat}); !strings.Contains(d.Text, "2 files changed") {
 		t.Errorf("the stat is %q", d.Text)
 	}
 	if d := r.diff(t, client.DiffOptions{Most: 60}); !d.Cut || len(d.Text) > 60 || len(d.Files) != 2 {
@@ -273,7 +273,7 @@ func TestUndoIsEnded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	half, err := r.site.Repo.Undo(t.Context(), head, line.Hash(one.Commit), line.Message{Subject: "Undo", Agent: team.UserAgent, Undoes: one.ID})
+	half, err := r.site.Repo.Undo(t.Context(), head, gitrepo.Hash(one.Commit), gitrepo.Message{Subject: "Undo", Agent: team.UserAgent, Undoes: one.ID})
 	if err == nil {
 		err = r.site.Advance(t.Context(), head, half)
 	}
@@ -347,7 +347,7 @@ func TestDiffOfATaskInProgress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr, err := r.site.Repo.Tree(t.Context(), line.Plan{Name: fmt.Sprintf("t-001.%s.%s", m.AgentID, strconv.FormatInt(task.ClaimedAt.UnixMilli(), 36)), At: head, Member: m.AgentID})
+	tr, err := r.site.Repo.Tree(t.Context(), gitrepo.Plan{Name: fmt.Sprintf("t-001.%s.%s", m.AgentID, strconv.FormatInt(task.ClaimedAt.UnixMilli(), 36)), At: head, Member: m.AgentID})
 	if err != nil {
 		t.Fatal(err)
 	}

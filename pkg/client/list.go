@@ -4,9 +4,9 @@ import (
 	"context"
 	"slices"
 
-	"agentteam/pkg/board/index"
-	"agentteam/pkg/merge"
-	"agentteam/pkg/registry"
+	"agentteam/pkg/git/mergequeue"
+	"agentteam/pkg/store/board/index"
+	"agentteam/pkg/store/registry"
 	"agentteam/pkg/team"
 )
 
@@ -20,10 +20,10 @@ func (t Board) List(ctx context.Context, q team.Query) (team.Page, error) {
 	if err != nil {
 		return team.Page{}, err
 	}
-	wanted, merging := q.IDs, map[team.TaskID]merge.Entry{}
+	wanted, merging := q.IDs, map[team.TaskID]mergequeue.Entry{}
 	q.IDs, q.Merging = nil, false
 	if record.OnLine() {
-		waiting, err := merge.New(t.team).Waiting(ctx)
+		waiting, err := mergequeue.New(t.team).Waiting(ctx)
 		if err != nil {
 			return team.Page{}, err
 		}

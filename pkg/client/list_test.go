@@ -7,10 +7,10 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"agentteam/pkg/board"
-	"agentteam/pkg/board/index"
-	"agentteam/pkg/broker/brokertest"
-	"agentteam/pkg/subject"
+	"agentteam/pkg/store/board"
+	"agentteam/pkg/store/board/index"
+	"agentteam/pkg/store/broker/brokertest"
+	"agentteam/pkg/store/subject"
 	"agentteam/pkg/team"
 )
 

@@ -3,12 +3,12 @@ package client
 import (
 	"context"
 
-	"agentteam/pkg/live"
+	"agentteam/pkg/store/tokenstream"
 	"agentteam/pkg/team"
 )
 
 // Live calls f for each piece of text that models of these agents are writing, or of all
-// if none is named, until ctx ends; then it returns nil. See [live.Listen].
+// if none is named, until ctx ends; then it returns nil. See [tokenstream.Listen].
 func (t *Team) Live(ctx context.Context, agents []team.AgentID, f func(team.Delta)) error {
-	return live.Listen(ctx, t.team, agents, f)
+	return tokenstream.Listen(ctx, t.team, agents, f)
 }

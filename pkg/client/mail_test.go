@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"agentteam/pkg/client"
-	"agentteam/pkg/journal"
-	"agentteam/pkg/mailbox"
 	"agentteam/pkg/model"
-	"agentteam/pkg/roster"
-	"agentteam/pkg/subject"
+	"agentteam/pkg/store/journal"
+	"agentteam/pkg/store/mailbox"
+	"agentteam/pkg/store/roster"
+	"agentteam/pkg/store/subject"
 	"agentteam/pkg/team"
 )
 

@@ -8,12 +8,12 @@ import (
 	"sync"
 	"time"
 
-	"agentteam/pkg/control"
-	"agentteam/pkg/merge"
-	"agentteam/pkg/registry"
-	"agentteam/pkg/seat"
+	"agentteam/pkg/agent/control"
+	"agentteam/pkg/client/seat"
+	"agentteam/pkg/git/mergequeue"
+	"agentteam/pkg/store/registry"
+	"agentteam/pkg/store/usage"
 	"agentteam/pkg/team"
-	"agentteam/pkg/usage"
 )
 
 // Agent is a member as it is printed: its record, how it stands, what it works on.
@@ -149,10 +149,10 @@ func (t *core) unknown(ctx context.Context, a team.AgentID, err error) error {
 
 // agent asks the member's process how it is, or looks at what a seat holds. gone tells that
 // there is no process to ask.
-func (t *core) agent(ctx context.Context, record team.Team, m team.Member, merging map[team.TaskID]merge.Entry) (a Agent, gone bool) {
+func (t *core) agent(ctx context.Context, record team.Team, m team.Member, merging map[team.TaskID]mergequeue.Entry) (a Agent, gone bool) {
 	a = Agent{Member: m, State: m.State, Alias: m.Model, Revision: m.Revision}
 	waits := func(id team.TaskID, epoch uint64) {
-		if e := merging[id]; e.State == merge.Waiting && e.Epoch == epoch {
+		if e := merging[id]; e.State == mergequeue.Waiting && e.Epoch == epoch {
 			a.WaitsFor, a.Since = team.ForMerge, &e.At
 		}
 	}
@@ -210,12 +210,12 @@ func (t *core) agent(ctx context.Context, record team.Team, m team.Member, mergi
 
 // merging is what waits to be merged, by the task; nothing if that is not known. It is read once for all
 // members.
-func (t *core) merging(ctx context.Context, record team.Team) map[team.TaskID]merge.Entry {
-	all := map[team.TaskID]merge.Entry{}
+func (t *core) merging(ctx context.Context, record team.Team) map[team.TaskID]mergequeue.Entry {
+	all := map[team.TaskID]mergequeue.Entry{}
 	if !record.OnLine() {
 		return all
 	}
-	waiting, _ := merge.New(t.team).Waiting(ctx)
+	waiting, _ := mergequeue.New(t.team).Waiting(ctx)
 	for _, e := range waiting {
 		all[e.Task] = e
 	}

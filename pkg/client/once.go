@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"agentteam/pkg/broker"
-	"agentteam/pkg/registry"
+	"agentteam/pkg/store/broker"
+	"agentteam/pkg/store/registry"
 	"agentteam/pkg/team"
 )
 

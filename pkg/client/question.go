@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"agentteam/pkg/broker"
-	"agentteam/pkg/subject"
+	"agentteam/pkg/store/broker"
+	"agentteam/pkg/store/subject"
 	"agentteam/pkg/team"
 )
 

@@ -4,10 +4,10 @@ import (
 	"context"
 	"slices"
 
-	"agentteam/pkg/account"
-	"agentteam/pkg/merge"
-	"agentteam/pkg/registry"
+	"agentteam/pkg/git/mergequeue"
+	"agentteam/pkg/store/registry"
 	"agentteam/pkg/team"
+	"agentteam/pkg/team/explain"
 )
 
 // Board is what there is on the board, or what changed on it.
@@ -118,7 +118,7 @@ func (t Board) Explain(ctx context.Context, tasks []team.TaskView, status func(t
 		status = func(id team.TaskID) team.TaskStatus { return found[id].Status }
 	}
 	free := func(v team.TaskView) bool { return v.Status == team.Pending && !v.IsBlocked }
-	var s account.Situation
+	var s explain.Situation
 	if slices.ContainsFunc(tasks, free) {
 		record, _, err := registry.Shown(ctx, t.team)
 		if err != nil {
@@ -135,7 +135,7 @@ func (t Board) Explain(ctx context.Context, tasks []team.TaskView, status func(t
 		s.Status, s.Roles, s.Down = record.Status, record.Roles, t.client.stored
 		agents, _ := t.standing(ctx, record, members)
 		for _, a := range agents {
-			s.Members = append(s.Members, account.Standing{Member: a.Member, State: a.State, Task: a.Task})
+			s.Members = append(s.Members, explain.Standing{Member: a.Member, State: a.State, Task: a.Task})
 		}
 	}
 	for i := range tasks {
@@ -160,9 +160,9 @@ func (t Board) Merging(ctx context.Context, tasks []team.TaskView) error {
 func inProgress(v team.TaskView) bool { return v.Status == team.InProgress }
 
 // markMerging fills in since when those of the tasks wait that merging names.
-func markMerging(tasks []team.TaskView, merging map[team.TaskID]merge.Entry) {
+func markMerging(tasks []team.TaskView, merging map[team.TaskID]mergequeue.Entry) {
 	for i, v := range tasks {
-		if e, ok := merging[v.ID]; ok && inProgress(v) && e.Epoch == v.Epoch && e.State == merge.Waiting {
+		if e, ok := merging[v.ID]; ok && inProgress(v) && e.Epoch == v.Epoch && e.State == mergequeue.Waiting {
 			tasks[i].Merging = &e.At
 		}
 	}
@@ -170,11 +170,11 @@ func markMerging(tasks []team.TaskView, merging map[team.TaskID]merge.Entry) {
 
 // History tells the life of a task; whole is false if the bucket no longer holds
 // its beginning. Errors: NotFound.
-func (t Board) History(ctx context.Context, id team.TaskID) (steps []account.Step, whole bool, err error) {
+func (t Board) History(ctx context.Context, id team.TaskID) (steps []explain.Step, whole bool, err error) {
 	copies, err := t.board.History(ctx, id)
 	if err != nil {
 		return nil, false, err
 	}
-	steps, whole = account.History(copies)
+	steps, whole = explain.History(copies)
 	return steps, whole, nil
 }

@@ -3,8 +3,8 @@ package client
 import (
 	"context"
 
-	"agentteam/pkg/journal"
-	"agentteam/pkg/repair"
+	"agentteam/pkg/client/repair"
+	"agentteam/pkg/store/journal"
 )
 
 // Damaged returns the records of the team that cannot be read, by key; takes is what a

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"agentteam/pkg/agent"
-	"agentteam/pkg/repair"
-	"agentteam/pkg/subject"
+	"agentteam/pkg/client/repair"
+	"agentteam/pkg/store/subject"
 	"agentteam/pkg/team"
 )
 

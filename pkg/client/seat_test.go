@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"agentteam/pkg/board"
-	"agentteam/pkg/control"
+	"agentteam/pkg/agent/control"
+	"agentteam/pkg/store/board"
 	"agentteam/pkg/team"
 )
 

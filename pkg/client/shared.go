@@ -14,11 +14,11 @@ import (
 
 	"github.com/aymanbagabas/go-udiff"
 
-	"agentteam/pkg/audit"
-	"agentteam/pkg/line"
-	"agentteam/pkg/merge"
-	"agentteam/pkg/stored"
+	"agentteam/pkg/git/gitrepo"
+	"agentteam/pkg/git/mergequeue"
+	"agentteam/pkg/store/audit"
 	"agentteam/pkg/team"
+	"agentteam/pkg/team/blob"
 	"agentteam/pkg/tool"
 	"agentteam/pkg/tool/workspace"
 )
@@ -37,7 +37,7 @@ func (t *core) shares(ctx context.Context, id team.TaskID) (bool, error) {
 		record, err := t.record(ctx)
 		return err == nil && !record.OnLine(), err
 	}
-	_, err := merge.New(t.team).Head(ctx)
+	_, err := mergequeue.New(t.team).Head(ctx)
 	if errors.Is(err, team.NotFound) {
 		return true, nil
 	}
@@ -125,13 +125,13 @@ func (t *core) before(ctx context.Context, c team.Change) (string, error) {
 	if c.Before == "" {
 		return "", team.Errorf(team.InvalidState, "what was in %s before was not kept", c.Path)
 	}
-	return stored.In(t.team.Files).Get(ctx, c.Before)
+	return blob.In(t.team.Files).Get(ctx, c.Before)
 }
 
 // diffOfFolder is [Line.Diff] where members share the workspace: since the goal began, of one task
 // or of one agent. A file that was changed since by others, or is not here, is shown by a line.
 func (t Line) diffOfFolder(ctx context.Context, o DiffOptions) (Diff, error) {
-	d := Diff{Team: t.id(), Commits: []line.Entry{}, Files: []line.File{}}
+	d := Diff{Team: t.id(), Commits: []gitrepo.Entry{}, Files: []gitrepo.File{}}
 	record, err := t.record(ctx)
 	if err != nil {
 		return d, err
@@ -160,7 +160,7 @@ func (t Line) diffOfFolder(ctx context.Context, o DiffOptions) (Diff, error) {
 			continue
 		}
 		d.Files = append(d.Files, f)
-		if o.Form == line.Stat {
+		if o.Form == gitrepo.Stat {
 			text = fmt.Sprintf(" %s | +%d -%d\n", inPatch(f.Path), f.Added, f.Deleted)
 		}
 		if d.Cut = d.Cut || b.Len()+len(text) > cmp.Or(o.Most, mostText); !d.Cut {
@@ -173,8 +173,8 @@ func (t Line) diffOfFolder(ctx context.Context, o DiffOptions) (Diff, error) {
 
 // diffOfFile is what was done to one file, "" if it is as it was before; -1 lines if that cannot be
 // told.
-func (t *core) diffOfFile(ctx context.Context, root *os.Root, c *changed) (line.File, string) {
-	f := line.File{Path: c.path, Added: -1, Deleted: -1}
+func (t *core) diffOfFile(ctx context.Context, root *os.Root, c *changed) (gitrepo.File, string) {
+	f := gitrepo.File{Path: c.path, Added: -1, Deleted: -1}
 	old, err := t.before(ctx, c.first)
 	if err != nil {
 		return f, fmt.Sprintf("%s was changed: %s\n", inPatch(c.path), team.Line(err))

@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"agentteam/pkg/client"
-	"agentteam/pkg/journal"
-	"agentteam/pkg/stored"
+	"agentteam/pkg/store/journal"
 	"agentteam/pkg/team"
+	"agentteam/pkg/team/blob"
 )
 
 // Where members share the workspace, what file tools have done is shown, and taken back whole or
@@ -21,7 +21,7 @@ func TestSharedFolder(t *testing.T) {
 	if _, err := r.Goals().Start(t.Context(), "write", dir); err != nil {
 		t.Fatal(err)
 	}
-	texts := stored.In(r.bt.Files)
+	texts := blob.In(r.bt.Files)
 	j, _, err := journal.Open(t.Context(), r.bt, "coder-1", 1, journal.Options{})
 	if err != nil {
 		t.Fatal(err)

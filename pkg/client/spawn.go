@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"agentteam/pkg/broker"
-	"agentteam/pkg/spawn"
+	"agentteam/pkg/agent/spawn"
+	"agentteam/pkg/store/broker"
 	"agentteam/pkg/team"
 )
 

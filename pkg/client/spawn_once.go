@@ -6,9 +6,9 @@ import (
 	"errors"
 	"time"
 
-	"agentteam/pkg/broker"
-	"agentteam/pkg/roster"
 	"agentteam/pkg/shutdown"
+	"agentteam/pkg/store/broker"
+	"agentteam/pkg/store/roster"
 	"agentteam/pkg/team"
 )
 

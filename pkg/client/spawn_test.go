@@ -8,10 +8,10 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"agentteam/pkg/broker/brokertest"
+	"agentteam/pkg/agent/control"
 	"agentteam/pkg/client"
-	"agentteam/pkg/control"
-	"agentteam/pkg/roster"
+	"agentteam/pkg/store/broker/brokertest"
+	"agentteam/pkg/store/roster"
 	"agentteam/pkg/team"
 )
 

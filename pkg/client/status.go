@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"agentteam/pkg/control"
-	"agentteam/pkg/registry"
-	"agentteam/pkg/subject"
+	"agentteam/pkg/agent/control"
+	"agentteam/pkg/store/registry"
+	"agentteam/pkg/store/subject"
 	"agentteam/pkg/team"
 )
 

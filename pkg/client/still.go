@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sync"
 
-	"agentteam/pkg/broker"
+	"agentteam/pkg/store/broker"
 	"agentteam/pkg/team"
 )
 

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"agentteam/pkg/seat"
+	"agentteam/pkg/agent/spawn"
+	"agentteam/pkg/client/seat"
 	"agentteam/pkg/shutdown"
-	"agentteam/pkg/spawn"
 	"agentteam/pkg/team"
 )
 

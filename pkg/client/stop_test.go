@@ -3,8 +3,8 @@ package client_test
 import (
 	"testing"
 
-	"agentteam/pkg/broker/brokertest"
-	"agentteam/pkg/subject"
+	"agentteam/pkg/store/broker/brokertest"
+	"agentteam/pkg/store/subject"
 	"agentteam/pkg/team"
 )
 

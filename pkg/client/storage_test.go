@@ -4,9 +4,9 @@ import (
 	"errors"
 	"testing"
 
-	"agentteam/pkg/broker"
-	"agentteam/pkg/broker/brokertest"
-	"agentteam/pkg/control"
+	"agentteam/pkg/agent/control"
+	"agentteam/pkg/store/broker"
+	"agentteam/pkg/store/broker/brokertest"
 )
 
 // A server that takes the small write of a client, and refuses those of a process, is known to the

@@ -13,9 +13,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"agentteam/pkg/broker"
-	"agentteam/pkg/line"
-	"agentteam/pkg/merge"
+	"agentteam/pkg/git/gitrepo"
+	"agentteam/pkg/git/mergequeue"
+	"agentteam/pkg/store/broker"
 	"agentteam/pkg/team"
 )
 
@@ -172,7 +172,7 @@ func (c *Client) DeleteTeam(ctx context.Context, id team.TeamID, force bool, wai
 		homes.Forget(record)
 	}
 	if err == nil && record.ID != "" {
-		if ferr := merge.Forget(record); ferr != nil {
+		if ferr := mergequeue.Forget(record); ferr != nil {
 			err = team.Errorf(team.InvalidState, "team %s is deleted, but not its line on this machine: %w", id, ferr)
 		}
 	}
@@ -185,11 +185,11 @@ func (t *core) elsewhere(ctx context.Context, record team.Team) error {
 	if !record.OnLine() {
 		return nil
 	}
-	h, err := merge.New(t.team).Head(ctx)
+	h, err := mergequeue.New(t.team).Head(ctx)
 	if err != nil {
 		return nil
 	}
-	c, err := line.Look(ctx, record.Workspace)
+	c, err := gitrepo.Look(ctx, record.Workspace)
 	if err != nil {
 		return nil
 	}

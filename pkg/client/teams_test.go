@@ -7,12 +7,12 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"agentteam/pkg/broker"
-	"agentteam/pkg/broker/brokertest"
+	"agentteam/pkg/agent/spawn"
 	"agentteam/pkg/client"
-	"agentteam/pkg/mailbox"
-	"agentteam/pkg/spawn"
-	"agentteam/pkg/subject"
+	"agentteam/pkg/store/broker"
+	"agentteam/pkg/store/broker/brokertest"
+	"agentteam/pkg/store/mailbox"
+	"agentteam/pkg/store/subject"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool/workspace"
 )

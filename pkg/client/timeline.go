@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"agentteam/pkg/feed/state/timeline"
+	"agentteam/pkg/store/feed/state/timeline"
 	"agentteam/pkg/team"
 )
 

@@ -11,9 +11,9 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"agentteam/pkg/event"
-	"agentteam/pkg/feed/state/timeline"
-	"agentteam/pkg/subject"
+	"agentteam/pkg/store/feed/state/timeline"
+	"agentteam/pkg/store/runlog"
+	"agentteam/pkg/store/subject"
 	"agentteam/pkg/team"
 )
 
@@ -28,7 +28,7 @@ func TestTimeline(t *testing.T) {
 	r.start(t, "migrate")
 	m := r.join(t)
 	r.add(t, 2)
-	log := event.New(r.bt, nil)
+	log := runlog.New(r.bt, nil)
 	log.Emit(t.Context(), team.Event{AgentID: m.AgentID, RunID: "r1", Event: team.EventBody{Type: team.RunStarted}})
 	task, err := r.board.Claim(t.Context(), "T-001", m.Holder())
 	if err == nil {
@@ -79,7 +79,7 @@ func worked(t *testing.T) (*rig, func(team.TaskID)) {
 	r.start(t, "migrate")
 	m := r.join(t)
 	r.add(t, 4)
-	log := event.New(r.bt, nil)
+	log := runlog.New(r.bt, nil)
 	work := func(id team.TaskID) {
 		t.Helper()
 		log.Emit(t.Context(), team.Event{AgentID: m.AgentID, RunID: string(id), Event: team.EventBody{Type: team.RunStarted}})

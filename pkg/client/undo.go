@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"agentteam/pkg/line"
+	"agentteam/pkg/git/gitrepo"
 	"agentteam/pkg/team"
 )
 
@@ -65,17 +65,17 @@ func (t Line) noteUndone(ctx context.Context, task team.Task, by team.AgentID, c
 
 // undo moves the line to a commit that takes back a task's, and returns it; the one that is there
 // if an earlier call has come so far.
-func (p position) undo(ctx context.Context, task team.Task, by team.AgentID) (line.Hash, error) {
-	m := line.Message{Subject: fmt.Sprintf("Undo %s: %s", task.ID, task.Title), Agent: by, Undoes: task.ID}
+func (p position) undo(ctx context.Context, task team.Task, by team.AgentID) (gitrepo.Hash, error) {
+	m := gitrepo.Message{Subject: fmt.Sprintf("Undo %s: %s", task.ID, task.Title), Agent: by, Undoes: task.ID}
 	for head := p.head; ; {
-		since, err := p.Repo.Log(ctx, line.Hash(task.Commit), head)
+		since, err := p.Repo.Log(ctx, gitrepo.Hash(task.Commit), head)
 		if err != nil {
 			return "", err
 		}
-		if i := slices.IndexFunc(since, func(e line.Entry) bool { return e.Undoes == task.ID }); i >= 0 {
+		if i := slices.IndexFunc(since, func(e gitrepo.Entry) bool { return e.Undoes == task.ID }); i >= 0 {
 			return since[i].Commit, nil
 		}
-		next, err := p.Repo.Undo(ctx, head, line.Hash(task.Commit), m)
+		next, err := p.Repo.Undo(ctx, head, gitrepo.Hash(task.Commit), m)
 		if err != nil {
 			return "", err
 		}

@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"agentteam/pkg/broker/brokertest"
+	"agentteam/pkg/agent/control"
 	"agentteam/pkg/client"
-	"agentteam/pkg/control"
-	"agentteam/pkg/line"
-	"agentteam/pkg/merge"
-	"agentteam/pkg/subject"
+	"agentteam/pkg/git/gitrepo"
+	"agentteam/pkg/git/mergequeue"
+	"agentteam/pkg/store/broker/brokertest"
+	"agentteam/pkg/store/subject"
 	"agentteam/pkg/team"
 )
 
@@ -164,8 +164,8 @@ func TestMembersWaitForTheLine(t *testing.T) {
 	if got := of(); got != "" {
 		t.Errorf("before its work is submitted it waits for %q", got)
 	}
-	e := merge.Entry{Task: task.ID, Epoch: task.Epoch, Incarnation: 1, Agent: m.AgentID, Base: line.Hash(r.git(t, "git rev-parse HEAD"))}
-	if _, err := merge.New(r.bt).Submit(t.Context(), e, []byte("bundle")); err != nil {
+	e := mergequeue.Entry{Task: task.ID, Epoch: task.Epoch, Incarnation: 1, Agent: m.AgentID, Base: gitrepo.Hash(r.git(t, "git rev-parse HEAD"))}
+	if _, err := mergequeue.New(r.bt).Submit(t.Context(), e, []byte("bundle")); err != nil {
 		t.Fatal(err)
 	}
 	if got := of(); got != team.ForMerge {
@@ -207,8 +207,8 @@ func TestSeatsWaitForTheLine(t *testing.T) {
 	if got := of(); got != "" {
 		t.Errorf("before its work is submitted the seat waits for %q", got)
 	}
-	e := merge.Entry{Task: task.ID, Epoch: task.Epoch, Incarnation: task.Incarnation, Agent: "alice", Base: line.Hash(r.git(t, "git rev-parse HEAD"))}
-	if _, err := merge.New(r.bt).Submit(t.Context(), e, []byte("bundle")); err != nil {
+	e := mergequeue.Entry{Task: task.ID, Epoch: task.Epoch, Incarnation: task.Incarnation, Agent: "alice", Base: gitrepo.Hash(r.git(t, "git rev-parse HEAD"))}
+	if _, err := mergequeue.New(r.bt).Submit(t.Context(), e, []byte("bundle")); err != nil {
 		t.Fatal(err)
 	}
 	if got := of(); got != team.ForMerge {
@@ -271,8 +271,8 @@ func TestRestartedMembersWaitForTheLine(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := merge.Entry{Task: task.ID, Epoch: task.Epoch, Incarnation: 1, Agent: m.AgentID, Base: line.Hash(r.git(t, "git rev-parse HEAD"))}
-		if _, err := merge.New(r.bt).Submit(t.Context(), e, []byte("bundle")); err != nil {
+		e := mergequeue.Entry{Task: task.ID, Epoch: task.Epoch, Incarnation: 1, Agent: m.AgentID, Base: gitrepo.Hash(r.git(t, "git rev-parse HEAD"))}
+		if _, err := mergequeue.New(r.bt).Submit(t.Context(), e, []byte("bundle")); err != nil {
 			t.Fatal(err)
 		}
 		m.Incarnation = incarnation

@@ -6,9 +6,9 @@ import (
 	"maps"
 	"slices"
 
-	"agentteam/pkg/board"
-	"agentteam/pkg/broker"
-	"agentteam/pkg/subject"
+	"agentteam/pkg/store/board"
+	"agentteam/pkg/store/broker"
+	"agentteam/pkg/store/subject"
 	"agentteam/pkg/team"
 )
 

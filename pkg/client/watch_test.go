@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"agentteam/pkg/broker/brokertest"
-	"agentteam/pkg/broker/embedded"
 	"agentteam/pkg/client"
-	"agentteam/pkg/subject"
+	"agentteam/pkg/store/broker/brokertest"
+	"agentteam/pkg/store/broker/embedded"
+	"agentteam/pkg/store/subject"
 	"agentteam/pkg/team"
 )
 

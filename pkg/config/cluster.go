@@ -16,9 +16,9 @@ import (
 
 	"github.com/prometheus/procfs"
 
-	"agentteam/pkg/line"
+	"agentteam/pkg/execenv/trust"
+	"agentteam/pkg/git/gitrepo"
 	"agentteam/pkg/team"
-	"agentteam/pkg/trust"
 )
 
 // clusterFile names the file in [team.ClusterDir] by which commands find the cluster.
@@ -132,7 +132,7 @@ func CheckClusterDir(dir string) error {
 	if abs, err := filepath.Abs(dir); err == nil { // for the command that removes it
 		dir = abs
 	}
-	if !line.Tracks(ctx, dir, team.ClusterDir) {
+	if !gitrepo.Tracks(ctx, dir, team.ClusterDir) {
 		return nil
 	}
 	return team.Errorf(team.InvalidArgument, "%s came with the repository, since git tracks it: its author would choose the server and the teams", filepath.Join(dir, team.ClusterDir)).

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"agentteam/pkg/sandbox"
-	"agentteam/pkg/strictyaml"
+	"agentteam/pkg/execenv/sandbox"
+	"agentteam/pkg/execenv/trust"
 	"agentteam/pkg/team"
-	"agentteam/pkg/trust"
+	"agentteam/pkg/team/strictyaml"
 )
 
 // Config is the settings of one process, each checked.

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"agentteam/pkg/strictyaml"
 	"agentteam/pkg/team"
+	"agentteam/pkg/team/strictyaml"
 )
 
 // fileName is the settings file of the working folder or of the nearest folder above it.

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"agentteam/pkg/permission"
-	"agentteam/pkg/sandbox"
+	"agentteam/pkg/execenv/permission"
+	"agentteam/pkg/execenv/sandbox"
 	"agentteam/pkg/team"
 )
 

@@ -3,7 +3,7 @@ package config_test
 import (
 	"testing"
 
-	"agentteam/pkg/sandbox"
+	"agentteam/pkg/execenv/sandbox"
 	"agentteam/pkg/team"
 )
 

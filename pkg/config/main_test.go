@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"agentteam/pkg/trust/trusttest"
+	"agentteam/pkg/execenv/trust/trusttest"
 )
 
 // The files of the tests are the person's own, unless a test is about trust.

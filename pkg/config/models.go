@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"agentteam/pkg/model"
-	"agentteam/pkg/strictyaml"
 	"agentteam/pkg/team"
+	"agentteam/pkg/team/strictyaml"
 )
 
 // models is the section `models:` of the settings file.

@@ -5,10 +5,10 @@ import (
 	"io/fs"
 	"os"
 
-	"agentteam/pkg/permission"
-	"agentteam/pkg/strictyaml"
+	"agentteam/pkg/execenv/permission"
+	"agentteam/pkg/execenv/trust"
 	"agentteam/pkg/team"
-	"agentteam/pkg/trust"
+	"agentteam/pkg/team/strictyaml"
 )
 
 // The files of an organisation's rules. They are not in team.yaml, which members of a team may write.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"agentteam/pkg/strictyaml"
+	"agentteam/pkg/team/strictyaml"
 )
 
 // Schema is the JSON Schema of team.yaml, for editors. What it lets pass may still be refused: it

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strconv"
 
-	"agentteam/pkg/strictyaml"
 	"agentteam/pkg/team"
+	"agentteam/pkg/team/strictyaml"
 )
 
 // TeammateMode is whether `teamctl run` shows each teammate in a pane of tmux.

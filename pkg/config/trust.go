@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"agentteam/pkg/strictyaml"
+	"agentteam/pkg/execenv/trust"
 	"agentteam/pkg/team"
-	"agentteam/pkg/trust"
+	"agentteam/pkg/team/strictyaml"
 )
 
 // withhold takes out of the entries of a file the keys that no person has trusted, and keeps them as those that wait. Where

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"agentteam/pkg/config"
+	"agentteam/pkg/execenv/trust"
 	"agentteam/pkg/team"
-	"agentteam/pkg/trust"
 )
 
 // keysOf lists each key of a settings file with a value, one line of YAML a key, from the schema.

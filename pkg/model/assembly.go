@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"strings"
 
-	"agentteam/pkg/wire"
+	"agentteam/pkg/team/codec"
 )
 
 // chatReader puts one turn together from the chunks of a chat completion, or from
@@ -77,7 +77,7 @@ func (r *chatReader) event(name string, data []byte) error {
 	clear(room)
 	r.chunk = chunk{Choices: room[:0]}
 	c := &r.chunk
-	if err := wire.Unmarshal(data, c); err != nil {
+	if err := codec.Unmarshal(data, c); err != nil {
 		if name == "error" || data[0] == '[' {
 			e := parseError(data)
 			return &e

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"agentteam/pkg/wire"
+	"agentteam/pkg/team/codec"
 )
 
 // slots hold what go-openai cannot say, or would take long to write: texts, which it would
@@ -120,7 +120,7 @@ func appendText(b []byte, s string) []byte {
 	}
 	const hex = "0123456789abcdef"
 	if !utf8.ValidString(s) || strings.Contains(s, "\u2028") || strings.Contains(s, "\u2029") { // rare
-		data, _ := wire.Plain(s) // a string always encodes
+		data, _ := codec.Plain(s) // a string always encodes
 		return append(b, data...)
 	}
 	b = append(b, '"')

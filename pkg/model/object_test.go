@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"agentteam/pkg/wire"
+	"agentteam/pkg/team/codec"
 )
 
 // A text is encoded as package wire does it, but for NUL.
@@ -17,7 +17,7 @@ func FuzzAppendText(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		want, err := wire.Plain(strings.ReplaceAll(s, "\x00", ""))
+		want, err := codec.Plain(strings.ReplaceAll(s, "\x00", ""))
 		if err != nil {
 			t.Fatal(err)
 		}

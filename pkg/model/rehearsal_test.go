@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/model"
 	"agentteam/pkg/model/rehearsal"
 	"agentteam/pkg/model/rehearsal/stricttest"
+	"agentteam/pkg/store/broker/brokertest"
 )
 
 // overResponses serves the script as OpenAI's Responses and returns a client of it.

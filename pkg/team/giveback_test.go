@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"agentteam/pkg/account"
 	"agentteam/pkg/team"
+	"agentteam/pkg/team/explain"
 )
 
 // A task fails once the models of two members refuse it, or that of the only one there.
@@ -40,7 +40,7 @@ func TestGiveBackRefused(t *testing.T) {
 				task = must(t)(task.Claim(holder(s.by), at))
 				before := task
 				task = must(t)(task.GiveBack(holder(s.by), task.Epoch, s.g, at))
-				if why := account.Unlawful(before, task); why != "" {
+				if why := explain.Unlawful(before, task); why != "" {
 					t.Error(why)
 				}
 				if last := task.Declined[len(task.Declined)-1]; last.By != s.by {
@@ -61,7 +61,7 @@ func TestReturnedToItsHolder(t *testing.T) {
 	for n := 1; n <= 5; n++ {
 		before, work := task, team.Try{By: "ann", Epoch: task.Epoch, Commit: strings.Repeat("1", 40)}
 		task = must(t)(task.GiveBack(ann, task.Epoch, team.GiveBack{Freed: team.Freed{Reason: "it conflicts", Work: &work}, Merge: true, Stays: true}, at))
-		if why := account.Unlawful(before, task); why != "" {
+		if why := explain.Unlawful(before, task); why != "" {
 			t.Error(why)
 		}
 		held := task.HeldBy(ann) && task.Epoch == before.Epoch+1 && task.ClaimedAt == before.ClaimedAt && len(task.Declined) == 0
@@ -111,12 +111,12 @@ func TestLooks(t *testing.T) {
 // Whether another member could take a task follows from how the members stand.
 func TestOthers(t *testing.T) {
 	roles := map[string]team.Role{"explorer": {Name: "explorer", Tools: []string{"read_file"}}}
-	at := func(a team.AgentID, role string, s team.MemberState, window int) account.Standing {
+	at := func(a team.AgentID, role string, s team.MemberState, window int) explain.Standing {
 		m := team.Member{AgentID: a, Role: role, State: team.Joined, Incarnation: 1}
 		if s == team.WaitingModel || s == team.Created {
 			m.State = s
 		}
-		return account.Standing{Member: m, State: s, Window: window}
+		return explain.Standing{Member: m, State: s, Window: window}
 	}
 	any, tests := team.Task{ID: "T-001"}, team.Task{ID: "T-001", Role: "tester"}
 	back := func(t team.Task, why team.Decline) team.Task {
@@ -126,7 +126,7 @@ func TestOthers(t *testing.T) {
 	for name, tt := range map[string]struct {
 		task            team.Task
 		window          int
-		other           account.Standing
+		other           explain.Standing
 		others, untried bool
 	}{
 		"idle":                       {any, 0, at("coder-2", "coder", team.Idle, 0), true, true},
@@ -145,7 +145,7 @@ func TestOthers(t *testing.T) {
 		"with a larger window":       {any, 8192, at("coder-2", "coder", team.Idle, 32_000), true, true},
 		"with a window nobody knows": {any, 8192, at("coder-2", "coder", team.Idle, 0), true, true},
 	} {
-		s := account.Situation{Roles: roles, Members: []account.Standing{tt.other}}
+		s := explain.Situation{Roles: roles, Members: []explain.Standing{tt.other}}
 		if got := s.Others(tt.task, "coder-1"); got != tt.others {
 			t.Errorf("%s: others %v", name, got)
 		}

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"agentteam/pkg/agent/control"
 	"agentteam/pkg/api/access"
-	"agentteam/pkg/broker/brokertest"
-	"agentteam/pkg/control"
+	"agentteam/pkg/store/broker/brokertest"
 	"agentteam/pkg/team"
 	"agentteam/pkg/teamtest"
 )

@@ -6,14 +6,14 @@ import (
 	"testing"
 	"time"
 
-	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
+	"agentteam/pkg/cluster/leader"
+	"agentteam/pkg/cluster/teammate"
 	"agentteam/pkg/config"
-	"agentteam/pkg/leader"
+	"agentteam/pkg/config/role"
 	"agentteam/pkg/model/rehearsal"
-	"agentteam/pkg/role"
+	"agentteam/pkg/store/broker/brokertest"
 	"agentteam/pkg/team"
-	"agentteam/pkg/teammate"
 )
 
 // Lease is the lease of the teams that a Cluster makes: short, so that what waits

@@ -11,11 +11,11 @@ import (
 	"testing"
 
 	"agentteam/pkg/agent"
-	"agentteam/pkg/broker"
-	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
-	"agentteam/pkg/journal"
-	"agentteam/pkg/subject"
+	"agentteam/pkg/store/broker"
+	"agentteam/pkg/store/broker/brokertest"
+	"agentteam/pkg/store/journal"
+	"agentteam/pkg/store/subject"
 	"agentteam/pkg/team"
 	"agentteam/pkg/teamtest"
 )

@@ -11,12 +11,12 @@ import (
 	"testing"
 	"time"
 
-	"agentteam/pkg/broker"
-	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
-	"agentteam/pkg/journal"
-	"agentteam/pkg/mailbox"
-	"agentteam/pkg/roster"
+	"agentteam/pkg/store/broker"
+	"agentteam/pkg/store/broker/brokertest"
+	"agentteam/pkg/store/journal"
+	"agentteam/pkg/store/mailbox"
+	"agentteam/pkg/store/roster"
 	"agentteam/pkg/team"
 	"agentteam/pkg/teamtest"
 )

@@ -8,13 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"agentteam/pkg/board"
-	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
-	"agentteam/pkg/leader"
-	"agentteam/pkg/subject"
+	"agentteam/pkg/cluster/leader"
+	"agentteam/pkg/cluster/teammate"
+	"agentteam/pkg/store/board"
+	"agentteam/pkg/store/broker/brokertest"
+	"agentteam/pkg/store/subject"
 	"agentteam/pkg/team"
-	"agentteam/pkg/teammate"
 	"agentteam/pkg/teamtest"
 )
 

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"testing"
 
-	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
+	"agentteam/pkg/store/broker/brokertest"
 	"agentteam/pkg/team"
 )
 

@@ -22,18 +22,18 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"agentteam/pkg/approval"
-	"agentteam/pkg/board"
-	"agentteam/pkg/broker"
-	"agentteam/pkg/broker/brokertest"
+	"agentteam/pkg/agent/control"
 	"agentteam/pkg/client"
-	"agentteam/pkg/control"
-	"agentteam/pkg/journal"
-	"agentteam/pkg/mailbox"
+	"agentteam/pkg/execenv/permission"
 	"agentteam/pkg/model"
-	"agentteam/pkg/permission"
-	"agentteam/pkg/roster"
-	"agentteam/pkg/subject"
+	"agentteam/pkg/store/approval"
+	"agentteam/pkg/store/board"
+	"agentteam/pkg/store/broker"
+	"agentteam/pkg/store/broker/brokertest"
+	"agentteam/pkg/store/journal"
+	"agentteam/pkg/store/mailbox"
+	"agentteam/pkg/store/roster"
+	"agentteam/pkg/store/subject"
 	"agentteam/pkg/team"
 	"agentteam/pkg/teamtest"
 	"agentteam/pkg/tool"
@@ -174,7 +174,7 @@ func cmpSchema(a, b *jsonschema.Schema) *jsonschema.Schema {
 var fieldComments = func() func(*testing.T) map[string]string {
 	read := sync.OnceValues(func() (map[string]string, error) {
 		all := map[string]string{}
-		for _, pkg := range []string{"team", "journal", "board", "model", "place", "control", "broker", "client", "approval"} {
+		for _, pkg := range []string{"team", "store/journal", "store/board", "model", "execenv/projectcontext", "agent/control", "store/broker", "client", "store/approval"} {
 			files, err := filepath.Glob(filepath.Join("..", pkg, "*.go"))
 			if err != nil {
 				return nil, err

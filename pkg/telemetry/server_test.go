@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"agentteam/pkg/broker/brokertest"
+	"agentteam/pkg/store/broker/brokertest"
 	"agentteam/pkg/telemetry"
 )
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"agentteam/pkg/team"
-	"agentteam/pkg/wire"
+	"agentteam/pkg/team/codec"
 )
 
 // Output is what a call of a tool comes to.
@@ -43,7 +43,7 @@ func (o Output) Text() (string, error) {
 	case string:
 		return v, nil
 	}
-	text, err := wire.Plain(shown)
+	text, err := codec.Plain(shown)
 	return string(text), err
 }
 

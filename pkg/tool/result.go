@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 
 	"agentteam/pkg/team"
-	"agentteam/pkg/wire"
+	"agentteam/pkg/team/codec"
 )
 
 // MaxContent is the most bytes of a result that the model sees.
@@ -100,7 +100,7 @@ func failure(err error) Result {
 	if p, ok := errors.AsType[*plain](err); ok {
 		return Result{Content: cut(strings.ToValidUTF8(p.text, string(utf8.RuneError)), MaxContent), IsError: true, Code: code, Effects: effects}
 	}
-	text, encodeErr := wire.Plain(struct {
+	text, encodeErr := codec.Plain(struct {
 		Error  string    `json:"error"`
 		Code   team.Code `json:"code"`
 		Status string    `json:"status"`

@@ -19,8 +19,8 @@ import (
 	"agentteam/pkg/api/agui"
 	"agentteam/pkg/api/stream"
 	"agentteam/pkg/api/stream/streamtest"
-	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
+	"agentteam/pkg/store/broker/brokertest"
 	"agentteam/pkg/team"
 	"agentteam/pkg/teamtest"
 )

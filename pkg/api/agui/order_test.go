@@ -12,7 +12,7 @@ import (
 
 	"agentteam/pkg/api/agui"
 	"agentteam/pkg/api/stream"
-	"agentteam/pkg/feed/state/statetest"
+	"agentteam/pkg/store/feed/state/statetest"
 )
 
 // checker holds a stream of events against the rules of the published protocol: which event

@@ -9,7 +9,7 @@ import (
 	"github.com/wI2L/jsondiff"
 
 	"agentteam/pkg/api/stream"
-	"agentteam/pkg/feed/state"
+	"agentteam/pkg/store/feed/state"
 	"agentteam/pkg/team"
 )
 

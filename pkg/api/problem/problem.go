@@ -10,7 +10,7 @@ import (
 	"net/http"
 	"regexp"
 
-	"agentteam/pkg/subject"
+	"agentteam/pkg/store/subject"
 	"agentteam/pkg/team"
 )
 

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"agentteam/pkg/client"
-	"agentteam/pkg/feed"
+	"agentteam/pkg/store/feed"
 )
 
 // follower reads the feed of one team into a ring, for all readers.

@@ -25,8 +25,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"agentteam/pkg/client"
-	"agentteam/pkg/feed"
 	"agentteam/pkg/shutdown"
+	"agentteam/pkg/store/feed"
 	"agentteam/pkg/team"
 	"agentteam/pkg/telemetry"
 )

@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
-	"agentteam/pkg/feed"
-	"agentteam/pkg/subject"
+	"agentteam/pkg/store/broker/brokertest"
+	"agentteam/pkg/store/feed"
+	"agentteam/pkg/store/subject"
 	"agentteam/pkg/team"
 	"agentteam/pkg/telemetry/telemetrytest"
 )

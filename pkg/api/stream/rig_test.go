@@ -9,15 +9,15 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"agentteam/pkg/broker"
-	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
-	"agentteam/pkg/event"
-	"agentteam/pkg/journal"
-	"agentteam/pkg/live"
-	"agentteam/pkg/mailbox"
 	"agentteam/pkg/model"
-	"agentteam/pkg/roster"
+	"agentteam/pkg/store/broker"
+	"agentteam/pkg/store/broker/brokertest"
+	"agentteam/pkg/store/journal"
+	"agentteam/pkg/store/mailbox"
+	"agentteam/pkg/store/roster"
+	"agentteam/pkg/store/runlog"
+	"agentteam/pkg/store/tokenstream"
 	"agentteam/pkg/team"
 )
 
@@ -29,7 +29,7 @@ type rig struct {
 	team *client.Team
 	bt   *broker.Storage
 	log  *journal.Journal
-	live *live.Publisher
+	live *tokenstream.Publisher
 
 	metrics *prometheus.Registry // of all hubs
 }
@@ -48,7 +48,7 @@ func rigAt(t testing.TB, url string) *rig {
 	r.ok(err)
 	r.log, _, err = journal.Open(t.Context(), r.bt, "ann", 1, journal.Options{})
 	r.ok(err)
-	r.live = live.NewPublisher(r.bt)
+	r.live = tokenstream.NewPublisher(r.bt)
 	go r.live.Run(t.Context())
 	r.hub = r.another()
 	return r
@@ -108,7 +108,7 @@ func (r *rig) mails(text string) {
 // runs stores an event of the log.
 func (r *rig) runs(a team.AgentID) {
 	r.t.Helper()
-	event.New(r.bt, nil).Emit(r.t.Context(), team.Event{AgentID: a, Event: team.EventBody{Type: team.RunStarted}})
+	runlog.New(r.bt, nil).Emit(r.t.Context(), team.Event{AgentID: a, Event: team.EventBody{Type: team.RunStarted}})
 }
 
 // writes publishes a delta of ann.

@@ -5,7 +5,7 @@ import (
 	"sort"
 	"sync"
 
-	"agentteam/pkg/feed"
+	"agentteam/pkg/store/feed"
 	"agentteam/pkg/team"
 )
 

@@ -13,7 +13,7 @@ import (
 
 	"agentteam/pkg/api/problem"
 	"agentteam/pkg/client"
-	"agentteam/pkg/feed"
+	"agentteam/pkg/store/feed"
 	"agentteam/pkg/team"
 )
 

@@ -17,7 +17,7 @@ import (
 	"agentteam/pkg/client"
 	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
-	"agentteam/pkg/wire"
+	"agentteam/pkg/team/codec"
 )
 
 // Stream answers r with a stream of server-sent events, which read writes. The stream ends
@@ -109,7 +109,7 @@ func (o *Writer) Event(id, name string, data []byte) error {
 // JSON writes an event that is nothing but v as JSON, in which <, > and & are as they are.
 // Errors: those of Event, and of a value that cannot be written as JSON.
 func (o *Writer) JSON(v any) error {
-	data, err := wire.Plain(v)
+	data, err := codec.Plain(v)
 	if err != nil {
 		return err
 	}

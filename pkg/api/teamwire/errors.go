@@ -9,7 +9,7 @@ import (
 	"agentteam/pkg/api/problem"
 	"agentteam/pkg/api/stream"
 	"agentteam/pkg/team"
-	"agentteam/pkg/wire"
+	"agentteam/pkg/team/codec"
 )
 
 // detail is the document of an error.
@@ -79,6 +79,6 @@ func textOf(err error) string {
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	data, _ := wire.Plain(v)           // of types that all can be
+	data, _ := codec.Plain(v)          // of types that all can be
 	_, _ = w.Write(append(data, '\n')) // a client that has left needs none
 }

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"agentteam/pkg/api/stream"
-	"agentteam/pkg/feed/state"
+	"agentteam/pkg/store/feed/state"
 	"agentteam/pkg/team"
-	"agentteam/pkg/wire"
+	"agentteam/pkg/team/codec"
 )
 
 // This file is the one place where what happens in a team becomes what clients of this wire
@@ -269,7 +269,7 @@ func argsOf(call state.Call) string {
 		q.Type, q.Options = "choice", append(q.Options, option{Label: c})
 	}
 	all["questions"] = []question{q}
-	args, err := wire.Plain(all)
+	args, err := codec.Plain(all)
 	if err != nil {
 		return call.Args
 	}

@@ -10,7 +10,7 @@ import (
 
 	"agentteam/pkg/api/stream"
 	"agentteam/pkg/client"
-	"agentteam/pkg/feed/state/statetest"
+	"agentteam/pkg/store/feed/state/statetest"
 	"agentteam/pkg/team"
 )
 

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
-	"agentteam/pkg/line"
-	"agentteam/pkg/merge"
-	"agentteam/pkg/registry"
+	"agentteam/pkg/git/gitrepo"
+	"agentteam/pkg/git/mergequeue"
+	"agentteam/pkg/store/broker/brokertest"
+	"agentteam/pkg/store/registry"
 	"agentteam/pkg/team"
 )
 
@@ -65,9 +65,9 @@ func (r *rig) beginLine(id team.TeamID) {
 	r.ok(err)
 	bt, record, err := reg.Open(ctx, id)
 	r.ok(err)
-	site, err := merge.At(ctx, "", bt, record)
+	site, err := mergequeue.At(ctx, "", bt, record)
 	r.ok(err)
-	c, err := line.Look(ctx, r.dir)
+	c, err := gitrepo.Look(ctx, r.dir)
 	r.ok(err)
 	r.ok(site.Repo.Fetch(ctx, c))
 	r.ok(site.Advance(ctx, "", c.Head))

@@ -8,7 +8,7 @@ import (
 	"agentteam/pkg/api/stream"
 	"agentteam/pkg/client"
 	"agentteam/pkg/team"
-	"agentteam/pkg/wire"
+	"agentteam/pkg/team/codec"
 )
 
 // Agent is what one agent has said and done so far, as a page shows it.
@@ -119,7 +119,7 @@ func (s *server) history(r *http.Request, in *input) (any, error) {
 			if count <= after {
 				return nil
 			}
-			data, err := wire.Plain(e)
+			data, err := codec.Plain(e)
 			all = append(all, data)
 			return err
 		})

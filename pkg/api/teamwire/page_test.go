@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"agentteam/pkg/api/teamwire"
-	"agentteam/pkg/journal"
 	"agentteam/pkg/model"
+	"agentteam/pkg/store/journal"
 	"agentteam/pkg/team"
 )
 

@@ -16,9 +16,9 @@ import (
 	"agentteam/pkg/api/stream"
 	"agentteam/pkg/api/stream/streamtest"
 	"agentteam/pkg/api/teamwire"
-	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
-	"agentteam/pkg/role"
+	"agentteam/pkg/config/role"
+	"agentteam/pkg/store/broker/brokertest"
 	"agentteam/pkg/team"
 )
 

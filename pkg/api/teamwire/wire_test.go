@@ -15,9 +15,9 @@ import (
 	"testing"
 
 	"agentteam/pkg/api/stream/streamtest"
-	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
-	"agentteam/pkg/journal"
+	"agentteam/pkg/store/broker/brokertest"
+	"agentteam/pkg/store/journal"
 	"agentteam/pkg/team"
 )
 

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"agentteam/pkg/audit"
 	"agentteam/pkg/client"
+	"agentteam/pkg/store/audit"
 	"agentteam/pkg/team"
 )
 

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"agentteam/pkg/audit"
-	"agentteam/pkg/journal"
 	"agentteam/pkg/model"
+	"agentteam/pkg/store/audit"
+	"agentteam/pkg/store/journal"
 	"agentteam/pkg/team"
 )
 

@@ -9,11 +9,11 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"agentteam/pkg/audit"
-	"agentteam/pkg/feed/state/timeline"
-	"agentteam/pkg/line"
+	"agentteam/pkg/git/gitrepo"
+	"agentteam/pkg/store/audit"
+	"agentteam/pkg/store/feed/state/timeline"
+	"agentteam/pkg/store/usage"
 	"agentteam/pkg/team"
-	"agentteam/pkg/usage"
 )
 
 // This file is what the OpenAPI says beyond the Go types of requests and answers: the words of
@@ -93,7 +93,7 @@ func nameWords(r huma.Registry) {
 	wordedAs[timeline.Kind](r)
 	wordedAs[timeline.After](r)
 	r.RegisterTypeAlias(reflect.TypeFor[audit.Entry](), reflect.TypeFor[auditEntry]())
-	r.RegisterTypeAlias(reflect.TypeFor[line.Entry](), reflect.TypeFor[lineCommit]())
+	r.RegisterTypeAlias(reflect.TypeFor[gitrepo.Entry](), reflect.TypeFor[lineCommit]())
 }
 
 // shownStatuses are those of tasks as people see them.

@@ -12,8 +12,8 @@ import (
 
 	"agentteam/pkg/api/stream"
 	"agentteam/pkg/api/v1"
-	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
+	"agentteam/pkg/store/broker/brokertest"
 	"agentteam/pkg/team"
 )
 

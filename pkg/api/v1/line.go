@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"agentteam/pkg/client"
-	"agentteam/pkg/line"
+	"agentteam/pkg/git/gitrepo"
 	"agentteam/pkg/team"
 )
 
@@ -20,7 +20,7 @@ type diffIn struct {
 }
 
 // lineCommit has another name in the document: the feed has entries, too.
-type lineCommit line.Entry
+type lineCommit gitrepo.Entry
 
 // undoing may be left out altogether.
 type undoing struct {
@@ -37,7 +37,7 @@ type undoIn struct {
 type teamShown struct {
 	Body struct {
 		team.Team
-		LineHead line.Hash `json:"line_head,omitempty" doc:"The commit that has the work of all completed tasks; left out if the team never had a line."`
+		LineHead gitrepo.Hash `json:"line_head,omitempty" doc:"The commit that has the work of all completed tasks; left out if the team never had a line."`
 	} `nameHint:"TeamShown"`
 }
 
@@ -90,7 +90,7 @@ func diff(ctx context.Context, t *client.Team, in *diffIn) (*answer[client.Diff]
 		return nil, err
 	}
 	if in.Stat {
-		o.Form = line.Stat
+		o.Form = gitrepo.Stat
 	}
 	d, err := t.Line().Diff(ctx, o)
 	if team.CodeOf(err) == team.InvalidState { // there is nothing to be shown

@@ -6,15 +6,15 @@ import (
 	"path/filepath"
 	"testing"
 
-	"agentteam/pkg/command"
-	"agentteam/pkg/line"
-	"agentteam/pkg/merge"
-	"agentteam/pkg/registry"
+	"agentteam/pkg/git/gitrepo"
+	"agentteam/pkg/git/mergequeue"
+	"agentteam/pkg/store/registry"
 	"agentteam/pkg/team"
+	"agentteam/pkg/tool/command"
 )
 
 // merged has the team work on the line, and coder-1 complete a task, T-001, with a file.
-func (r *rig) merged(t *testing.T) (commit line.Hash) {
+func (r *rig) merged(t *testing.T) (commit gitrepo.Hash) {
 	t.Helper()
 	ctx, home := t.Context(), t.TempDir()
 	must := func(err error) {
@@ -32,9 +32,9 @@ func (r *rig) merged(t *testing.T) (commit line.Hash) {
 	must(script.Run())
 	record, err := r.team.Record(ctx)
 	must(err)
-	site, err := merge.At(ctx, "", r.bt, record)
+	site, err := mergequeue.At(ctx, "", r.bt, record)
 	must(err)
-	c, err := line.Look(ctx, r.dir)
+	c, err := gitrepo.Look(ctx, r.dir)
 	must(err)
 	must(site.Repo.Fetch(ctx, c))
 	must(site.Advance(ctx, "", c.Head))
@@ -43,10 +43,10 @@ func (r *rig) merged(t *testing.T) (commit line.Hash) {
 	h := team.Holder{Agent: "coder-1", Incarnation: 1}
 	task, err := r.board.Claim(ctx, tasks[0].ID, h)
 	must(err)
-	tree, err := site.Repo.Tree(ctx, line.Plan{Name: "one", At: c.Head, Member: h.Agent})
+	tree, err := site.Repo.Tree(ctx, gitrepo.Plan{Name: "one", At: c.Head, Member: h.Agent})
 	must(err)
 	must(os.WriteFile(filepath.Join(tree.Dir, "b.txt"), []byte("bee\n"), 0o600))
-	bundle, err := tree.Commit(ctx, command.Plain{}, line.Message{Subject: "Add b", Agent: h.Agent, Task: task.ID})
+	bundle, err := tree.Commit(ctx, command.Plain{}, gitrepo.Message{Subject: "Add b", Agent: h.Agent, Task: task.ID})
 	must(err)
 	must(tree.Remove())
 	commit, err = site.Repo.Import(ctx, bundle, c.Head)
@@ -95,7 +95,7 @@ func TestLine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := merge.New(r.bt).Submit(t.Context(), merge.Entry{Task: task.ID, Epoch: task.Epoch, Incarnation: 1, Agent: "coder-2", Base: line.Hash(head)}, []byte("bundle")); err != nil {
+	if _, err := mergequeue.New(r.bt).Submit(t.Context(), mergequeue.Entry{Task: task.ID, Epoch: task.Epoch, Incarnation: 1, Agent: "coder-2", Base: gitrepo.Hash(head)}, []byte("bundle")); err != nil {
 		t.Fatal(err)
 	}
 	r.all(t, []ask{

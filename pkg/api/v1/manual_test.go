@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"agentteam/pkg/approval"
-	"agentteam/pkg/board"
-	"agentteam/pkg/control"
-	"agentteam/pkg/mailbox"
-	"agentteam/pkg/roster"
+	"agentteam/pkg/agent/control"
+	"agentteam/pkg/store/approval"
+	"agentteam/pkg/store/board"
+	"agentteam/pkg/store/mailbox"
+	"agentteam/pkg/store/roster"
 	"agentteam/pkg/team"
 )
 

@@ -20,7 +20,7 @@ import (
 	"agentteam/pkg/api/problem"
 	"agentteam/pkg/client"
 	"agentteam/pkg/team"
-	"agentteam/pkg/wire"
+	"agentteam/pkg/team/codec"
 )
 
 // operation is what is told of one: its identity in the OpenAPI, and its limits.
@@ -100,7 +100,7 @@ func hasParameter(o *huma.Operation, in, name string) bool {
 }
 
 func marshal(w io.Writer, v any) error {
-	data, err := wire.Plain(v)
+	data, err := codec.Plain(v)
 	if err != nil {
 		return err
 	}

@@ -14,15 +14,15 @@ import (
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/getkin/kin-openapi/routers/legacy"
 
+	"agentteam/pkg/agent/control"
 	"agentteam/pkg/api/stream"
 	"agentteam/pkg/api/v1"
-	"agentteam/pkg/board"
-	"agentteam/pkg/broker"
-	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
-	"agentteam/pkg/control"
-	"agentteam/pkg/mailbox"
-	"agentteam/pkg/roster"
+	"agentteam/pkg/store/board"
+	"agentteam/pkg/store/broker"
+	"agentteam/pkg/store/broker/brokertest"
+	"agentteam/pkg/store/mailbox"
+	"agentteam/pkg/store/roster"
 	"agentteam/pkg/team"
 )
 

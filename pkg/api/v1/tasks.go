@@ -10,9 +10,9 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"agentteam/pkg/account"
 	"agentteam/pkg/client"
 	"agentteam/pkg/team"
+	"agentteam/pkg/team/explain"
 )
 
 // OfTask is a task in a path.
@@ -157,7 +157,7 @@ func taskAnswer(v team.TaskView) *taskOut {
 
 type historyOut struct {
 	Body struct {
-		Steps []account.Step `json:"steps" nullable:"false"`
+		Steps []explain.Step `json:"steps" nullable:"false"`
 		Whole bool           `json:"whole" doc:"The board still knows how the task was created; if not, the first step only shows the state it had."`
 	} `nameHint:"History"`
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"agentteam/pkg/client"
-	"agentteam/pkg/feed/state/timeline"
+	"agentteam/pkg/store/feed/state/timeline"
 	"agentteam/pkg/team"
 )
 

@@ -5,7 +5,7 @@ import (
 	"net/http"
 
 	"agentteam/pkg/client"
-	"agentteam/pkg/usage"
+	"agentteam/pkg/store/usage"
 )
 
 type usageIn struct {

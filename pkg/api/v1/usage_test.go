@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"testing"
 
-	"agentteam/pkg/journal"
 	"agentteam/pkg/model"
+	"agentteam/pkg/store/journal"
 	"agentteam/pkg/team"
 )
 

@@ -175,7 +175,7 @@ func TestTypes(t *testing.T) {
 // the cases of feed/state among them.
 func TestLogic(t *testing.T) {
 	node := program(t, "node")
-	cases, err := filepath.Abs("../../feed/state/testdata/cases.json")
+	cases, err := filepath.Abs("../../store/feed/state/testdata/cases.json")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"agentteam/pkg/model"
-	"agentteam/pkg/tokens"
+	"agentteam/pkg/model/tokens"
 )
 
 // Prompt is a prompt of a known size with a question about its beginning. It shows whether an

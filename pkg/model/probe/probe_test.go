@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"agentteam/pkg/model"
-	"agentteam/pkg/tokens"
+	"agentteam/pkg/model/tokens"
 )
 
 // Two probes ask for different words: an endpoint that keeps the beginning of a prompt in a

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"agentteam/pkg/wire"
+	"agentteam/pkg/team/codec"
 )
 
 // answer is a turn on its way to the asker.
@@ -174,6 +174,6 @@ func (a answer) envelope(object string) map[string]any {
 
 // encoded is v as JSON without the escapes that are only of use inside HTML.
 func encoded(v any) []byte {
-	data, _ := wire.Plain(v) // strings, numbers and maps of them always encode
+	data, _ := codec.Plain(v) // strings, numbers and maps of them always encode
 	return data
 }

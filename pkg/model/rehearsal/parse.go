@@ -7,7 +7,7 @@ import (
 	"regexp"
 	"text/template"
 
-	"agentteam/pkg/strictyaml"
+	"agentteam/pkg/team/strictyaml"
 )
 
 // Parse reads a script; name stands for it in errors, usually its file.

@@ -16,8 +16,8 @@ import (
 	"sync"
 	"time"
 
-	"agentteam/pkg/command"
 	"agentteam/pkg/team"
+	"agentteam/pkg/tool/command"
 )
 
 // The limits of one member.

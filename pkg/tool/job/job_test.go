@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"agentteam/pkg/broker/brokertest"
+	"agentteam/pkg/store/broker/brokertest"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
 	"agentteam/pkg/tool/job"

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"agentteam/pkg/stored"
 	"agentteam/pkg/team"
+	"agentteam/pkg/team/blob"
 	"agentteam/pkg/tool"
 	"agentteam/pkg/tool/dialect"
 )
@@ -167,7 +167,7 @@ func (s *Jobs) shown(ctx context.Context, j *Job) tool.Output {
 	}
 	j.fresh, j.read = unread, true
 	j.mu.Unlock()
-	text = stored.Shown(ctx, text, all, maxShown, s.o.Keep)
+	text = blob.Shown(ctx, text, all, maxShown, s.o.Keep)
 	is := j.Is()
 	out := tool.Output{Value: is, Brief: state(is) + "\n" + text}
 	if is.Ended != "" {
@@ -195,7 +195,7 @@ func (s *Jobs) notice(j *Job) string {
 	j.mu.Lock()
 	text := j.whole.String()
 	j.mu.Unlock()
-	text = stored.Shown(s.ctx, text, text, maxNotice, s.o.Keep)
+	text = blob.Shown(s.ctx, text, text, maxNotice, s.o.Keep)
 	is := j.Is()
 	return fmt.Sprintf("%s (%s)\n%s", state(is), is.About, text)
 }

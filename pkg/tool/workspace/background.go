@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"agentteam/pkg/command"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
+	"agentteam/pkg/tool/command"
 )
 
 // Begin begins a job of the member, see [Options].

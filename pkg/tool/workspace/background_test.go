@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"agentteam/pkg/broker/brokertest"
-	"agentteam/pkg/command"
+	"agentteam/pkg/store/broker/brokertest"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
+	"agentteam/pkg/tool/command"
 	"agentteam/pkg/tool/workspace"
 )
 

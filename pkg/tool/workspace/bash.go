@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"agentteam/pkg/command"
-	"agentteam/pkg/stored"
 	"agentteam/pkg/team"
+	"agentteam/pkg/team/blob"
 	"agentteam/pkg/tool"
+	"agentteam/pkg/tool/command"
 )
 
 const bashDescription = `Run a command in the workspace: builds, tests, git. To read and search files use read_file, grep and glob. Returns stdout and stderr together and, if it is not 0, "exit status N" as the last line. Each call is a new shell without input: cd and variables do not carry over, and background processes are killed at its end.`
@@ -123,9 +123,9 @@ func (w *Workspace) shell(ctx context.Context, line string, limit time.Duration)
 		keep = nil
 	}
 	if output = captured.String(); keep != nil && len(output) > maxOutput {
-		output = stored.Readable(output) // the excerpt has the characters of what is kept
+		output = blob.Readable(output) // the excerpt has the characters of what is kept
 	}
-	output = explained(stored.Shown(ctx, output, output, maxOutput, keep), output, exit)
+	output = explained(blob.Shown(ctx, output, output, maxOutput, keep), output, exit)
 	switch {
 	case errors.Is(err, command.ErrLost):
 		err = team.Errorf(team.Unavailable, "%w", err)

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"agentteam/pkg/command"
 	"agentteam/pkg/tool"
+	"agentteam/pkg/tool/command"
 	"agentteam/pkg/tool/workspace"
 )
 

@@ -4,8 +4,8 @@ import (
 	"context"
 	"io/fs"
 
-	"agentteam/pkg/stored"
 	"agentteam/pkg/team"
+	"agentteam/pkg/team/blob"
 	"agentteam/pkg/tool"
 )
 
@@ -21,7 +21,7 @@ func (w *Workspace) keeps(ctx context.Context, name string, now fs.FileInfo, old
 	}
 	c := &change{Path: name, New: now == nil}
 	if known && w.o.Keep != nil {
-		ctx, cancel := context.WithTimeout(ctx, stored.KeepWithin)
+		ctx, cancel := context.WithTimeout(ctx, blob.KeepWithin)
 		defer cancel()
 		c.Before, _ = w.o.Keep(ctx, old) // its absence tells
 	}

@@ -4,16 +4,16 @@ import (
 	"reflect"
 	"testing"
 
-	"agentteam/pkg/broker/brokertest"
-	"agentteam/pkg/stored"
+	"agentteam/pkg/store/broker/brokertest"
 	"agentteam/pkg/team"
+	"agentteam/pkg/team/blob"
 	"agentteam/pkg/tool"
 	"agentteam/pkg/tool/workspace"
 )
 
 // In a folder that members share, the account of a write says how to take it back.
 func TestChangesAreKept(t *testing.T) {
-	texts := stored.In(brokertest.Team(t, "t").Files)
+	texts := blob.In(brokertest.Team(t, "t").Files)
 	for _, shared := range []bool{true, false} {
 		p := open(t, workspace.Options{Keep: texts.Put, Stored: texts.Open, Shared: shared})
 		for _, tt := range []struct {

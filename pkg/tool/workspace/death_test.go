@@ -16,10 +16,10 @@ import (
 	"testing"
 	"time"
 
-	"agentteam/pkg/broker/brokertest"
-	"agentteam/pkg/command"
+	"agentteam/pkg/store/broker/brokertest"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
+	"agentteam/pkg/tool/command"
 	"agentteam/pkg/tool/workspace"
 )
 

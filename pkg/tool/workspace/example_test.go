@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"os"
 
-	"agentteam/pkg/command"
 	"agentteam/pkg/tool"
+	"agentteam/pkg/tool/command"
 	"agentteam/pkg/tool/workspace"
 )
 

@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"testing"
 
-	"agentteam/pkg/command"
 	"agentteam/pkg/team"
+	"agentteam/pkg/tool/command"
 	"agentteam/pkg/tool/workspace"
 )
 

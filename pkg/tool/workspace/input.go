@@ -5,8 +5,8 @@ import (
 	"context"
 	"io"
 
-	"agentteam/pkg/stored"
 	"agentteam/pkg/team"
+	"agentteam/pkg/team/blob"
 )
 
 // input is what read_file reads: a file of the workspace or a stored text.
@@ -19,7 +19,7 @@ type input struct {
 
 // input opens what path names; the caller closes it.
 func (w *Workspace) input(ctx context.Context, path string) (*input, error) {
-	if stored.IsRef(path) {
+	if blob.IsRef(path) {
 		return w.storedText(ctx, path)
 	}
 	name, err := w.local(path)
@@ -49,8 +49,8 @@ func (w *Workspace) storedText(ctx context.Context, ref string) (*input, error) 
 // nextStoredLine is nextLine for a stored text: a line that is too long comes in
 // pieces, each a line of its own, since bash cannot show the rest of it.
 func nextStoredLine(r *bufio.Reader) (line []byte, more int, err error) {
-	ahead, err := r.Peek(stored.MaxLine + 1)
-	n := stored.LineLen(ahead)
+	ahead, err := r.Peek(blob.MaxLine + 1)
+	n := blob.LineLen(ahead)
 	if n == 0 {
 		return nil, 0, err
 	}

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"agentteam/pkg/command"
 	"agentteam/pkg/team"
+	"agentteam/pkg/tool/command"
 )
 
 func openInside(t *testing.T) *Workspace {

@@ -3,8 +3,8 @@ package workspace
 import (
 	"bytes"
 
-	"agentteam/pkg/command"
 	"agentteam/pkg/team"
+	"agentteam/pkg/tool/command"
 )
 
 // note explains what a sandbox has refused, by the words of programs.

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"syscall"
 
-	"agentteam/pkg/folder"
-	"agentteam/pkg/stored"
 	"agentteam/pkg/team"
+	"agentteam/pkg/team/blob"
+	"agentteam/pkg/tool/safefs"
 )
 
 // local makes a name below the root of a path as a model writes it: relative to
@@ -22,7 +22,7 @@ func (w *Workspace) local(path string) (string, error) {
 	switch {
 	case path == "" || strings.ContainsRune(path, 0):
 		return "", team.Errorf(team.InvalidArgument, "path: %q is not a path", path)
-	case stored.IsRef(path):
+	case blob.IsRef(path):
 		return "", team.Errorf(team.InvalidArgument, "path: %.100q is a stored text and no file", path).WithHint("only read_file reads one, and nothing changes it; copy what you need of it into a file")
 	}
 	if !filepath.IsAbs(path) {
@@ -123,14 +123,14 @@ func (w *Workspace) openRegular(name string) (*os.File, fs.FileInfo, error) {
 		if rest == "." {
 			from, rest = filepath.Split(from)
 		}
-		in, err := folder.Root(from)
+		in, err := safefs.Root(from)
 		if err != nil {
 			return nil, nil, w.coded(name, err)
 		}
 		defer in.Close() // nothing is written through it
 		root, below, at = in, rest, func(*os.File) (string, error) { return name, nil }
 	}
-	f, info, err := folder.File(root, below)
+	f, info, err := safefs.File(root, below)
 	if err != nil {
 		return nil, nil, w.coded(name, err)
 	}
@@ -158,7 +158,7 @@ func (w *Workspace) shows(name string) (place, rest string) {
 // openEntry opens a regular file that lies directly in a folder of the workspace, which was looked at
 // when it was opened, for reading. The caller closes it.
 func openEntry(in *os.Root, name string) (*os.File, fs.FileInfo, error) {
-	f, info, err := folder.Entry(in, name)
+	f, info, err := safefs.Entry(in, name)
 	if err != nil {
 		return nil, nil, err
 	}

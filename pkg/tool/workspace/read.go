@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"agentteam/pkg/stored"
 	"agentteam/pkg/team"
+	"agentteam/pkg/team/blob"
 	"agentteam/pkg/tool"
 )
 
@@ -38,7 +38,7 @@ func (w *Workspace) read(ctx context.Context, in readArgs) (tool.Output, error) 
 	if in.Offset < 0 || in.Limit < 0 {
 		return tool.Output{}, team.Errorf(team.InvalidArgument, "offset and limit: %d and %d, want 1 or more", in.Offset, in.Limit)
 	}
-	if stored.IsRef(in.Path) {
+	if blob.IsRef(in.Path) {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, storedWithin, errStoredAway)
 		defer cancel()
@@ -63,7 +63,7 @@ func (w *Workspace) read(ctx context.Context, in readArgs) (tool.Output, error) 
 	last := first + cmp.Or(in.Limit, defaultLines) - 1
 	text, err := readLines(r, src, first, last)
 	out := tool.Output{Value: text}
-	if !stored.IsRef(in.Path) {
+	if !blob.IsRef(in.Path) {
 		out.Effects = w.touched(src.name)
 	}
 	return out, err

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"syscall"
 
-	"agentteam/pkg/folder"
 	"agentteam/pkg/team"
+	"agentteam/pkg/tool/safefs"
 )
 
 // at returns where an open file or folder of the workspace lies, as a name without symbolic
@@ -71,7 +71,7 @@ func descriptor(fd uintptr) string { return fmt.Sprintf("/proc/self/fd/%d", fd) 
 // dir opens a folder of the workspace, to be listed, and returns where it lies. The caller
 // closes it. Errors have codes.
 func (w *Workspace) folder(name string) (f *os.File, real string, err error) {
-	if f, err = folder.Dir(w.root, name); err != nil {
+	if f, err = safefs.Dir(w.root, name); err != nil {
 		return nil, "", w.coded(name, err)
 	}
 	if real, err = w.at(f); err != nil {

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"agentteam/pkg/command"
 	"agentteam/pkg/team"
+	"agentteam/pkg/tool/command"
 	"agentteam/pkg/tool/workspace"
 )
 

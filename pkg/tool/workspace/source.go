@@ -5,8 +5,8 @@ import (
 	"context"
 	"os"
 
-	"agentteam/pkg/command"
 	"agentteam/pkg/team"
+	"agentteam/pkg/tool/command"
 )
 
 // Work is what a workspace is for.

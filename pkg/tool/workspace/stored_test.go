@@ -9,16 +9,16 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"agentteam/pkg/broker/brokertest"
-	"agentteam/pkg/stored"
+	"agentteam/pkg/store/broker/brokertest"
 	"agentteam/pkg/team"
+	"agentteam/pkg/team/blob"
 	"agentteam/pkg/tool/workspace"
 )
 
 const absent = "stored:0000000000000000000000000000000000000000000000000000000000000000"
 
 func TestReadStored(t *testing.T) {
-	texts := stored.In(brokertest.Team(t, "t").Files)
+	texts := blob.In(brokertest.Team(t, "t").Files)
 	p := open(t, workspace.Options{Stored: texts.Open})
 	keep := func(text string) string {
 		t.Helper()
@@ -52,7 +52,7 @@ func TestReadStored(t *testing.T) {
 // Whoever follows an excerpt reads the whole text, whatever its lines are like.
 func TestReadOnFromAnExcerpt(t *testing.T) {
 	t.Parallel()
-	texts := stored.In(brokertest.Team(t, "t").Files)
+	texts := blob.In(brokertest.Team(t, "t").Files)
 	p := open(t, workspace.Options{Stored: texts.Open})
 	var lines strings.Builder
 	for i := range 9000 {
@@ -68,7 +68,7 @@ func TestReadOnFromAnExcerpt(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, note, _ := strings.Cut(stored.Excerpt(text, 2000, ref), ref+`", "offset": `)
+			_, note, _ := strings.Cut(blob.Excerpt(text, 2000, ref), ref+`", "offset": `)
 			var begin int
 			fmt.Sscanf(note, "%d}]", &begin)
 			if begin > 1 {
@@ -134,7 +134,7 @@ func TestStoredIsNoFile(t *testing.T) {
 // What a command writes beyond what is shown is kept once, and read_file reads its middle. A
 // short output is not kept.
 func TestLongOutputIsKept(t *testing.T) {
-	texts := stored.In(brokertest.Team(t, "t").Files)
+	texts := blob.In(brokertest.Team(t, "t").Files)
 	kept := 0
 	p := open(t, workspace.Options{Stored: texts.Open, Keep: func(ctx context.Context, text string) (string, error) {
 		kept++

@@ -10,11 +10,11 @@ import (
 	"sync"
 	"time"
 
-	"agentteam/pkg/command"
-	"agentteam/pkg/folder"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
+	"agentteam/pkg/tool/command"
 	"agentteam/pkg/tool/dialect"
+	"agentteam/pkg/tool/safefs"
 )
 
 // Options of a workspace; the zero value is the default.
@@ -109,7 +109,7 @@ func Open(dir string, run command.Runner, opts Options) (*Workspace, error) {
 	if w.dir, err = filepath.Abs(dir); err != nil {
 		return nil, team.Errorf(team.InvalidArgument, "workspace %q: %w", dir, err)
 	}
-	w.root, err = folder.Root(w.dir)
+	w.root, err = safefs.Root(w.dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, team.Errorf(team.NotFound, "workspace %s: there is no such folder", w.dir).WithHint("create it, or name another one")

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"agentteam/pkg/command"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
+	"agentteam/pkg/tool/command"
 	"agentteam/pkg/tool/workspace"
 )
 

@@ -13,9 +13,9 @@ import (
 	"strings"
 	"syscall"
 
-	"agentteam/pkg/folder"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
+	"agentteam/pkg/tool/safefs"
 )
 
 const writeDescription = `Write a whole text file: make it, with its folders, or replace what is there, unless it has changed since you read it. To change a part of a file use edit_file.`
@@ -137,7 +137,7 @@ func (w *Workspace) swap(in *os.Root, base, name string, data []byte, seen fs.Fi
 	case err != nil:
 		return err
 	default:
-		if err := folder.Regular(name, old.Mode()); err != nil {
+		if err := safefs.Regular(name, old.Mode()); err != nil {
 			return err
 		}
 		if err := mayReplace(name, old); err != nil {

@@ -10,16 +10,16 @@ import (
 	"regexp"
 	"testing"
 
-	"agentteam/pkg/board"
-	"agentteam/pkg/broker"
-	"agentteam/pkg/broker/brokertest"
-	"agentteam/pkg/event"
-	"agentteam/pkg/journal"
-	"agentteam/pkg/mailbox"
 	"agentteam/pkg/model"
-	"agentteam/pkg/registry"
-	"agentteam/pkg/roster"
-	"agentteam/pkg/subject"
+	"agentteam/pkg/store/board"
+	"agentteam/pkg/store/broker"
+	"agentteam/pkg/store/broker/brokertest"
+	"agentteam/pkg/store/journal"
+	"agentteam/pkg/store/mailbox"
+	"agentteam/pkg/store/registry"
+	"agentteam/pkg/store/roster"
+	"agentteam/pkg/store/runlog"
+	"agentteam/pkg/store/subject"
 	"agentteam/pkg/team"
 )
 
@@ -71,7 +71,7 @@ func (c *Cast) Member(a team.AgentID, role string, state team.MemberState) {
 func (c *Cast) Runs(a team.AgentID, b team.EventBody) {
 	c.t.Helper()
 	b.ThreadID = string(a)
-	event.New(c.storage, nil).Emit(c.t.Context(), team.Event{AgentID: a, RunID: runOf(a), Event: b})
+	runlog.New(c.storage, nil).Emit(c.t.Context(), team.Event{AgentID: a, RunID: runOf(a), Event: b})
 }
 
 func runOf(a team.AgentID) string { return "run-of-" + string(a) }

@@ -1,0 +1,204 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+	"github.com/oklog/ulid/v2"
+
+	"agentteam/pkg/store/broker"
+	"agentteam/pkg/store/subject"
+	"agentteam/pkg/team"
+	"agentteam/pkg/team/codec"
+)
+
+// How long an answer is waited for. One that does not come is Unavailable, and says
+// neither that the process is dead nor that it has done nothing.
+const (
+	assignWait  = 15 * time.Second // the claim may wait for the broker
+	compactWait = 5 * time.Second  // to take the request, not for the work
+	stopWait    = 2 * time.Second
+	leaderWait  = 5 * time.Second // to start the program
+	standbyWait = time.Second     // a busy standby answers at once
+)
+
+// Order asks a process to become a member whose record is written.
+type Order struct {
+	Team        team.TeamID  `json:"team"`
+	Agent       team.AgentID `json:"agent_id"`
+	Incarnation uint64       `json:"incarnation"`
+	Sandbox     team.Sandbox `json:"sandbox,omitempty"` // of who spawns: a process whose commands are confined less refuses; "" = any will do
+}
+
+// Ping asks a member's process for a heartbeat made now, and waits for it up to wait.
+// Errors: Unavailable.
+func Ping(ctx context.Context, t *broker.Storage, a team.AgentID, wait time.Duration) (team.Beat, error) {
+	nonce := ulid.Make().String()
+	var b team.Beat
+	data, err := ask(ctx, t, a, subject.Ping, nonce, wait)
+	if err != nil {
+		return team.Beat{}, err
+	}
+	if err := json.Unmarshal(data, &b); err != nil {
+		return team.Beat{}, fmt.Errorf("answer of %s: %w", a, err)
+	}
+	if b.Nonce != nonce {
+		return team.Beat{}, team.Errorf(team.Unavailable, "%s answered another ping", a)
+	}
+	return b, nil
+}
+
+// Assign has a member's process claim a task, waits for the answer up to 15 s, and
+// returns the task as the member holds it. Errors: those of the claim; Unavailable, and then
+// a claim that is under way may still be made: the same assignment may be sent again.
+//
+// The process is pinged first. Its answer has its clock, by which the order says how long it is
+// waited for: a process that reads the order later, since it was frozen or cut off, refuses it.
+// Only that one clock counts, so it does not matter how the hosts' clocks differ.
+func Assign(ctx context.Context, t *broker.Storage, a team.AgentID, order team.Assignment) (team.Task, error) {
+	ctx, cancel := context.WithTimeout(ctx, assignWait)
+	defer cancel()
+	b, err := Ping(ctx, t, a, assignWait)
+	if err != nil && !Nobody(err) {
+		return team.Task{}, err
+	}
+	if end, _ := ctx.Deadline(); b.Clock != nil { // another program may serve no ping
+		order.Until = b.Clock.Add(time.Until(end))
+	}
+	data, err := ask(ctx, t, a, subject.Assign, order, assignWait)
+	if err != nil {
+		return team.Task{}, err
+	}
+	task, err := decodeTask(data)
+	if err != nil {
+		return team.Task{}, fmt.Errorf("answer of %s: %w", a, err)
+	}
+	return task, nil
+}
+
+// Compact asks a member to make its conversation shorter at its next turn, and waits up
+// to 5 s until its process has taken that in. Errors: Unavailable.
+func Compact(ctx context.Context, t *broker.Storage, a team.AgentID) error {
+	_, err := ask(ctx, t, a, subject.Compact, nil, compactWait)
+	return err
+}
+
+// Stop has a member's process end the membership at once, and waits up to 2 s until the
+// process has heard it. Errors: Unavailable.
+func Stop(ctx context.Context, t *broker.Storage, a team.AgentID) error {
+	_, err := ask(ctx, t, a, subject.Stop, nil, stopWait)
+	return err
+}
+
+// StartAtLeader has the process that leads the order's team start a child process as the
+// member, and waits up to 5 s for the start. Errors: those of the start; Unavailable.
+func StartAtLeader(ctx context.Context, c *broker.Conn, o Order) error {
+	_, err := request(ctx, c, subject.Control(o.Team, team.Leader, subject.Start), o, leaderWait)
+	return err
+}
+
+// StartAtStandby has one standby of those that have the model alias, or of all if alias is
+// "", become the member, and waits up to 1 s until it has joined. Errors: Busy if the
+// standby was just taken; Conflict if the member is not to be started any more;
+// PermissionDenied if its commands are confined less than the order asks for, and another may
+// take it; Unavailable, and then, unless [Nobody] was there, a standby may be about to join.
+func StartAtStandby(ctx context.Context, c *broker.Conn, alias string, o Order) error {
+	_, err := request(ctx, c, subject.PoolOf(alias), o, standbyWait)
+	return err
+}
+
+// TellOffer offers a task to a member's process. Like all that is only told, it does not
+// block and may get lost.
+func TellOffer(t *broker.Storage, a team.AgentID, task team.Task) error {
+	data, err := encodeTask(task)
+	if err != nil {
+		return err
+	}
+	return t.Conn.NATS().Publish(subject.Control(t.ID, a, subject.Offer), data)
+}
+
+// TellRevoked tells a member's process that a task is no longer the member's.
+func TellRevoked(t *broker.Storage, a team.AgentID, id team.TaskID) error {
+	data, err := json.Marshal(id)
+	if err != nil {
+		return err
+	}
+	return t.Conn.NATS().Publish(subject.Control(t.ID, a, subject.Revoked), data)
+}
+
+// TellStop tells a member's process to end the membership at once.
+func TellStop(t *broker.Storage, a team.AgentID) error {
+	return t.Conn.NATS().Publish(subject.Control(t.ID, a, subject.Stop), nil)
+}
+
+// taskMessage is a task on its way between processes, offered or as the answer to an
+// assignment: its record, and the revision under which the bucket holds it, so that
+// whoever gets it need not read it.
+type taskMessage struct {
+	team.Task
+	Revision uint64 `json:"revision"`
+}
+
+// encodeTask returns the message of t. A record has no field revision: what has one is
+// such a message, or a printed task.
+func encodeTask(t team.Task) ([]byte, error) {
+	kept := t.Kept
+	if _, clash := kept["revision"]; clash {
+		kept = maps.Clone(kept)
+		delete(kept, "revision")
+	}
+	return codec.Encode(&taskMessage{t, t.Revision}, kept)
+}
+
+// decodeTask returns the task of a message; its texts are pieces of data.
+func decodeTask(data []byte) (team.Task, error) {
+	var m taskMessage
+	kept, err := codec.Decode(data, &m)
+	if err != nil {
+		return team.Task{}, err
+	}
+	m.Task.Revision, m.Task.Kept = m.Revision, kept
+	return m.Task, nil
+}
+
+// ask sends a verb to a member's process and returns its answer.
+func ask(ctx context.Context, t *broker.Storage, a team.AgentID, verb subject.Verb, in any, wait time.Duration) ([]byte, error) {
+	return request(ctx, t.Conn, subject.Control(t.ID, a, verb), in, wait)
+}
+
+func request(ctx context.Context, c *broker.Conn, subj string, in any, wait time.Duration) ([]byte, error) {
+	data, err := json.Marshal(in)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	m, err := c.NATS().RequestWithContext(ctx, subj, data)
+	switch {
+	case errors.Is(err, nats.ErrNoResponders):
+		return nil, team.Errorf(team.Unavailable, "nobody serves %s: %w", subj, errNobody)
+	case err != nil:
+		return nil, team.Errorf(team.Unavailable, "%s did not answer within %v: %w", subj, wait, broker.Unheard(err))
+	}
+	if code := m.Header.Get(micro.ErrorCodeHeader); code != "" {
+		e := team.Errorf(team.Code(code), "%s", m.Header.Get(micro.ErrorHeader))
+		var hint string
+		if json.Unmarshal(m.Data, &hint) == nil && hint != "" {
+			e = e.WithHint("%s", hint)
+		}
+		return nil, e
+	}
+	return m.Data, nil
+}
+
+var errNobody = errors.New("no responders")
+
+// Nobody reports whether err is that nobody listens at all, as opposed to one who
+// does not answer.
+func Nobody(err error) bool { return errors.Is(err, errNobody) }

@@ -1,0 +1,216 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"agentteam/pkg/model"
+	"agentteam/pkg/model/tokens"
+	"agentteam/pkg/store/journal"
+	"agentteam/pkg/team/blob"
+)
+
+//go:embed summary.md
+var summaryFile string
+
+// summaryPrompt asks for a summary of a conversation. The model is asked with the same
+// system message and tools as always, so that what an endpoint has cached of them holds.
+var summaryPrompt = strings.TrimSpace(summaryFile)
+
+// excerptTokens is how much of one result or message stands in the conversation while
+// the window is not known; more than any tool returns.
+const excerptTokens = 32_000
+
+// putWithin bounds the storing of a long text: the agent's work does not wait longer for
+// it.
+const putWithin = 10 * time.Second
+
+// Excerpt returns text as it may stand in the conversation: the whole, or head and tail with
+// a reference to the stored whole. If it cannot be stored, ref is "" and the middle is lost.
+func (e *Engine) Excerpt(ctx context.Context, text string) (short, ref string) {
+	return e.ExcerptTo(ctx, text, e.ExcerptLimit())
+}
+
+// ExcerptLimit is how many tokens of one result or message stand in the conversation.
+func (e *Engine) ExcerptLimit() int {
+	if w := e.gauge.window(); w > 0 {
+		return max(w/resultShare, 500)
+	}
+	return excerptTokens
+}
+
+// ExcerptTo is Excerpt of at most limit tokens.
+func (e *Engine) ExcerptTo(ctx context.Context, text string, limit int) (short, ref string) {
+	n := e.gauge.scale.Tokens(tokens.Estimate(text))
+	if n <= limit {
+		return text, ""
+	}
+	if e.o.Store != nil {
+		put, cancel := context.WithTimeout(ctx, putWithin)
+		defer cancel()
+		var err error
+		if ref, err = e.o.Store.Put(put, text); err != nil {
+			e.log.WarnContext(ctx, "a long text was not stored; its middle is left out", "err", err)
+		}
+	}
+	return blob.Excerpt(text, len(text)*limit/n, ref), ref
+}
+
+// MakeRoom shortens the conversation before the next request would be larger than the
+// window.
+func (e *Engine) MakeRoom(ctx context.Context) error {
+	if e.asked {
+		return e.CompactOnRequest(ctx)
+	}
+	if err := e.tryWindow(ctx); err != nil {
+		return err
+	}
+	for i, was := range e.conv.leaveWritten(e.o.Tools) {
+		if i < e.conv.Since {
+			e.conv.Sent = max(0, e.conv.Sent-e.gauge.scale.Tokens(e.gauge.count([]*model.Message{was})-e.gauge.count(e.conv.Messages[i:i+1])))
+		}
+	}
+	room, fill := e.gauge.room(), e.gauge.fill(e.conv)
+	// A conversation that could not be made small enough is tried again only once it has
+	// grown.
+	if room == 0 || fill <= room || fill <= e.gauge.least+room/10 {
+		return nil
+	}
+	e.conv.filled()
+	err := e.compact(ctx, "the model's window is nearly full")
+	e.gauge.least = e.gauge.fill(e.conv)
+	return err
+}
+
+// CompactOnRequest shortens the conversation since somebody asked for it; in the middle
+// of a turn only once that is over.
+func (e *Engine) CompactOnRequest(ctx context.Context) error {
+	if e.asked = len(e.conv.Open) > 0; e.asked {
+		return nil
+	}
+	return e.compact(ctx, "somebody asked for it")
+}
+
+const (
+	summaryTokens = 2000 // of a summary, at most
+	worthIt       = 3    // markers are enough if they take off a third: each set of them makes the prompt new from the first on
+)
+
+// compact makes the conversation shorter: first old results become markers; if that
+// saves too little, a summary takes the place of all but the newest part. It always
+// succeeds: where the model gives no summary, a plain account stands in for it.
+func (e *Engine) compact(ctx context.Context, why string) error {
+	return e.compactTo(ctx, why, e.conv.Rung)
+}
+
+// compactTo is compact because of a refusal, after which the conversation is cut so far.
+func (e *Engine) compactTo(ctx context.Context, why string, far Rung) error {
+	known := e.gauge.window()
+	window := cmp.Or(known, max(e.gauge.fill(e.conv), summaryTokens*resultShare))
+	before := e.gauge.sizeOf(e.conv.Messages)
+	marked := e.conv.Marked(e.o.Tools, window/markedShare)
+	after := e.gauge.sizeOf(marked.Messages)
+	// While the window is not known, only the endpoint can show whether markers are enough: they
+	// are a rung of their own then, and the next one is the account.
+	guess := known == 0 && far == Compacted
+	if after <= before-before/worthIt && after <= window/2 && !(guess && e.conv.Rung >= Undone) {
+		if marked.Rung = far; guess {
+			marked.Rung = Undone
+		}
+		return e.Renew(ctx, why, e.o.Memory.Context(marked, Cut{Rung: Undone}), model.Reply{})
+	}
+	room, most := window/keptShare, min(summaryTokens, window/resultShare)
+	if guess {
+		room = min(room, after/keptShare)
+	}
+	var summary model.Reply
+	// If the window is unknown and the endpoint has refused the conversation, it would
+	// refuse this request too.
+	fits := after+most <= known || known == 0 && far < Compacted
+	if fits && e.conv.Parked == nil {
+		var err error
+		messages := e.conv.Messages // with what the endpoint has cached, and the thoughts that are signed with it
+		if far >= Compacted || known > 0 && e.gauge.fill(e.conv)+2*most > known {
+			messages = marked.Messages
+		}
+		if summary, err = e.summary(ctx, append(slices.Clip(messages), userMessage(summaryPrompt)), most); err != nil {
+			return err
+		}
+	}
+	text := summary.Message.Content
+	switch {
+	case text == "":
+		text = marked.account(marked.tail(room), most)
+	case CutOff(summary):
+		text += "\n[cut here]\nWhat was done last:\n" + marked.account(marked.tail(room), most/2)
+	}
+	next := e.fitted(ctx, marked.Summarized(e.o.Tools, e.o.Memory, text, e.o.Changes(ctx), room), window/2)
+	next.Rung = far
+	return e.Renew(ctx, why, e.o.Memory.Context(next, Cut{Rung: Whole}), summary)
+}
+
+// summary asks the model, by messages, for one of most tokens; its text is "" if it gives
+// none.
+func (e *Engine) summary(ctx context.Context, messages []*model.Message, most int) (model.Reply, error) {
+	if e.conv.Usage.ReasoningTokens > 0 {
+		most = 0 // a limit would hold for what it thinks, too: the endpoint's own
+	}
+	step, done := e.step(ctx, false)
+	defer done()
+	reply, err := e.complete(step, messages, most, nil)
+	switch {
+	case err == nil:
+		return reply, nil
+	case ctx.Err() != nil:
+		return reply, ctx.Err()
+	}
+	e.log.WarnContext(ctx, "no summary; a plain account stands in for it", "err", err)
+	if r, ok := errors.AsType[*model.Refusal](err); ok && r.Used != (model.Usage{}) { // recorded because it has cost something
+		return model.Reply{}, e.Refused(ctx, r, model.TryAgain, Cause(r))
+	}
+	return model.Reply{}, nil
+}
+
+// fitted returns c with the messages that the model has not seen cut to head and tail, so
+// that together they have about limit tokens. Otherwise the model would never see them.
+func (e *Engine) fitted(ctx context.Context, c Conversation, limit int) Conversation {
+	from := c.Pending()
+	unseen := c.Messages[from:]
+	if sizeOf(unseen) <= limit {
+		return c
+	}
+	n := c.With(slices.Clone(c.Messages)...)
+	n.Head, n.Summary = c.Head, c.Summary
+	share := limit / max(len(unseen), 1)
+	for i, m := range unseen {
+		if m.Role == "assistant" || Size(m) <= share {
+			continue
+		}
+		short := *m
+		short.Content, _ = e.ExcerptTo(ctx, m.Content, share)
+		n.Messages[from+i] = &short
+	}
+	return n
+}
+
+// Renew records that the conversation is that of next, a record's Context, from now on; summary is the model's reply
+// that is part of it, if there is one.
+func (e *Engine) Renew(ctx context.Context, why string, next json.RawMessage, summary model.Reply) error {
+	before := e.Fill()
+	r := journal.Record{Kind: journal.Compact, Text: why, Context: next}
+	if summary.Usage != (model.Usage{}) {
+		r.Turn = JSON(summary)
+	}
+	if err := e.Record(ctx, r); err != nil {
+		return err
+	}
+	e.log.InfoContext(ctx, "conversation shortened", "reason", why, "before", before, "after", e.Fill())
+	e.o.Watcher.Changed("")
+	return nil
+}

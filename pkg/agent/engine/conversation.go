@@ -1,0 +1,225 @@
+package engine
+
+import (
+	"encoding/json"
+	"hash/fnv"
+	"slices"
+	"strconv"
+
+	"agentteam/pkg/model"
+	"agentteam/pkg/store/journal"
+	"agentteam/pkg/team"
+)
+
+// Conversation is a dialogue with a model, made by adding
+// the journal's records one after another. Its JSON is the Context of a record, or a part of
+// it: what is added after that one continues from there. Use it from one goroutine.
+type Conversation struct {
+	Messages []*model.Message `json:"messages"`          // what the model is told after the system message
+	Open     []model.ToolCall `json:"open,omitempty"`    // calls of the last turn that are not answered yet
+	Held     []*model.Message `json:"held,omitempty"`    // input that came while calls were open
+	Head     int              `json:"head,omitempty"`    // how many of the messages tell what came before this context
+	Old      int              `json:"old,omitempty"`     // how many of the messages are up to the newest marker, with the results of its turn
+	Mail     int              `json:"mail"`              // index of the user message that takes further mail; -1 = none
+	Unseen   bool             `json:"unseen,omitempty"`  // the model has yet to see something that wants an answer
+	Ended    bool             `json:"ended,omitempty"`   // the run is over: what its last turn led to wants no answer
+	Rung     Rung             `json:"cut,omitempty"`     // how far it was shortened because of a refusal, since the last turn
+	Summary  string           `json:"summary,omitempty"` // what stands for the messages that a compaction left out
+
+	Parked *journal.Refusal `json:"parked,omitempty"` // why the model's endpoint refuses, since its last turn
+	Spell  string           `json:"spell,omitempty"`  // id of the record that this began with
+
+	Callers []string `json:"callers,omitempty"` // aliases of models that have called a tool
+	Able    bool     `json:"able,omitempty"`    // the one of the newest turn has
+
+	Turns uint64      `json:"turns"`
+	Usage model.Usage `json:"usage"`           // of all turns
+	Sent  int         `json:"sent,omitempty"`  // tokens that the last request and its answer had, without its reasoning, as the endpoint told
+	Since int         `json:"since,omitempty"` // how many of the messages these are
+	Calls []string    `json:"calls,omitempty"` // marks of the newest calls with their results
+
+	Made   []string `json:"made,omitempty"`   // the same of more calls, each once, since there was input
+	News   bool     `json:"news,omitempty"`   // one was new since the window was full
+	Barren int      `json:"barren,omitempty"` // how often in a row the window was full and none was
+}
+
+// NewConversation returns an empty conversation.
+func NewConversation() *Conversation { return &Conversation{Mail: -1} }
+
+// Add takes in the next record: a note, a turn, a result, a refusal, a compaction or an end. What
+// others hold is the owner's. Error: [team.ErrUnreadable].
+func (c *Conversation) Add(r journal.Record) error {
+	if r.Context != nil {
+		n := NewConversation()
+		if err := Restore(r, n); err != nil {
+			return err
+		}
+		*c = *n
+	}
+	switch r.Kind {
+	case journal.Note:
+		c.Unseen, c.Calls, c.Barren = true, nil, 0
+		c.Input(r.Text, false)
+	case journal.Turn:
+		var t model.Reply
+		if err := json.Unmarshal(r.Turn, &t); err != nil {
+			return unreadable(r, "its turn", err)
+		}
+		if err := t.Check(); err != nil {
+			return unreadable(r, "its turn", err)
+		}
+		c.turn(t)
+	case journal.Result:
+		c.result(*r.Result)
+	case journal.Refused:
+		if model.Advice(r.Refusal.Advice) == model.Park && c.Parked == nil {
+			c.Parked, c.Spell = r.Refusal, r.ID
+		}
+		if model.Reason(r.Refusal.Reason) == model.FailedCall {
+			c.Rung = max(c.Rung, Noted)
+		}
+		c.Usage = c.Usage.Add(usageOf(r.Refusal.Usage))
+	case journal.Compact:
+		var summary model.Reply
+		if r.Turn != nil && json.Unmarshal(r.Turn, &summary) == nil {
+			c.Usage = c.Usage.Add(summary.Usage)
+		}
+	case journal.End:
+		c.Unseen, c.Ended, c.Calls = false, true, nil
+	}
+	return nil
+}
+
+// Restore makes into what a record's Context holds. Error: [team.ErrUnreadable].
+func Restore(r journal.Record, into any) error {
+	if err := json.Unmarshal(r.Context, into); err != nil {
+		return unreadable(r, "its context", err)
+	}
+	return nil
+}
+
+func unreadable(r journal.Record, what string, err error) error {
+	return team.Errorf(team.InvalidState, "record %d of the journal of %s %w: %s: %v", r.Seq, r.Agent, team.ErrUnreadable, what, err).WithHint(team.RepairHint)
+}
+
+func usageOf(data json.RawMessage) (u model.Usage) {
+	_ = json.Unmarshal(data, &u) // a refusal that cost nothing has none
+	return u
+}
+
+// unknownResult is the result of a call of which no other is known.
+const unknownResult = `{"error":"the result of this call is not known","code":"unavailable","status":"error"}`
+
+func (c *Conversation) turn(t model.Reply) {
+	for len(c.Open) > 0 { // a result is missing, which endpoints refuse: its record was set aside
+		call := c.Open[0]
+		c.result(journal.ToolResult{CallID: call.ID, Name: call.Name, IsError: true, Content: unknownResult})
+	}
+	c.Messages = append(c.Messages, &t.Message)
+	c.Open, c.Mail = t.Message.ToolCalls, -1
+	c.Unseen = len(c.Open) > 0 // their results will want an answer
+	c.Ended, c.Rung = false, Whole
+	if Usable(t) {
+		c.Parked, c.Spell = nil, ""
+	}
+	c.Usage = c.Usage.Add(t.Usage)
+	c.Sent, c.Since = t.Usage.PromptTokens+max(0, t.Usage.CompletionTokens-t.Usage.ReasoningTokens), len(c.Messages)
+	c.Turns++
+	if c.Able = slices.Contains(c.Callers, t.Alias); !c.Able && len(c.Open) > 0 {
+		c.Callers, c.Able = append(c.Callers, t.Alias), true
+	}
+}
+
+// Input adds a message of the user, or what was written for the model in that role. Mail that
+// comes between two turns is one message.
+func (c *Conversation) Input(text string, isMail bool) {
+	if len(c.Open) > 0 {
+		c.Held = append(c.Held, userMessage(text))
+		return
+	}
+	if isMail && c.Mail >= 0 {
+		longer := *c.Messages[c.Mail] // which may be part of a request already
+		longer.Content += "\n" + text
+		c.Messages[c.Mail] = &longer
+		return
+	}
+	c.Messages = append(c.Messages, userMessage(text))
+	if c.Mail = -1; isMail {
+		c.Mail = len(c.Messages) - 1
+	}
+}
+
+func userMessage(text string) *model.Message { return &model.Message{Role: "user", Content: text} }
+
+// result takes in the result of an open call. Results follow their turn directly, as endpoints
+// demand: input that was recorded between them comes after the last result.
+func (c *Conversation) result(r journal.ToolResult) {
+	for i, call := range c.Open {
+		if call.ID != r.CallID {
+			continue
+		}
+		c.Open = append(c.Open[:i:i], c.Open[i+1:]...)
+		c.Messages = append(c.Messages, &model.Message{Role: "tool", ToolCallID: r.CallID, Content: r.Content, IsError: r.IsError})
+		c.show(r)
+		mark := callMark(call, r.Content)
+		if !slices.Contains(c.Made, mark) {
+			c.Made, c.News = append(slices.Clone(c.Made[max(0, len(c.Made)-maxMade):]), mark), true
+		}
+		c.Calls = append(c.Calls, mark)
+		c.Calls = c.Calls[max(0, len(c.Calls)-2*maxRepeats):]
+		break
+	}
+	if len(c.Open) == 0 {
+		c.Messages = append(c.Messages, c.Held...)
+		c.Held = nil
+		c.boundImages()
+	}
+}
+
+// maxRepeats is how often one call, or two in turns, may give the same result before
+// the agent is told that it goes round in a circle.
+const maxRepeats = 5
+
+// maxMade is how many calls are remembered, to see whether the next was made before; more than
+// fit into a window.
+const maxMade = 300
+
+// maxBarren is how often in a row the window may be full without a call that is new, or has a
+// new result, before the agent is told so: it repeats what it did before each compaction.
+const maxBarren = 3
+
+// filled notes that the window is full once more.
+func (c *Conversation) filled() {
+	if c.Barren++; c.News {
+		c.Barren = 0
+	}
+	c.News = false
+}
+
+// callMark identifies a call with its result.
+func callMark(call model.ToolCall, result string) string {
+	h := fnv.New64a()
+	for _, s := range []string{call.Name, call.Arguments, result} {
+		h.Write([]byte(s))
+		h.Write([]byte{0})
+	}
+	return strconv.FormatUint(h.Sum64(), 36)
+}
+
+// Circles reports whether the newest calls are the same again and again: one, or two
+// in turns, each with the result it had before; or all of them, compaction after compaction.
+func (c *Conversation) Circles() bool {
+	same := func(period, times int) bool {
+		n := len(c.Calls)
+		if n < period*times {
+			return false
+		}
+		for i := n - 1; i >= n-period*(times-1); i-- {
+			if c.Calls[i] != c.Calls[i-period] {
+				return false
+			}
+		}
+		return true
+	}
+	return same(1, maxRepeats) || same(2, maxRepeats) || c.Barren >= maxBarren
+}

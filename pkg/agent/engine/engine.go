@@ -1,0 +1,223 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+
+	"agentteam/pkg/model"
+	"agentteam/pkg/store/journal"
+	"agentteam/pkg/telemetry"
+	"agentteam/pkg/tool"
+)
+
+// Model answers a conversation; *router.Router is one. Its errors are *model.Refusal,
+// or ctx's.
+type Model interface {
+	Complete(ctx context.Context, r model.Request, onDelta func(string)) (model.Reply, error)
+	Limits(alias string) model.Limits
+	// Meant returns the alias that is asked for a name, and the endpoint's name of its model.
+	Meant(name string) (alias, model string)
+}
+
+// Journal records the conversation; *journal.Journal is one. Append returns once the record is
+// stored. Enqueue does not wait for that, but the records are stored in order; Flush does.
+type Journal interface {
+	Append(ctx context.Context, r journal.Record) (journal.Record, error)
+	Enqueue(ctx context.Context, r journal.Record) journal.Record
+	Flush() error
+}
+
+// Tools runs what the model calls; *tool.Set is one.
+type Tools interface {
+	Specs() []tool.Spec
+	// Traits are those of the tool that is called so; the zero Traits if there is none.
+	Traits(name string) tool.Traits
+	TraitsOf(c tool.Call) tool.Traits // of a name that several tools share
+	Run(ctx context.Context, c tool.Call) tool.Result
+}
+
+// Store keeps texts that are too long for a conversation, and images; *blob.Texts is one.
+type Store interface {
+	// Put stores a text and returns the reference by which read_file finds it.
+	Put(ctx context.Context, text string) (ref string, err error)
+	// Get returns what Put has stored.
+	Get(ctx context.Context, ref string) (text string, err error)
+}
+
+// Step is what the engine is about to do.
+type Step int
+
+// The steps for which an engine asks its owner.
+const (
+	Read  Step = iota // run a tool that changes nothing that counts
+	Write             // run a tool that writes
+	Ask               // ask the model for a turn
+)
+
+// Owner is whose work the engine does. Its methods are called from the engine's goroutine.
+type Owner interface {
+	// Leave returns once the step may begin. An error ends the turn.
+	Leave(ctx context.Context, s Step) error
+	// Within returns the context within which a step may run; release must be called.
+	Within(ctx context.Context) (within context.Context, release context.CancelFunc)
+	// Returned takes in the effects of a call, whose result r is about to be recorded; it may
+	// complete r.
+	Returned(e tool.Effects, r *journal.ToolResult)
+}
+
+// Watcher is shown what the engine does. Its methods do not block.
+type Watcher interface {
+	// Changed is called when the conversation has grown or become shorter, and when a tool
+	// begins, with its name, or ends.
+	Changed(tool string)
+	// Progress is called when the model or a tool has come further; at any time.
+	Progress()
+	// Retry is called before a call of the model is tried again.
+	Retry(r model.Retry)
+}
+
+// Options are an engine's parts. All are required unless a comment says otherwise.
+type Options struct {
+	Name         string // of the agent, for errors and probes
+	System       string // the system message
+	Alias        string // of the model; "": the default one
+	Model        Model  // nil: none is configured, and each question is refused
+	Tools        Tools
+	Journal      Journal
+	Conversation *Conversation       // as the journal has it; the engine takes it over
+	Memory       Memory              // of which Conversation is a part; default: Conversation alone, which keeps what [Engine.Run] was given
+	Owner        Owner               // default: each step may begin at once
+	Watcher      Watcher             // default: nothing is shown
+	Speak        func(string) Speech // returns the speech of the turn that is recorded under an id, or nil; default: nil
+	Store        Store               // default: long texts are cut
+	// Changes returns the files that the work has changed, a line each, for the model to read behind a summary; default: none are shown.
+	Changes func(ctx context.Context) string
+	Logger  *slog.Logger // default: discard
+}
+
+// Engine holds one conversation. Only Interrupt may be called at any time; all else from one
+// goroutine.
+type Engine struct {
+	// Trouble is why the model gives no answer, while it is tried again; "" once it has answered.
+	Trouble string
+
+	o          Options
+	conv       *Conversation
+	gauge      gauge
+	interrupts interrupts
+	asked      bool // a compaction is wanted, which could not be done at once
+	log        *slog.Logger
+}
+
+// New returns an engine that continues a conversation.
+func New(o Options) *Engine {
+	o.Logger = telemetry.OrDiscard(o.Logger)
+	o.Conversation = cmp.Or(o.Conversation, NewConversation())
+	o.Memory = cmp.Or[Memory](o.Memory, &alone{Conversation: o.Conversation})
+	o.Owner = cmp.Or[Owner](o.Owner, noOwner{})
+	o.Watcher = cmp.Or[Watcher](o.Watcher, noOwner{})
+	if o.Changes == nil {
+		o.Changes = func(context.Context) string { return "" }
+	}
+	if o.Speak == nil {
+		o.Speak = func(string) Speech { return nil }
+	}
+	return &Engine{o: o, conv: o.Conversation, gauge: newGauge(o), log: o.Logger}
+}
+
+// Instruct gives the model another system message and other tools, from the next request on.
+func (e *Engine) Instruct(system string, t Tools) {
+	e.o.Tools = t
+	e.gauge.begin(system, t)
+}
+
+// errCircles is returned by [Engine.Run] if the model makes the same calls again and again.
+var errCircles = errors.New("the model makes the same calls again and again, with the same results")
+
+// Run gives the model a text, and asks it and runs its tools until it answers with text only, which
+// Run returns. Calls that an earlier run has left open are answered with an error. A refused
+// conversation is tried again with less of it. Errors: *model.Refusal;
+// [ErrInterrupted] while an interrupt is not over; ctx's; those of the journal and of the owner.
+func (e *Engine) Run(ctx context.Context, text string) (string, error) {
+	if err := e.AnswerOpen(ctx, unknownResult); err != nil {
+		return "", err
+	}
+	if err := e.Record(ctx, journal.Record{Kind: journal.Note, Text: text}); err != nil {
+		return "", err
+	}
+	for !e.conv.Circles() {
+		e.NewTurn()
+		if err := e.MakeRoom(ctx); err != nil {
+			return "", err
+		}
+		reply, err := e.Turn(ctx, false)
+		var refusal *model.Refusal
+		switch {
+		case errors.Is(err, ErrInterrupted):
+			if e.NewTurn(); len(e.Interrupts()) > 0 {
+				return "", err
+			}
+		case errors.As(err, &refusal):
+			to := e.NextRung(refusal.Reason)
+			if to == Whole || refusal.Advice != model.Compact && refusal.Advice != model.GiveUp {
+				return "", err
+			}
+			if err := e.Shorten(ctx, refusal, to); err != nil {
+				return "", err
+			}
+		case err != nil:
+			return "", err
+		case len(reply.Message.ToolCalls) == 0:
+			return reply.Message.Content, e.o.Journal.Flush()
+		default:
+			if _, _, err := e.Call(ctx, reply.Message.ToolCalls); err != nil {
+				return "", err
+			}
+		}
+	}
+	return "", errCircles
+}
+
+// Record appends to the journal and then to the conversation.
+func (e *Engine) Record(ctx context.Context, r journal.Record) error {
+	r, err := e.o.Journal.Append(ctx, r)
+	if err != nil {
+		return err
+	}
+	return e.o.Memory.Add(r)
+}
+
+// Enqueue is Record that does not wait until the record is stored. Before the owner does
+// what others can see, it must flush the journal: a successor knows only what is stored.
+func (e *Engine) Enqueue(ctx context.Context, r journal.Record) error {
+	return e.o.Memory.Add(e.o.Journal.Enqueue(ctx, r))
+}
+
+// noOwner is the owner and the watcher of an engine that works alone.
+type noOwner struct{}
+
+func (noOwner) Leave(context.Context, Step) error { return nil }
+
+func (noOwner) Within(ctx context.Context) (context.Context, context.CancelFunc) {
+	return ctx, func() {}
+}
+
+func (noOwner) Returned(tool.Effects, *journal.ToolResult) {}
+
+func (noOwner) Changed(string) {}
+
+func (noOwner) Progress() {}
+
+func (noOwner) Retry(model.Retry) {}
+
+// JSON returns v as encoding/json writes it, for a record or an event; nil if that cannot be done.
+func JSON(v any) json.RawMessage {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return nil
+	}
+	return data
+}

@@ -1,0 +1,65 @@
+package runtime
+
+import (
+	"context"
+	"path/filepath"
+
+	"agentteam/pkg/agent"
+	"agentteam/pkg/execenv/projectcontext"
+	"agentteam/pkg/team"
+)
+
+// whole is the record of the team as it is, by which the member itself works.
+func whole(t team.Team) team.Team { return t }
+
+// folders returns what finds the instructions of the repository in the tree of what the member works on,
+// as far as the record that lend makes of the team's lets them be read.
+func (m *member) folders(lend func(team.Team) team.Team) agent.Folders {
+	return func(ctx context.Context, file string, skip func(folder string) bool) (found []agent.Folder) {
+		ws, done, err := m.current.Use(ctx)
+		if err != nil { // the next call shows it
+			return nil
+		}
+		defer done()
+		may := m.mayTell(lend(m.record()), ws.Dir())
+		if file == "" {
+			return []agent.Folder{{Name: agent.Top, Files: projectcontext.Standing(ws.Dir(), may)}}
+		}
+		for _, dir := range projectcontext.Below(ws.Dir(), file) {
+			name, err := filepath.Rel(ws.Dir(), dir)
+			if err != nil || skip(filepath.ToSlash(name)) {
+				continue
+			}
+			if files := projectcontext.Folder(ws.Dir(), dir, may); len(files) > 0 {
+				found = append(found, agent.Folder{Name: filepath.ToSlash(name), Files: files})
+			}
+		}
+		return found
+	}
+}
+
+// changes returns the files that differ from the last commit where the member works now, a line each.
+func (m *member) changes(ctx context.Context) string {
+	ws, done, err := m.current.Use(ctx)
+	if err != nil { // the next call shows it
+		return ""
+	}
+	defer done()
+	return projectcontext.Changes(ctx, ws.Check)
+}
+
+// here is where the member works now, which may be another tree than the one in which it began, with what
+// stands there of the project's instructions.
+func (m *member) here(ctx context.Context, r team.Role, lend func(team.Team) team.Team) (projectcontext.Place, error) {
+	at := *m.at
+	ws, done, err := m.current.Use(ctx)
+	if err != nil {
+		return at, err
+	}
+	defer done()
+	if at.Workspace != ws.Dir() { // what git states was seen elsewhere
+		at.Workspace, at.Git = ws.Dir(), ""
+	}
+	at.Project = projectcontext.Standing(ws.Dir(), m.mayTell(lend(m.record()), ws.Dir()))
+	return m.withSkills(at, r, ws.Dir(), lend), nil
+}

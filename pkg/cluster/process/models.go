@@ -1,0 +1,132 @@
+package process
+
+import (
+	"context"
+	"os"
+	"sync"
+	"time"
+
+	"agentteam/pkg/agent/control"
+	"agentteam/pkg/cluster/childproc"
+	"agentteam/pkg/config"
+	"agentteam/pkg/model/router"
+	"agentteam/pkg/shutdown"
+)
+
+// lookEvery is how often a process looks whether its settings file has changed.
+const lookEvery = 2 * time.Second
+
+// Models returns the aliases of this process's models, without further names of the
+// same. The slice is the caller's.
+func (p *Process) Models() []string { return p.models.Names() }
+
+// Aliases returns every name that this process has for a model, its default first. The
+// slice is the caller's.
+func (p *Process) Aliases() []string { return p.models.Known() }
+
+// ModelsChanged returns a channel that is closed when the process has other models.
+func (p *Process) ModelsChanged() <-chan struct{} { return p.models.Changed() }
+
+// tellModels returns what is wrong with the models of cfg, which may work all the same.
+func (p *Process) tellModels(cfg config.Config) {
+	for _, err := range cfg.Lacking() {
+		p.Log.Warn("model left out", "err", err)
+	}
+	if err := cfg.CheckModel(); err != nil {
+		p.Log.Info("no model is configured; the process can only wait", "hint", err.Error())
+	}
+}
+
+// announce makes the process known with a change, in place of what was known of it before.
+func (p *Process) announce(change func(*control.Process)) error {
+	p.telling.Lock()
+	defer p.telling.Unlock()
+	next := p.told
+	change(&next)
+	hide, err := control.Announce(p.Conn, next)
+	if err != nil {
+		return err
+	}
+	if p.hide == nil {
+		p.stop = append(p.stop, func() { p.hide() })
+	} else {
+		p.hide()
+	}
+	p.hide, p.told = hide, next
+	return nil
+}
+
+// AnnounceAPI tells others where this process serves the HTTP API.
+func (p *Process) AnnounceAPI(url string) error {
+	return p.announce(func(told *control.Process) { told.API = url })
+}
+
+// modelName is that of the default, as its endpoint knows it.
+func modelName(routes router.Routes) string {
+	for _, a := range routes.Aliases {
+		if a.Name == routes.Default {
+			return a.Options.Model
+		}
+	}
+	return control.NoModel
+}
+
+// stamp is how a file stood; two that are equal are taken for the same content.
+type stamp struct {
+	changed time.Time
+	size    int64
+}
+
+func stampOf(file string) stamp {
+	info, err := os.Stat(file)
+	if err != nil {
+		return stamp{}
+	}
+	return stamp{info.ModTime(), info.Size()}
+}
+
+// Decided returns the error of [config.Config.Decided] for a process as it starts. The place, the server and the sandbox of a child
+// the command has decided that has started its cluster. The models each child reads itself: once a file of the repository has
+// changed, a child that is started again continues with no other model.
+func Decided(cfg config.Config) error {
+	if childproc.Cluster() == "" {
+		return cfg.Decided()
+	}
+	return cfg.Decided("base_url", "model", "profile", "models", "default_model")
+}
+
+// follow reads the models again whenever the settings file has changed, until stop is
+// called. What else stands there holds from the next start on.
+func (p *Process) follow(ctx context.Context, file string) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	last := stampOf(file)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		shutdown.Every(ctx, lookEvery, func(context.Context) {
+			if now := stampOf(file); now != last {
+				last = now
+				p.reload()
+			}
+		})
+	})
+	return func() { cancel(); wg.Wait() }
+}
+
+func (p *Process) reload() {
+	cfg, err := p.Config.Reload()
+	if err == nil {
+		err = cfg.Decided() // a member may have changed the file
+	}
+	if err == nil {
+		err = p.models.Reload(cfg.Routes())
+	}
+	if err != nil {
+		p.Log.Error("the settings have changed and are not taken; the models stay as they were", "err", err)
+		return
+	}
+	p.Log.Info("the models were read again", "aliases", p.Aliases())
+	p.tellModels(cfg)
+	if err := p.announce(func(told *control.Process) { told.Model, told.Aliases = modelName(cfg.Routes()), p.Aliases() }); err != nil {
+		p.Log.Error("others are not told of the new models", "err", err)
+	}
+}

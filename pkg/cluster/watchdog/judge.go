@@ -1,0 +1,400 @@
+package watchdog
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"agentteam/pkg/store/board/index"
+	"agentteam/pkg/store/roster"
+	"agentteam/pkg/store/subject"
+	"agentteam/pkg/team"
+	"agentteam/pkg/team/explain"
+)
+
+// snapshot is what the watchdog saw of the team at one moment: the bucket as the index
+// knows it, with what was heard and read besides.
+type snapshot struct {
+	index.Look
+	Beats  map[team.AgentID]team.Beat // the last of each member with a process
+	Unread int                        // messages that wake their reader, stored and not in its journal
+	Missed map[team.AgentID]bool      // could not be brought back time and again, and the leader knows
+	Done   []team.Task                // completed since the leader was told last, for the notice
+	Lapsed map[team.TaskID]bool       // reservations whose time is over
+}
+
+// Stirs says in a word why the team is not quiet by this look alone, or "".
+func (l snapshot) Stirs() string {
+	if l.Team.Status != team.Active || l.Team.Goal == "" {
+		return "no goal"
+	}
+	waiting := map[team.AgentID]bool{}
+	hands := false                  // a member could take a task without a role that does not only look
+	idle := map[string]bool{}       // roles of members that would claim
+	free := map[team.AgentID]bool{} // these members
+	for _, m := range l.Members {
+		switch {
+		case m.State == team.Created:
+			return "a spawn is under way"
+		case m.State == team.Lost && m.Absent(l.Team.Policies) == "" && !l.Missed[m.AgentID]:
+			return string(m.AgentID) + " is being brought back"
+		case m.Backend == team.Person:
+			waiting[m.AgentID] = true // a person's task may take as long as it takes
+			continue
+		case !m.HasProcess():
+			continue
+		}
+		b, ok := l.Beats[m.AgentID]
+		role := l.Team.Roles[m.Role]
+		hands = hands || !role.Looks() && role.Claims() && team.Able(m, b) && !slices.Contains(l.Deaf, m.AgentID)
+		switch {
+		case !ok || b.Incarnation != m.Incarnation || !b.Quiet(), b.Parked() && m.AgentID == team.Leader:
+			return string(m.AgentID) + " is not idle"
+		case b.State.Waits(), b.WaitsForPerson():
+			waiting[m.AgentID] = true
+		case m.AgentID != team.Leader && !b.Parked() && !slices.Contains(l.Deaf, m.AgentID):
+			idle[m.Role], free[m.AgentID] = true, true
+		}
+	}
+	for _, t := range l.Running {
+		if !waiting[t.Assignee] {
+			return string(t.ID) + " is in progress"
+		}
+	}
+	for role := range idle {
+		if !l.Team.Roles[role].Claims() {
+			continue
+		}
+		any := l.Claimable[""] // also those that rest: they are offered in minutes at most
+		if hands && l.Team.Roles[role].Looks() {
+			any = 0
+		}
+		if l.Claimable[role]+any > 0 {
+			return "a task is about to be claimed"
+		}
+	}
+	for _, r := range l.Reserved {
+		if r.Claimable && (r.Lapses || free[r.ReservedFor]) { // one that lapses is somebody's in minutes at most
+			return string(r.ID) + " is about to be claimed by " + string(r.ReservedFor)
+		}
+	}
+	if l.Unread > 0 {
+		return "there is unread mail"
+	}
+	return ""
+}
+
+// allQuiet reports whether nobody moved between two looks and nothing would move by
+// itself. One look is not enough: a message may be between two agents.
+func allQuiet(before, now snapshot) bool {
+	return before.Stirs() == "" && now.Stirs() == "" && before.Seq == now.Seq &&
+		len(before.Beats) == len(now.Beats) && samePeople(before, now)
+}
+
+func samePeople(before, now snapshot) bool {
+	for a, b := range now.Beats {
+		if !before.Beats[a].SameAs(b) {
+			return false
+		}
+	}
+	return true
+}
+
+// spell names a stretch of quiet by all whose moving ends it: teammates, the board, and
+// who writes to the leader. What the leader does is not in it: mail to a teammate moves
+// that teammate, and a word to a person moves nobody.
+func (l snapshot) spell() string {
+	var b strings.Builder
+	for _, m := range l.Members {
+		if m.AgentID != team.Leader {
+			beat := l.Beats[m.AgentID]
+			if l.Missed[m.AgentID] { // each try to bring it back writes its record
+				m.Revision = 0
+			}
+			fmt.Fprintf(&b, "%s %d %d %d;", m.AgentID, m.Revision, beat.Turn, beat.HeardSeq)
+		}
+	}
+	fmt.Fprintf(&b, "board %d, goal %d, heard %d", l.Moved, l.Team.GoalNumber, l.Beats[team.Leader].HeardSeq)
+	return b.String()
+}
+
+// knowing is what the leader has known of the team, as spells, when it made a turn. A
+// leader that waits for a person need not be told what it knew when it asked.
+type knowing struct {
+	turn  uint64 // the leader's, as it was seen last
+	runs  bool   // as it was seen last
+	begun string // the spell when it began on the next turn
+	of    string // the spell when it began on that turn
+}
+
+// see takes in a look at the leader. The zero knowing knows nothing.
+func (k *knowing) see(leader team.Beat, spell string) {
+	runs := leader.State == team.Running
+	switch {
+	case leader.Turn != k.turn:
+		k.of, k.begun = k.begun, spell
+	case runs && !k.runs:
+		k.begun = spell
+	}
+	k.turn, k.runs = leader.Turn, runs
+}
+
+// deserted reports that the leader is alone with nothing to do.
+func (l snapshot) deserted() bool {
+	return !slices.ContainsFunc(l.Members, func(m team.Member) bool { return m.AgentID != team.Leader && m.State != team.Stopped }) &&
+		!l.open()
+}
+
+// stands reports whether the work waits for a person: one has a task or is to take one, one was asked, or
+// somebody who could do the work cannot, since its model's endpoint refuses it.
+func (l snapshot) stands() bool {
+	return slices.ContainsFunc(l.Members, func(m team.Member) bool {
+		b := l.Beats[m.AgentID]
+		return m.HasProcess() && (b.State == team.WaitingUser && l.answers(b.Awaits) || b.State == team.WaitingApproval && b.WaitsForPerson() || b.JobAsks() || b.Parked() && l.open()) ||
+			slices.ContainsFunc(l.Running, func(t team.Task) bool { return l.atPerson(m, t) }) ||
+			slices.ContainsFunc(l.Reserved, func(r index.Reserved) bool { return r.Claimable && l.forPerson(m, r.Task) })
+	})
+}
+
+// answers reports whether the person a, whom somebody waits for, may still answer: the user
+// may at any time, and who has a seat until it is stopped.
+func (l snapshot) answers(a team.AgentID) bool {
+	return a == "" || a == team.UserAgent || slices.ContainsFunc(l.Members, func(m team.Member) bool {
+		return m.AgentID == a && m.Backend == team.Person && m.State != team.Stopped
+	})
+}
+
+// atPerson reports whether the member is a person who holds the task.
+func (l snapshot) atPerson(m team.Member, t team.Task) bool {
+	return m.Backend == team.Person && m.State != team.Stopped && t.Assignee == m.AgentID
+}
+
+// forPerson reports whether the member is a person for whom the task is reserved.
+func (l snapshot) forPerson(m team.Member, t team.Task) bool {
+	return m.Backend == team.Person && m.State != team.Stopped && t.ReservedFor == m.AgentID
+}
+
+func (l snapshot) open() bool { return l.Tasks[team.Pending]+l.Tasks[team.InProgress] > 0 }
+
+// situation is what decides who takes a pending task.
+func (l snapshot) situation() explain.Situation {
+	s := explain.Situation{Status: l.Team.Status, Led: true, Roles: l.Team.Roles}
+	for _, m := range l.Members {
+		standing := explain.Standing{Member: m, State: m.State}
+		if m.HasProcess() {
+			standing.State = team.Lost
+			if b, ok := l.Beats[m.AgentID]; ok && b.Incarnation == m.Incarnation {
+				standing.State, standing.Task = b.State, b.Task
+			}
+			if slices.Contains(l.Deaf, m.AgentID) {
+				standing.State = team.Stalled
+			}
+		}
+		s.Members = append(s.Members, standing)
+	}
+	return s
+}
+
+// Forsaken are pending tasks that are reserved for a member that will not come.
+type Forsaken struct {
+	Member team.AgentID
+	Why    string      // it will not
+	Tasks  []team.Task // written last at the end
+}
+
+// Forsaken returns the reservations that are to end, by members.
+func (l snapshot) Forsaken() (all []Forsaken) {
+	for _, r := range l.Reserved {
+		why := l.forsakes(r.Task)
+		if why == "" {
+			continue
+		}
+		at := slices.IndexFunc(all, func(f Forsaken) bool { return f.Member == r.ReservedFor && f.Why == why })
+		if at < 0 {
+			at, all = len(all), append(all, Forsaken{Member: r.ReservedFor, Why: why})
+		}
+		all[at].Tasks = append(all[at].Tasks, r.Task)
+	}
+	for _, f := range all {
+		slices.SortFunc(f.Tasks, func(a, b team.Task) int { return cmp.Compare(a.Revision, b.Revision) })
+	}
+	return all
+}
+
+// forsakes returns why the member for whom t is reserved will not come to it; "" if it may.
+func (l snapshot) forsakes(t team.Task) string {
+	i := slices.IndexFunc(l.Members, func(m team.Member) bool { return m.AgentID == t.ReservedFor })
+	if i < 0 {
+		return "is no member"
+	}
+	m := l.Members[i]
+	switch why := m.Absent(l.Team.Policies); {
+	case why != "":
+		return why
+	case t.Lapses && t.UpdatedBy == team.Watchdog && m.State == team.Lost && m.LastError != "":
+		return "is lost, and could not be brought back"
+	case l.Lapsed[t.ID]:
+		return "has not come back to its task within " + span(reserveFor)
+	}
+	return ""
+}
+
+const (
+	maxCrashes = 5  // of a member in a row
+	maxLosses  = 10 // the same, where its process had signed off each time
+)
+
+// lossesOf is how often in a row m was lost soon after it had joined, now that it is lost
+// once more; one that has lived for [roster.Steady] begins again, by its own clock. Not
+// counted is what was not m's: nobody became it, it could not continue and says why, or its
+// cluster has ended.
+func lossesOf(m team.Member, cluster string) int {
+	if m.PID == 0 || m.State == team.Lost && m.LastError != "" || team.Foreign(m.Cluster, cluster) {
+		return m.Losses
+	}
+	return m.Losses + 1
+}
+
+// hopeless returns why m, which is lost, is not brought back any more; "" if it is. A process
+// that signed off may have been moved elsewhere, so that is forgiven more often.
+func hopeless(m team.Member) string {
+	limit := maxCrashes
+	if m.State == team.Lost {
+		limit = maxLosses
+	}
+	if m.Losses < limit {
+		return ""
+	}
+	return fmt.Sprintf("its process was lost %d times in a row, each time within %s", m.Losses, span(roster.Steady))
+}
+
+// failures are the incarnations of a member that ended by an error, or that no process
+// became, one soon after the other.
+type failures struct {
+	n    int
+	last time.Time
+	told bool // the leader knows
+}
+
+const (
+	firstRest = time.Second      // before a member that has failed is brought back; doubles
+	maxRest   = 30 * time.Second // at most
+	forgotten = 2 * time.Minute  // a member that worked so long had come back well
+	tellAfter = 3                // failures in a row: the leader is told
+)
+
+// after returns f with m, which is lost, if it ended by an error: then its record says so.
+func (f failures) after(m team.Member, now time.Time) failures {
+	if m.LastError == "" {
+		return f
+	}
+	if now.Sub(f.last) > forgotten {
+		f = failures{}
+	}
+	return failures{f.n + 1, now, f.told}
+}
+
+// wait is how long m waits to be brought back. One that fell silent is replaced at once the
+// first time, and later each time in a row; one that failed may do so wherever it runs.
+func (f failures) wait(m team.Member) time.Duration {
+	n := f.n - 1
+	if m.LastError == "" {
+		n = m.Losses - 2
+	}
+	if n < 0 {
+		return 0
+	}
+	return min(firstRest<<min(n, 10), maxRest)
+}
+
+// crowd returns the members that joined since they were counted last and for whom there was no
+// room, and counts again. Whoever is spawned is refused before it joins; a program that writes
+// its own record may not ask. A limit that was lowered sends nobody away, and at the first look
+// all are taken as they are (known is nil).
+func crowd(t team.Team, members []team.Member, known map[team.AgentID]bool) (late []team.Member, now map[team.AgentID]bool) {
+	now = map[team.AgentID]bool{}
+	for _, m := range members {
+		if !m.Fills(t.Policies) || m.State == team.Created && !known[m.AgentID] { // a spawn that is one too many gives way
+			continue
+		}
+		now[m.AgentID] = true
+		if known != nil && !known[m.AgentID] {
+			late = append(late, m)
+		}
+	}
+	slices.SortFunc(late, func(a, b team.Member) int { return cmp.Compare(a.Revision, b.Revision) })
+	late = late[max(0, len(late)-max(0, len(now)-t.MaxTeammates)):]
+	for _, m := range late {
+		delete(now, m.AgentID)
+	}
+	return late, now
+}
+
+// absence is a member with a process that was not heard for the lease.
+type absence struct {
+	Member    team.Member
+	For       time.Duration
+	Restarted bool // the NATS server was started since it was heard last
+}
+
+// silentOf returns the members that were not heard for the lease. If that is more than half of
+// those with a process (self, the leader, counted), it is more likely that the watchdog is cut off
+// than that they are all dead, and only silences of three leases are returned, and those since
+// before a restart of the server: it may have fallen with all of them, and who lives is connected
+// again within seconds. held reports whether some are left out by that.
+func silentOf(members []team.Member, silence func(team.Member) (d time.Duration, restarted bool), lease time.Duration) (lost []absence, held bool) {
+	processes := 0
+	for _, m := range members {
+		if !m.HasProcess() {
+			continue
+		}
+		processes++
+		if d, restarted := silence(m); m.AgentID != team.Leader && d >= lease {
+			lost = append(lost, absence{m, d, restarted})
+		}
+	}
+	if 2*len(lost) <= processes {
+		return lost, false
+	}
+	silent := len(lost)
+	lost = slices.DeleteFunc(lost, func(s absence) bool { return s.For < 3*lease && !s.Restarted })
+	return lost, len(lost) < silent
+}
+
+// unjudged are the members of a look, of whom those are [team.Unreadable] whose records
+// cannot be read now: nobody is judged by what may no longer be so.
+func unjudged(l index.Look) []team.Member {
+	bad := map[string]bool{}
+	for _, q := range l.Quarantined {
+		bad[q.Key] = true
+	}
+	members := slices.Clone(l.Members)
+	for i, m := range members {
+		if bad[subject.KeyMember(m.AgentID)] {
+			members[i].State = team.Unreadable
+		}
+	}
+	return members
+}
+
+// orphansOf returns those of the tasks in progress whose holder is no longer a member
+// as it was when it claimed: stopped, removed, or superseded by a later incarnation
+// that may still adopt it. A holder whose record cannot be read loses nothing by that.
+func orphansOf(members []team.Member, running []team.Task) (orphans []team.Task) {
+	byName := make(map[team.AgentID]team.Member, len(members))
+	for _, m := range members {
+		byName[m.AgentID] = m
+	}
+	for _, t := range running {
+		m, ok := byName[t.Assignee]
+		if m.State == team.Unreadable {
+			continue
+		}
+		if !ok || m.State == team.Stopped || m.State == team.Lost || m.Incarnation != t.Incarnation {
+			orphans = append(orphans, t)
+		}
+	}
+	return orphans
+}

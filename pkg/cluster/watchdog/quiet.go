@@ -1,0 +1,205 @@
+package watchdog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"agentteam/pkg/store/roster"
+	"agentteam/pkg/team"
+)
+
+// allIdle tells the leader when the team is quiet, and ends the goal when it has
+// been told often enough (rule 8).
+func (w *Watchdog) allIdle(ctx context.Context) error {
+	seen := w.glance()
+	w.asked.see(seen.Beats[team.Leader], seen.spell())
+	if seen.Stirs() != "" || w.knows(seen) {
+		return nil
+	}
+	now, quiet, err := w.rounds(ctx)
+	if err != nil || !quiet || w.knows(now) {
+		return err
+	}
+	spell, leader := now.spell(), now.Beats[team.Leader]
+	if spell != w.spell {
+		w.notices = 0
+	}
+	if w.notices >= maxTold || w.notices > 0 && now.deserted() {
+		status, reason, settled := w.verdict(now)
+		if !settled {
+			return nil
+		}
+		w.o.Logger.InfoContext(ctx, "goal ended: the leader has nothing more to do", "status", status, "reason", reason)
+		return w.o.Actions.End(ctx, status, reason)
+	}
+	now.Done = w.o.Index.DoneSince(max(w.toldSeq, now.Team.GoalSeq))
+	if err := w.o.Actions.Tell(ctx, ulid.Make().String(), now.Notice(w.o.Index.Unfinished(maxNamed))); err != nil {
+		return err
+	}
+	w.metrics.count(w.metrics.allIdle)
+	w.o.Logger.InfoContext(ctx, "all idle", "told", w.notices+1)
+	w.spell, w.toldTurn, w.toldAt, w.toldSeq = spell, leader.Turn, time.Now(), now.Moved
+	w.notices++
+	return nil
+}
+
+// knows reports whether the leader needs to be told nothing of a team that is as it is in the
+// look: it has been told and has not answered yet, or only just now, or it knows for whom the
+// team waits, and that does not end the goal. A leader that is alone is not kept waiting: there
+// is nobody of whom something could come.
+func (w *Watchdog) knows(l snapshot) bool {
+	spell, leader := l.spell(), l.Beats[team.Leader]
+	same := spell == w.spell
+	return same && (leader.Turn == w.toldTurn || time.Since(w.toldAt) < againAfter && !l.deserted()) ||
+		l.stands() && (same && w.notices > 0 || leader.State == team.WaitingUser && spell == w.asked.of)
+}
+
+// rounds asks all processes, until two rounds in a row show the same or one shows that
+// somebody moves, and returns the last. A round begins after the one before is complete.
+// What members have sent to each other before they became idle may make the first differ.
+func (w *Watchdog) rounds(ctx context.Context) (now snapshot, quiet bool, err error) {
+	before, err := w.look(ctx)
+	for n := 1; n < maxRounds && err == nil && before.Stirs() == ""; n++ {
+		if now, err = w.look(ctx); err != nil || allQuiet(before, now) {
+			return now, err == nil, err
+		}
+		before = now
+	}
+	return before, false, err
+}
+
+// verdict is how a goal ends whose leader has nothing more to do: as failed, and why, if
+// tasks are open or have failed since the goal was set. It is not settled if the board has
+// moved since the look.
+func (w *Watchdog) verdict(now snapshot) (status team.Status, reason string, settled bool) {
+	turns := fmt.Sprintf("the leader ended its turn %d times", w.notices+1)
+	var open, failed []team.TaskID
+	unfinished, _ := w.o.Index.Unfinished(math.MaxInt)
+	for _, u := range unfinished {
+		if u.Status.Open() {
+			open = append(open, u.ID)
+		}
+	}
+	switch {
+	case now.open() != (len(open) > 0):
+		return "", "", false
+	case len(open) > 0:
+		return team.TeamFailed, turns + " with open tasks: " + team.Some(open, maxNamed), true
+	}
+	for _, e := range w.o.Index.EndsSince(now.Team.GoalSeq) {
+		if e.Task.Status == team.Failed {
+			failed = append(failed, e.Task.ID)
+		}
+	}
+	if failed != nil {
+		return team.TeamFailed, turns + " without finish_team, and tasks have failed: " + team.Some(failed, maxNamed), true
+	}
+	return team.TeamFinished, "", true
+}
+
+// leaves counts a question that the member has left unanswered, or with missed false that it
+// has answered, and reports whether the team waits for such answers no more. Then the leader has
+// been told.
+func (w *Watchdog) leaves(ctx context.Context, m team.Member, why string, missed bool) (waived bool, err error) {
+	s := silence{m.AgentID, m.Incarnation, why}
+	if !missed {
+		delete(w.silences, s)
+		return false, nil
+	}
+	if w.silences[s]++; w.silences[s] < maxSilent {
+		return false, nil
+	}
+	return true, w.mark(ctx, m, why)
+}
+
+// mark names a member that does not answer, to the leader and in the member's record, once.
+func (w *Watchdog) mark(ctx context.Context, m team.Member, why string) error {
+	s := silence{m.AgentID, m.Incarnation, why}
+	if w.marked[s] || m.AgentID == team.Leader {
+		return nil
+	}
+	if err := w.o.Actions.Mark(ctx, m, why, silentText(m.AgentID, why)); err != nil {
+		return err
+	}
+	w.marked[s] = true
+	w.o.Logger.WarnContext(ctx, "member does not answer", "agent", m.AgentID, "incarnation", m.Incarnation, "why", why)
+	return nil
+}
+
+// processes are the members that have a process.
+func (l snapshot) processes() []team.Member {
+	return slices.DeleteFunc(slices.Clone(l.Members), func(m team.Member) bool { return !m.HasProcess() })
+}
+
+// indexed is the beginning of a look: what is known without beats.
+func (w *Watchdog) indexed() snapshot {
+	look := snapshot{Look: w.o.Index.Look(), Missed: map[team.AgentID]bool{}}
+	for _, m := range look.Members {
+		if (m.State == team.Lost || m.State == team.Created) && m.LastError != "" && w.failures[m.AgentID].told {
+			look.Missed[m.AgentID] = true
+		}
+	}
+	return look
+}
+
+// glance is what is known of the team without asking anybody. By that alone it may be told
+// that somebody moves, and not that nobody does.
+func (w *Watchdog) glance() snapshot {
+	look := w.indexed()
+	look.Beats = map[team.AgentID]team.Beat{}
+	heard := w.o.Pulse.Last()
+	for _, m := range look.processes() {
+		look.Beats[m.AgentID] = heard[m.AgentID].Beat
+	}
+	return look
+}
+
+// look takes one look: every process is asked for a fresh beat, and the unread mail is
+// counted.
+func (w *Watchdog) look(ctx context.Context) (snapshot, error) {
+	look := w.indexed()
+	members := look.processes()
+	look.Beats = w.ping(ctx, members) // one that does not answer is not known to be idle
+	heard := w.o.Pulse.Last()
+	for _, m := range members {
+		h := heard[m.AgentID]
+		b, answers := look.Beats[m.AgentID]
+		if answers && b.State == team.WaitingRepair { // it receives nothing yet
+			continue
+		}
+		beats := h.Incarnation == m.Incarnation && time.Since(h.At) < 2*roster.Interval
+		waived, err := w.leaves(ctx, m, noPing, !answers && beats)
+		if err != nil {
+			return look, err
+		}
+		if waived {
+			look.Beats[m.AgentID] = h.Beat
+		} else if !answers {
+			continue
+		}
+		n, err := w.o.Actions.Unread(ctx, m)
+		absent := errors.Is(err, team.NotFound)
+		waived, merr := w.leaves(ctx, m, noInbox, absent)
+		if merr != nil {
+			return look, merr
+		}
+		if err != nil && !(absent && waived) {
+			return look, err
+		}
+		look.Unread += n
+	}
+	if look.Stirs() != "" {
+		return look, nil // no need to ask the server
+	}
+	seq, err := w.o.Bucket.LastSeq(ctx)
+	if err == nil && seq != look.Seq {
+		look.Team.Goal = "" // the index is behind: not a look to judge by
+	}
+	return look, err
+}

@@ -1,0 +1,55 @@
+package watchdog
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"agentteam/pkg/store/board/index"
+	"agentteam/pkg/team"
+)
+
+// maxReadies is how often members of a role are asked for in a row, while none comes: each spawn
+// that fails leaves the record of a stopped member.
+const maxReadies = 3
+
+// readied is how often members of a role were asked for, and when last.
+type readied struct {
+	times int
+	at    time.Time
+}
+
+// keepReady asks for the members that are missing of roles of which some are kept ready.
+func (w *Watchdog) keepReady(ctx context.Context, look index.Look, now time.Time) error {
+	if !look.Team.AtWork() {
+		clear(w.readied)
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(look.Team.Roles)) {
+		missing := look.Team.Missing(look.Team.Roles[name], look.Members)
+		coming := slices.ContainsFunc(look.Members, func(m team.Member) bool { return m.Role == name && m.State == team.Created })
+		r := w.readied[name]
+		switch {
+		case missing <= 0 && coming: // which may come to nothing
+			continue
+		case missing <= 0:
+			delete(w.readied, name)
+			continue
+		case r.times >= maxReadies, r.times > 0 && now.Sub(r.at) < spawnWithin:
+			continue
+		}
+		w.readied[name] = readied{r.times + 1, now}
+		w.o.Logger.InfoContext(ctx, "members are kept ready", "role", name, "missing", missing)
+		if err := w.o.Actions.Ready(ctx, look.Team, name, missing); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// NotReadyText tells the leader that a member of a role could not be kept ready.
+func NotReadyText(role string, err error) string {
+	return fmt.Sprintf("No %s could be spawned to be kept ready: %s. Go on with the members that are there.", role, team.Line(err))
+}

@@ -1,0 +1,593 @@
+// Package watchdog judges, for the process that leads a team: who is lost, whose
+// task is to be freed, and when nobody has anything left to do. The judgements
+// are pure functions of what was seen (judge.go); the loop here looks, asks once
+// more, and acts.
+//
+// It does not decide what the team does next: it tells the leader. Nor does it
+// start processes itself: it asks for a respawn.
+package watchdog
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+
+	"agentteam/pkg/shutdown"
+	"agentteam/pkg/store/board/index"
+	"agentteam/pkg/store/roster"
+	"agentteam/pkg/team"
+	"agentteam/pkg/telemetry"
+)
+
+// Index is what the team's board is like now; *index.Index is one.
+type Index interface {
+	Look() index.Look
+	EndsSince(revision uint64) []index.End
+	DoneSince(revision uint64) []team.Task
+	Unfinished(limit int) (first []index.Unfinished, total int)
+}
+
+// Actions are what the watchdog asks of the members and does to the team; package leader
+// carries them out.
+type Actions interface {
+	// Ping asks a member's process for a beat made now.
+	Ping(ctx context.Context, a team.AgentID, wait time.Duration) (team.Beat, error)
+	// Unread counts the mail that wakes a member and is not in its journal.
+	Unread(ctx context.Context, m team.Member) (int, error)
+	// Reap frees a task if it is still held under this epoch.
+	Reap(ctx context.Context, t team.Task, f team.Freed) error
+	// Answered reports whether its holder's model has answered at work on a task.
+	Answered(ctx context.Context, t team.Task) (bool, error)
+	// Unreserve ends the reservation of a task, unless it was written since it was read.
+	Unreserve(ctx context.Context, t team.Task) error
+	// Respawn brings a lost member back after that wait. It must not block. If it fails the
+	// member's record says so, as a later incarnation that is lost.
+	Respawn(ctx context.Context, m team.Member, wait time.Duration) error
+	// MayReturn asks a person, once for an incarnation, whether a lost member is to be brought back,
+	// and reports whether it may be.
+	MayReturn(ctx context.Context, m team.Member, t team.Team) (bool, error)
+	// Ready spawns so many members of a role. It must not block.
+	Ready(ctx context.Context, t team.Team, role string, n int) error
+	// Lose writes into a member's record that it is lost, and why.
+	Lose(ctx context.Context, m team.Member, why string) error
+	// Dismiss stops a member that is gone.
+	Dismiss(ctx context.Context, m team.Member) error
+	// GiveUp stops a lost member for good and tells the leader why.
+	GiveUp(ctx context.Context, m team.Member, why string) error
+	// Mark writes into a member's record what is wrong with it, and tells the leader so once.
+	Mark(ctx context.Context, m team.Member, why, notice string) error
+	// Refuse stops a member that joined without leave, and tells the leader why.
+	Refuse(ctx context.Context, m team.Member, why string) error
+	// Tell sends the leader a notice; of several with one id, sent one after another,
+	// it gets the first.
+	Tell(ctx context.Context, id, text string) error
+	// End ends the goal, with the leader's last text as its result, and why it has failed, if
+	// so.
+	End(ctx context.Context, status team.Status, reason string) error
+}
+
+// Options are what a Watchdog needs.
+type Options struct {
+	Index   Index         // required
+	Pulse   *roster.Pulse // hears the beats of all members, the leader's own too; required
+	Bucket  Bucket        // required
+	Actions Actions       // required
+	Cluster string        // the embedded cluster of this process; "" = none
+	Server  func() string // the id of the NATS server now, if there is one only; "" = not known
+	Lease   time.Duration // required: the team's
+
+	// Since returns from when on a member has been silent, as far as this process has listened before
+	// it led the team; ok is false if it has not. Default: it has not.
+	Since func(m team.Member) (at time.Time, ok bool)
+
+	Interval time.Duration // between looks; default 1 s, half a heartbeat
+	Logger   *slog.Logger
+	Metrics  prometheus.Registerer
+}
+
+const (
+	settleTime    = 50 * time.Millisecond // from when a member is quiet: what it has sent and written arrives
+	maxRounds     = 4                     // of questions in one look at whether all are idle
+	pingWait      = time.Second           // for a process to answer before its task is freed
+	maxPings      = 64                    // on their way at once
+	adoptWithin   = 5 * time.Second       // for a later incarnation to take over its task
+	spawnWithin   = 15 * time.Second      // a spawner gives up after 10 s; one that died left the record
+	respawnWithin = time.Minute           // for a respawn to write the next incarnation; one may rest half as long first
+	maxSilent     = 5                     // questions in a row that a member may leave unanswered while it beats
+	maxTold       = 3                     // notices in one quiet spell; the next text ends the goal
+	againAfter    = roster.Interval       // the least from one of these to the next, or to the end: a person or a process may be about to do something
+	maxNamed      = 50                    // tasks in a notice: it must not outgrow a message, nor a model's patience
+)
+
+// Watchdog watches one team. Use it from one goroutine.
+type Watchdog struct {
+	o       Options
+	metrics metrics
+
+	selfSeen  time.Time // last time our own beat was heard
+	server    string    // the NATS server
+	serverAt  time.Time // when we first saw that one in place of another; zero: since we look
+	blind     time.Time // until then we do not trust our own hearing
+	orphans   map[team.TaskID]noted
+	reserved  map[team.TaskID]noted  // the reservations that lapse
+	joined    map[team.AgentID]since // when each incarnation was first seen in the roster
+	waiting   map[team.AgentID]waiter
+	respawned map[team.AgentID]since     // the lost incarnation that a respawn was asked for
+	failures  map[team.AgentID]failures  // of those that ended by an error, or could not be brought back
+	readied   map[string]readied         // by role, while members of it are missing
+	stalled   map[team.AgentID]time.Time // the last progress of those of whose stall the leader was told
+	warned    bool                       // a silence of many was reported
+	told      told                       // what the leader was told of dependencies
+	asked     knowing                    // what the leader knows when it waits for a person
+	silences  map[silence]int            // questions in a row that were left unanswered
+	marked    map[silence]bool           // of which the leader was told
+	counted   map[team.AgentID]bool      // those that had a place when they were counted last
+	spell     string                     // of the last notice
+	notices   int                        // notices in it
+	toldTurn  uint64                     // the leader's turn when it was told last
+	toldAt    time.Time                  // when that was
+	toldSeq   uint64                     // revision of the newest change of a task then
+}
+
+// told is what the leader was told of failed and cancelled dependencies. It
+// is stored, so that a later leader's watchdog continues from there: it
+// neither repeats what was told nor misses what happened while nobody led.
+type told struct {
+	read     bool // what is stored
+	revision uint64
+	tasks    []team.TaskID
+}
+
+// waiter is a member without a process, and since when its record is as it is.
+type waiter struct {
+	revision uint64
+	since    time.Time
+}
+
+type since struct {
+	incarnation uint64
+	at          time.Time
+}
+
+// silence is one way in which an incarnation of a member does not answer.
+type silence struct {
+	agent       team.AgentID
+	incarnation uint64
+	why         string
+}
+
+// The ways.
+const (
+	noPing  = "its process answers no ping"
+	noInbox = "it reads no mail: its inbox is not there"
+	noOffer = "it takes none of the tasks that it is offered"
+)
+
+// noted is a hold of a task, and since when this watchdog sees the task as it has left it.
+type noted struct {
+	epoch uint64
+	since time.Time
+}
+
+// New returns a watchdog.
+func New(o Options) *Watchdog {
+	o.Interval = cmp.Or(o.Interval, roster.Interval/2)
+	if o.Server == nil {
+		o.Server = func() string { return "" }
+	}
+	if o.Since == nil {
+		o.Since = func(team.Member) (at time.Time, ok bool) { return at, false }
+	}
+	o.Logger = telemetry.OrDiscard(o.Logger)
+	return &Watchdog{o: o, metrics: newMetrics(o.Metrics), orphans: map[team.TaskID]noted{},
+		joined: map[team.AgentID]since{}, respawned: map[team.AgentID]since{}, failures: map[team.AgentID]failures{}, stalled: map[team.AgentID]time.Time{},
+		readied:  map[string]readied{},
+		silences: map[silence]int{}, marked: map[silence]bool{}}
+}
+
+// Run watches until ctx ends, then returns nil. It looks at the team in every interval, and
+// soon after a member has become quiet with which all may be.
+func (w *Watchdog) Run(ctx context.Context) error {
+	w.selfSeen = time.Now()
+	tick := time.NewTicker(w.o.Interval)
+	defer tick.Stop()
+	defer w.metrics.clear()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		case <-w.o.Pulse.Settled():
+			if !shutdown.Sleep(ctx, settleTime) {
+				return nil
+			}
+			if w.glance().Stirs() != "" {
+				continue
+			}
+		}
+		// A look that failed (NATS is away) is taken again at the next tick.
+		if err := w.step(ctx); err != nil && ctx.Err() == nil {
+			w.o.Logger.WarnContext(ctx, "watchdog", "err", err)
+		}
+	}
+}
+
+func (w *Watchdog) step(ctx context.Context) error {
+	look, heard := w.o.Index.Look(), w.o.Pulse.Last()
+	if look.Team.ID == "" {
+		return nil // the index has not read the bucket yet
+	}
+	look.Members = unjudged(look)
+	now := time.Now()
+	w.metrics.show(look, heard, now)
+	if err := w.tellBlocked(ctx); err != nil {
+		return err
+	}
+	if err := w.tellStalled(ctx, look, heard, now); err != nil {
+		return err
+	}
+	if err := w.unreserve(ctx, look, now); err != nil {
+		return err
+	}
+	for _, m := range look.Members {
+		if m.HasProcess() && slices.Contains(look.Deaf, m.AgentID) {
+			if err := w.mark(ctx, m, noOffer); err != nil {
+				return err
+			}
+		}
+	}
+	var late []team.Member
+	late, w.counted = crowd(look.Team, look.Members, w.counted)
+	for _, m := range late {
+		why := fmt.Sprintf("the team has its %d teammates (max_teammates) without it", look.Team.MaxTeammates)
+		w.o.Logger.WarnContext(ctx, "member refused", "agent", m.AgentID, "incarnation", m.Incarnation, "why", why)
+		if err := w.o.Actions.Refuse(ctx, m, why); err != nil {
+			return err
+		}
+	}
+	for _, m := range look.Members {
+		if look.Team.Dismissed(m) {
+			if err := w.o.Actions.Dismiss(ctx, m); err != nil {
+				return err
+			}
+		}
+	}
+	// What a dismissed member still held is an orphan's.
+	look.Members = slices.DeleteFunc(slices.Clone(look.Members), look.Team.Dismissed)
+	if err := w.freeEnded(ctx, look, now); err != nil {
+		return err
+	}
+	if !w.hearing(heard, now) {
+		return nil
+	}
+	if err := w.free(ctx, look, heard, now); err != nil {
+		return err
+	}
+	if err := w.keepReady(ctx, look, now); err != nil {
+		return err
+	}
+	return w.allIdle(ctx)
+}
+
+// hearing reports whether our own beat was heard in every sixth of the last
+// lease. If it was not, the silence of others proves nothing.
+func (w *Watchdog) hearing(heard map[team.AgentID]roster.Heard, now time.Time) bool {
+	gap := max(w.o.Lease/6, roster.Interval*3/2) // a beat comes every 2 s, also under a short lease
+	if at := heard[team.Leader].At; at.After(w.selfSeen) {
+		if at.Sub(w.selfSeen) > gap {
+			w.blind = now.Add(w.o.Lease)
+		}
+		w.selfSeen = at
+	}
+	if now.Sub(w.selfSeen) > gap {
+		w.blind = now.Add(w.o.Lease)
+	}
+	return now.After(w.blind)
+}
+
+// freeEnded takes tasks from members whose processes are known to have ended, with an
+// earlier cluster on the same storage, and respawns those. That needs no silence to be
+// judged.
+func (w *Watchdog) freeEnded(ctx context.Context, look index.Look, now time.Time) error {
+	var errs []error
+	for _, m := range look.Members {
+		if m.AgentID != team.Leader && m.Ended(w.o.Cluster) {
+			errs = append(errs, w.reap(ctx, look, m, "ended with its cluster", nobody, now))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// free takes tasks from members that are lost, and respawns those.
+func (w *Watchdog) free(ctx context.Context, look index.Look, heard map[team.AgentID]roster.Heard, now time.Time) error {
+	judged := slices.DeleteFunc(slices.Clone(look.Members), func(m team.Member) bool { return m.Ended(w.o.Cluster) })
+	server := w.seeServer(now)
+	lost, held := silentOf(judged, func(m team.Member) (time.Duration, bool) {
+		seen := w.joined[m.AgentID]
+		if seen.incarnation != m.Incarnation {
+			seen = since{m.Incarnation, now}
+			if at, ok := w.o.Since(m); ok {
+				seen.at = at
+			}
+			w.joined[m.AgentID] = seen
+		}
+		restarted := m.Server != "" && server != "" && m.Server != server
+		if h := heard[m.AgentID]; h.Incarnation == m.Incarnation && h.At.After(seen.at) {
+			return now.Sub(h.At), restarted && h.At.Before(w.serverAt)
+		}
+		return now.Sub(seen.at), restarted // not heard yet since we look: it has had that long
+	}, w.o.Lease)
+	if held && !w.warned {
+		w.o.Logger.WarnContext(ctx, "more than half of the members are silent; their tasks are freed after three leases only")
+	}
+	w.warned = held
+	silent := make([]team.Member, len(lost))
+	for i, s := range lost {
+		silent[i] = s.Member
+	}
+	answered := w.ping(ctx, silent)
+	var errs []error
+	for _, s := range lost {
+		if _, lives := answered[s.Member.AgentID]; lives {
+			continue // its beats get lost
+		}
+		last := heard[s.Member.AgentID].Beat
+		errs = append(errs, w.reap(ctx, look, s.Member, "was not heard for "+w.o.Lease.String(), func(ctx context.Context, t team.Task) (bool, error) {
+			if last.Incarnation == t.Incarnation && last.Task == t.ID && last.Begun {
+				return true, nil
+			}
+			return w.o.Actions.Answered(ctx, t) // a beat comes late to tell of what ends its process at once
+		}, now))
+	}
+	errs = append(errs, w.bringUp(ctx, look, now), w.reapOrphans(ctx, look, now))
+	return errors.Join(errs...)
+}
+
+// seeServer returns the id of the NATS server, and notes when it has become another one.
+func (w *Watchdog) seeServer(now time.Time) string {
+	id := w.o.Server()
+	if id != "" && id != w.server {
+		if w.server != "" {
+			w.serverAt = now
+		}
+		w.server = id
+	}
+	return id
+}
+
+// ping asks the processes of members for fresh beats and returns the answers. They are
+// asked at once: a host that is gone may have many, and each takes the whole wait.
+func (w *Watchdog) ping(ctx context.Context, members []team.Member) map[team.AgentID]team.Beat {
+	answers := map[team.AgentID]team.Beat{}
+	var mu sync.Mutex
+	var g errgroup.Group
+	g.SetLimit(maxPings)
+	for _, m := range members {
+		g.Go(func() error {
+			b, err := w.o.Actions.Ping(ctx, m.AgentID, pingWait)
+			if err == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				answers[m.AgentID] = b
+			}
+			return nil
+		})
+	}
+	_ = g.Wait() // who did not answer is not among the answers
+	return answers
+}
+
+// nobody was lost at work, whatever the task: what ended them was not the task.
+func nobody(context.Context, team.Task) (bool, error) { return false, nil }
+
+// reap frees the task of a member whose process is gone, with why as the reason, and brings the
+// member back. begun reports whether it was lost at work on the task, which is an attempt.
+func (w *Watchdog) reap(ctx context.Context, look index.Look, m team.Member, why string, begun func(context.Context, team.Task) (bool, error), now time.Time) error {
+	for _, t := range look.Running {
+		if t.Assignee != m.AgentID || t.Incarnation != m.Incarnation {
+			continue
+		}
+		attempt, err := begun(ctx, t)
+		if err != nil {
+			return err
+		}
+		if err := w.o.Actions.Reap(ctx, t, team.Freed{Reason: string(m.AgentID) + " " + why, Attempt: attempt, Keep: w.returns(look.Team, m), Work: leftBy(look.Team, m, t)}); err != nil {
+			return err
+		}
+		w.metrics.count(w.metrics.expired)
+	}
+	return w.bringBack(ctx, look.Team, m, why, now)
+}
+
+// leftBy is the work on t of a holder whose process is gone: in a tree on its host. It is nil if members share the workspace.
+func leftBy(in team.Team, m team.Member, t team.Task) *team.Try {
+	if !in.OnLine() || m.AgentID != t.Assignee || m.Incarnation != t.Incarnation {
+		return nil
+	}
+	return t.LeftOn(m.Host)
+}
+
+// returns reports whether m, whose process is gone, is brought back now.
+func (w *Watchdog) returns(t team.Team, m team.Member) bool {
+	if m.State == team.Lost && m.LastError != "" || m.Absent(t.Policies) != "" {
+		return false
+	}
+	if cmp.Or(t.Policies.Respawn, team.RespawnAlways) != team.RespawnAlways || m.Program != "" {
+		return false
+	}
+	m.Losses = lossesOf(m, w.o.Cluster)
+	return hopeless(m) == ""
+}
+
+// bringBack respawns a lost member, with why as the reason. If the team's policy forbids that,
+// or another program runs the member, it only marks the member lost; so it does where a person is
+// asked, until that person allows it. A member that was lost too
+// often is given up. A respawn that failed is tried again after a while; once several have
+// failed, the leader is notified and the team no longer waits for the member.
+func (w *Watchdog) bringBack(ctx context.Context, t team.Team, m team.Member, why string, now time.Time) error {
+	policy := cmp.Or(t.Policies.Respawn, team.RespawnAlways)
+	if m.Program != "" {
+		policy = team.RespawnRelease
+	}
+	if policy != team.RespawnAlways && m.State != team.Lost {
+		w.metrics.count(w.metrics.lost)
+		w.o.Logger.WarnContext(ctx, "member lost, and not brought back", "agent", m.AgentID, "incarnation", m.Incarnation)
+		return w.o.Actions.Lose(ctx, m, string(m.AgentID)+" "+why)
+	}
+	switch policy {
+	case team.RespawnRelease:
+		return nil
+	case team.RespawnAsk:
+		if may, err := w.o.Actions.MayReturn(ctx, m, t); err != nil || !may {
+			return err
+		}
+	}
+	asked := w.respawned[m.AgentID]
+	again := asked.incarnation == m.Incarnation
+	if again && now.Sub(asked.at) < respawnWithin {
+		return nil
+	}
+	m.Losses = lossesOf(m, w.o.Cluster)
+	if why := hopeless(m); why != "" {
+		w.o.Logger.WarnContext(ctx, "member given up", "agent", m.AgentID, "incarnation", m.Incarnation, "why", why)
+		return w.o.Actions.GiveUp(ctx, m, why)
+	}
+	f := w.failures[m.AgentID].after(m, now)
+	if f.n >= tellAfter && !f.told {
+		if err := w.o.Actions.Tell(ctx, fmt.Sprintf("still-lost-%s-%d", m.AgentID, m.Incarnation), stillLostText(m.AgentID, m.LastError)); err != nil {
+			return err
+		}
+		f.told = true
+	}
+	w.failures[m.AgentID] = f
+	w.respawned[m.AgentID] = since{m.Incarnation, now}
+	if !again {
+		w.metrics.count(w.metrics.lost)
+		w.o.Logger.WarnContext(ctx, "member lost", "agent", m.AgentID, "incarnation", m.Incarnation)
+	}
+	return w.o.Actions.Respawn(ctx, m, f.wait(m))
+}
+
+// bringUp sees to members that have no process and nobody else sees to: those
+// whose process said goodbye, and those whose spawner died before one took them.
+func (w *Watchdog) bringUp(ctx context.Context, look index.Look, now time.Time) error {
+	var errs []error
+	waiting := map[team.AgentID]waiter{}
+	for _, m := range look.Members {
+		switch m.State {
+		case team.Lost:
+			errs = append(errs, w.bringBack(ctx, look.Team, m, "", now))
+		case team.Created:
+			c, ok := w.waiting[m.AgentID]
+			if !ok || c.revision != m.Revision {
+				c = waiter{m.Revision, now}
+			}
+			waiting[m.AgentID] = c
+			if now.Sub(c.since) >= spawnWithin {
+				errs = append(errs, w.bringBack(ctx, look.Team, m, "was taken by no process", now))
+			}
+		}
+	}
+	w.waiting = waiting
+	return errors.Join(errs...)
+}
+
+// reapOrphans frees tasks of holders that have left, or that have a later incarnation,
+// once nobody has adopted them within adoptWithin. That is an attempt if a holder was lost
+// at work, and none if it left in order.
+func (w *Watchdog) reapOrphans(ctx context.Context, look index.Look, now time.Time) error {
+	seen := map[team.TaskID]noted{}
+	var errs []error
+	for _, t := range orphansOf(look.Members, look.Running) {
+		o, ok := w.orphans[t.ID]
+		if !ok || o.epoch != t.Epoch {
+			o = noted{t.Epoch, now}
+		}
+		seen[t.ID] = o
+		if now.Sub(o.since) >= adoptWithin {
+			f := team.Freed{Reason: "its holder " + string(t.Assignee) + " has left"}
+			if i := slices.IndexFunc(look.Members, func(m team.Member) bool { return m.AgentID == t.Assignee && m.State != team.Stopped }); i >= 0 {
+				m := look.Members[i]
+				f.Work = leftBy(look.Team, m, t)
+				if f.Keep = w.returns(look.Team, m); m.Incarnation > t.Incarnation {
+					f.Keep = m.State == team.Created || m.State == team.Joined
+					f.Reason = "its holder " + string(t.Assignee) + " was restarted and has not taken it over"
+					var err error
+					if f.Attempt, err = w.o.Actions.Answered(ctx, t); err != nil {
+						errs = append(errs, err)
+						continue
+					}
+				}
+			}
+			errs = append(errs, w.o.Actions.Reap(ctx, t, f))
+		}
+	}
+	w.orphans = seen
+	return errors.Join(errs...)
+}
+
+// tellBlocked tells the leader, once, of tasks that wait for one that failed or was
+// cancelled, and of those that were failed since their holders were lost at work.
+//
+// The notice is sent before it is noted, and goes under an id of its own: should
+// this process die in between, the next sends the same, which the server drops.
+func (w *Watchdog) tellBlocked(ctx context.Context) error {
+	if !w.told.read {
+		n, _, err := readNote(ctx, w.o.Bucket)
+		if err != nil {
+			return err
+		}
+		w.told = told{true, n.Told, n.Tasks}
+	}
+	upTo, note := w.told.revision, false
+	for _, e := range w.o.Index.EndsSince(upTo) {
+		text := blockedText(e)
+		if len(e.Blocks) == 0 {
+			text = failedText(e.Task)
+		}
+		if text != "" && !slices.Contains(w.told.tasks, e.Task.ID) {
+			if err := w.o.Actions.Tell(ctx, "blocked-"+string(e.Task.ID), text); err != nil {
+				return err
+			}
+			w.told.tasks = append(w.told.tasks, e.Task.ID)
+		}
+		upTo, note = e.Revision, note || slices.Contains(w.told.tasks, e.Task.ID)
+	}
+	if note {
+		switch err := storeNote(ctx, w.o.Bucket, upTo, w.told.tasks); {
+		case errors.Is(err, team.Conflict): // another leader's watchdog was first: the next look stores it
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+	w.told.revision = upTo
+	return nil
+}
+
+// tellStalled tells the leader, once in a spell, of a teammate at work that makes no
+// progress. Another leader's watchdog tells of the same spell under the same id.
+func (w *Watchdog) tellStalled(ctx context.Context, look index.Look, heard map[team.AgentID]roster.Heard, now time.Time) error {
+	for _, m := range look.Members {
+		h := heard[m.AgentID]
+		if m.AgentID == team.Leader || h.State(m, look.Team, now) != team.Stalled || w.stalled[m.AgentID].Equal(h.ProgressAt) {
+			continue
+		}
+		id := fmt.Sprintf("stalled-%s-%d-%d", m.AgentID, m.Incarnation, h.ProgressAt.UnixMilli())
+		if err := w.o.Actions.Tell(ctx, id, stalledText(h.Beat)); err != nil {
+			return err
+		}
+		w.stalled[m.AgentID] = h.ProgressAt
+		w.metrics.count(w.metrics.stalled)
+		w.o.Logger.WarnContext(ctx, "member stalled", "agent", m.AgentID, "task", h.Task, "tool", h.Tool, "progress", h.ProgressAt)
+	}
+	return nil
+}

@@ -1,0 +1,299 @@
+package execenv
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"agentteam/pkg/execenv/proxy"
+	"agentteam/pkg/execenv/sandbox"
+	"agentteam/pkg/execenv/toolchain"
+	"agentteam/pkg/team"
+	"agentteam/pkg/tool/command"
+	"agentteam/pkg/tool/workspace"
+)
+
+// runner returns what runs the commands of w in dir, an absolute path, and what ends it. hold, which may be nil, has
+// the box keep what rules say.
+func (s *Source) runner(ctx context.Context, w workspace.Work, dir string, hold func(*sandbox.Box, team.Permissions) error) (run command.Runner, release func(), err error) {
+	release = func() {}
+	if w.Member.AgentID == "" {
+		return refusal{team.Errorf(team.InvalidState, "%s was opened for nobody, so that no command is run there", dir)}, release, nil
+	}
+	h := w.Team.PolicyOf(w.Member.Role)
+	found, err := s.Sandbox(ctx, w.Team, w.Member.Role)
+	if err != nil {
+		s.o.Logger.WarnContext(ctx, "no command can be run", "team", w.Team.ID, "agent", w.Member.AgentID, "err", err)
+		return refusal{err}, release, nil
+	}
+	if found.Level() == team.Unconfined {
+		granted, err := toolchain.Credentials(toolchain.This(), h.Credentials)
+		if err != nil {
+			return nil, nil, err
+		}
+		run, err = found.Runner(sandbox.Box{Env: granted.Env, Limits: s.o.Limits})
+		return run, release, err
+	}
+	cache, err := s.builds(w.Team)
+	if err != nil {
+		return nil, nil, err
+	}
+	b, err := s.box(w, h, dir, cache, found.Level())
+	if err != nil {
+		return nil, nil, err
+	}
+	if hold != nil && found.Level() == team.Bubblewrap {
+		if err := hold(&b, h.Permissions); err != nil {
+			return nil, nil, err
+		}
+	}
+	if len(h.Network) > 0 {
+		if err := reachable(string(w.Member.AgentID), h.Network, found.Level()); err != nil {
+			return nil, nil, err
+		}
+		if b.Proxy, release, err = s.reach(h.Network); err != nil {
+			return nil, nil, err
+		}
+	}
+	unreach, free, leave := release, s.occupy(b.Home, clear(b.Home)), s.occupy(cache, trim(cache))
+	release = func() { unreach(); free(); leave() }
+	run, err = found.Runner(b)
+	if err != nil {
+		release()
+		return nil, nil, err
+	}
+	return run, release, nil
+}
+
+// box is what commands of w see and may use, without a network. cache is that of the repository.
+func (s *Source) box(w workspace.Work, h team.Policy, dir, cache string, level team.Sandbox) (sandbox.Box, error) {
+	home, err := s.home(w)
+	if err != nil {
+		return sandbox.Box{}, err
+	}
+	if err := s.apart(dir, h); err != nil {
+		return sandbox.Box{}, err
+	}
+	b := sandbox.Box{Dir: dir, Home: home, Limits: s.o.Limits}
+	if w.Tree == nil {
+		b.Hidden = s.hidden(dir)
+	} else {
+		b.Dir, b.Shown = w.Tree.Root, w.Tree.Shown
+	}
+	if b.ReadOnly, err = present("paths.read", h.Paths.Read); err != nil {
+		return b, err
+	}
+	b.ReadOnly = slices.DeleteFunc(b.ReadOnly, func(path string) bool { return path == b.Dir }) // members read and write it as it is
+	if b.Write, err = present("paths.write", h.Paths.Write); err != nil {
+		return b, err
+	}
+	m := toolchain.Member{Home: home, Cache: cache, Writable: append([]string{b.Dir}, b.Write...), Network: len(h.Network) > 0}
+	b.Write = append(b.Write, cache)
+	granted, err := toolchain.Of(toolchain.This(), m, h.Credentials)
+	if err != nil {
+		return b, err
+	}
+	for _, line := range granted.Omitted {
+		s.o.Logger.Debug("not given to commands", "agent", w.Member.AgentID, "what", line)
+	}
+	if err := granted.Furnish(); err != nil {
+		return b, team.Errorf(team.InvalidState, "the home of %s: %w", w.Member.AgentID, err).WithHint("make %s writable for the user of this process", home)
+	}
+	b.ReadOnly = append(b.ReadOnly, granted.ReadOnly...)
+	if w.Tree == nil {
+		kept, err := s.keep(dir, level)
+		if err != nil {
+			return b, err
+		}
+		b.ReadOnly = append(b.ReadOnly, kept...)
+	} else {
+		b.ReadOnly = append(b.ReadOnly, w.Tree.ReadOnly...) // the rest is its member's
+	}
+	b.Env = append(granted.Env, "GIT_DISCOVERY_ACROSS_FILESYSTEM=1") // a workspace below a repository's root is a mount
+	return b, nil
+}
+
+// reachable refuses a network where commands have none. Error: Unavailable.
+func reachable(who string, n team.Network, level team.Sandbox) error {
+	if level != team.Confined {
+		return nil
+	}
+	return team.Errorf(team.Unavailable, "%s wants the network %s, and commands have none in the weaker sandbox %q", who, n, level).
+		WithHint("install bubblewrap, or set `network: none`")
+}
+
+// reach serves the way to a network until end is called, and returns the socket where it begins.
+func (s *Source) reach(n team.Network) (socket string, end func(), err error) {
+	p, err := proxy.New(proxy.Options{Network: n, Never: s.o.Never, Logger: s.o.Logger, Registry: s.o.Metrics})
+	if err != nil {
+		return "", nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := p.Run(ctx); err != nil {
+			s.o.Logger.Error("commands have no network", "err", err)
+		}
+	}()
+	return p.Socket(), func() { cancel(); <-done }, nil
+}
+
+// Check reports whether this machine can give members what h names, in a workspace dir, an absolute
+// path. Errors: InvalidArgument, with what is not there; Unavailable for a network where commands have none; InvalidState
+// without a folder for homes. It makes nothing.
+func (s *Source) Check(ctx context.Context, h team.Policy, dir string) error {
+	if err := CheckFolder(dir); err != nil {
+		return err
+	}
+	if len(h.Network) > 0 {
+		// Where no sandbox works, each command is refused, which is reported then.
+		if found, err := s.Sandbox(ctx, team.Team{Hands: h}, ""); err == nil {
+			if err := reachable("the team", h.Network, found.Level()); err != nil {
+				return err
+			}
+		}
+	}
+	if h.Sandbox != team.Unconfined {
+		if _, err := s.cached("homes"); err != nil {
+			return err
+		}
+		if err := s.apart(dir, h); err != nil {
+			return err
+		}
+		for setting, paths := range map[string][]string{"paths.read": h.Paths.Read, "paths.write": h.Paths.Write} {
+			if _, err := present(setting, paths); err != nil {
+				return err
+			}
+		}
+	}
+	_, err := toolchain.Credentials(toolchain.This(), h.Credentials)
+	return err
+}
+
+// apart refuses a workspace, or a path to write, that holds what no command may change: then the
+// sandbox would keep nothing apart.
+func (s *Source) apart(dir string, h team.Policy) error {
+	var own []string
+	if home, err := os.UserHomeDir(); err == nil && home != "/" {
+		own = append(own, home)
+	}
+	if config, err := os.UserConfigDir(); err == nil {
+		own = append(own, config)
+	}
+	for _, name := range []string{"homes", "builds"} {
+		if at, err := s.cached(name); err == nil {
+			own = append(own, at)
+		}
+	}
+	for _, path := range append([]string{dir}, h.Paths.Write...) {
+		path = realOf(path)
+		for _, o := range own {
+			o = realOf(o)
+			if below(o, path) {
+				return team.Errorf(team.InvalidArgument, "commands would write all of %s, and with it %s", path, o).WithHint("work in a folder of the project alone")
+			}
+		}
+	}
+	return nil
+}
+
+// hidden is what of a workspace is a cluster's: in the workspace, where this process was started,
+// and where the data is.
+func (s *Source) hidden(dir string) []string {
+	paths := []string{filepath.Join(dir, team.ClusterDir)}
+	at := []string{s.o.Data}
+	if here, err := os.Getwd(); err == nil {
+		at = append(at, filepath.Join(here, team.ClusterDir))
+	}
+	for _, path := range at {
+		if _, err := os.Lstat(path); err == nil && path != dir && below(path, dir) && !slices.ContainsFunc(paths, func(p string) bool { return below(path, p) }) {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+// kept is what of a workspace, or around it, no command may change: what programs outside of
+// a sandbox execute or obey. Some of it may not be there.
+func (s *Source) kept(dir string) (paths []string) {
+	r, files, folders := runBy(dir)
+	outside := slices.DeleteFunc(slices.Clone(r.dirs), func(git string) bool { return below(git, realOf(dir)) })
+	paths = append(outside, in(dir, slices.Concat(r.dirs, r.places(), files, folders, ours(dir), unaskedThere(dir), []string{s.o.Settings})...)...)
+	slices.Sort(paths)
+	return slices.Compact(paths)
+}
+
+// keep returns what of [Source.kept] commands at a level have to leave alone. Where git would look for hooks or
+// settings that are not there, empty ones are made: else a command could make them.
+//
+// At Confined keeping a path has a price: see [sandbox.Box]. Outside of a repository it is not paid for settings
+// alone, ours and those of other programs: what ours grant counts only as a person has trusted it.
+//
+// Error: InvalidState if git runs what lies in dir itself: then all of it would have to be left alone.
+func (s *Source) keep(dir string, level team.Sandbox) ([]string, error) {
+	r, files, folders := runBy(dir)
+	if place := r.holds(dir, folders); place != "" {
+		return nil, team.Errorf(team.InvalidState, "the workspace %s lies in %s, from which git runs hooks: no command may write there", dir, place).
+			WithHint("work in another folder, or have `core.hooksPath` name a folder below the workspace")
+	}
+	if root, err := os.OpenRoot(dir); err == nil {
+		for _, path := range folders {
+			fill(root, dir, path, false)
+		}
+		for _, path := range files {
+			fill(root, dir, path, true)
+		}
+		root.Close()
+	}
+	kept := s.kept(dir)
+	if level == team.Confined && r.top == "" {
+		free := in(dir, append(unaskedThere(dir), s.o.Settings)...)
+		kept = slices.DeleteFunc(kept, func(path string) bool { return slices.Contains(free, path) })
+	}
+	return kept, nil
+}
+
+// ours are the programs of agentteam, or their folder.
+func ours(dir string) (programs []string) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil
+	}
+	bin := filepath.Dir(self)
+	if bin != dir && bin != realOf(dir) {
+		return []string{bin}
+	}
+	for _, program := range []string{filepath.Base(self), "leader", "teammate", "teamctl"} {
+		programs = append(programs, filepath.Join(bin, program))
+	}
+	return programs
+}
+
+// present returns paths with the user's home in place of "~". Error: InvalidArgument for one
+// that is not there.
+func present(setting string, paths []string) (all []string, err error) {
+	for _, p := range paths {
+		if rest, ok := strings.CutPrefix(p, "~/"); ok {
+			home, err := os.UserHomeDir()
+			if err != nil {
+				return nil, team.Errorf(team.InvalidArgument, "%s names %s: %w", setting, p, err)
+			}
+			p = filepath.Join(home, rest)
+		}
+		p = filepath.Clean(p)
+		if _, err := os.Stat(p); err != nil {
+			return nil, team.Errorf(team.InvalidArgument, "%s names %s, which cannot be given: %w", setting, p, err).
+				WithHint("make it there, or take it out of %s", setting)
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+// below reports whether path is dir or below it.
+func below(path, dir string) bool {
+	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+}

@@ -1,0 +1,212 @@
+// Package execenv gives members what they work with on this machine: a folder, and what runs
+// their commands there, in the sandbox, with the home, the tools and the credentials that the
+// team and their role allow. Each process has one [Source]; nothing else of a process opens
+// the folder of a team or starts a command for it.
+//
+// How strongly a command can be confined is known by package sandbox, what a job needs of the
+// machine by package needs, what is asked for and refused by package permission.
+package execenv
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"agentteam/pkg/execenv/sandbox"
+	"agentteam/pkg/team"
+	"agentteam/pkg/telemetry"
+	"agentteam/pkg/tool/command"
+	"agentteam/pkg/tool/workspace"
+)
+
+// Options are what the operator of a process allows.
+type Options struct {
+	Dir      string         // the folder of this process; goes before the team's; may be ""
+	Sandbox  team.Sandbox   // how commands are confined at least; default auto. Only if this is none a command can run unconfined
+	Settings string         // the settings file, which no command may change; may be ""
+	Limits   sandbox.Limits // of each command; 0: the default
+	Data     string         // the folder of the NATS server's data, which no command may see; may be ""
+	Cache    string         // below which members have their homes, and repositories their caches of builds; default: agentteam in the user's cache folder
+	Logger   *slog.Logger   // default: discard
+
+	// Organisation are the rules that go before those of each team.
+	Organisation team.Permissions
+
+	// Never reports addresses that no command may reach whatever its network is: those of the
+	// team's own servers. Default: none.
+	Never   func(netip.AddrPort) bool
+	Metrics prometheus.Registerer // of what commands ask of the network; may be nil
+}
+
+// Source is the [workspace.Source] of a process. Safe for concurrent use.
+type Source struct {
+	workspace.Shared // for Folder; Open is another
+	o                Options
+
+	mu    sync.Mutex // held while a level is tried
+	found map[team.Sandbox]finding
+
+	occupiedMu sync.Mutex           // held while a home is emptied
+	occupied   map[string]*occupied // those of this process, by their path
+	swept      time.Time            // when [Source.sweep] last looked
+}
+
+// New returns a source. It tries no sandbox yet.
+func New(o Options) *Source {
+	o.Logger = telemetry.OrDiscard(o.Logger)
+	return &Source{Shared: workspace.Shared{Dir: o.Dir}, o: o, found: map[team.Sandbox]finding{}, occupied: map[string]*occupied{}}
+}
+
+// Sandbox returns in what the commands of such members run here, which is the strongest that
+// the team, the role and the operator wish for. The zero Team is no team in particular. It may
+// take seconds when a level is tried first. Errors: those of [sandbox.Find]; Unavailable if ctx ends before
+// one is found. Then no command runs.
+func (s *Source) Sandbox(ctx context.Context, t team.Team, role string) (sandbox.Sandbox, error) {
+	operator := s.o.Sandbox
+	if operator == "" {
+		operator = team.SandboxAuto
+	}
+	wish := operator.Stronger(t.PolicyOf(role).Sandbox)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if wish == team.Confined && operator != team.Confined {
+		// A team and a role can ask for more than the operator only.
+		if found, err := s.find(ctx, team.Bubblewrap); err == nil || ctx.Err() != nil {
+			return found, err
+		}
+	}
+	return s.find(ctx, wish)
+}
+
+// again is for how long it is taken for true that a level does not work: what is missing may be
+// installed, and a machine is not busy for ever.
+const again = 30 * time.Second
+
+// find is [sandbox.Find], which is not asked again for what is known.
+func (s *Source) find(ctx context.Context, wish team.Sandbox) (sandbox.Sandbox, error) {
+	have, ok := s.found[wish]
+	if !ok || (have.err != nil || have.Provisional()) && time.Since(have.at) > again {
+		found, err := sandbox.Find(ctx, wish)
+		if err == nil || !have.Provisional() { // else what has worked before does so still
+			have.Sandbox, have.err = found, err
+		}
+		if have.err != nil && ctx.Err() != nil { // which shows nothing of the level
+			return sandbox.Sandbox{}, team.Errorf(team.Unavailable, "which sandbox works was not found out: %w", context.Cause(ctx))
+		}
+		have.at = time.Now()
+		s.found[wish] = have
+	}
+	return have.Sandbox, have.err
+}
+
+// finding is what came of a search.
+type finding struct {
+	sandbox.Sandbox
+	err error
+	at  time.Time
+}
+
+// Level is the level of [Source.Sandbox], by which calls are judged. Where no sandbox works it
+// is Confined: there commands are refused when they are run, and nothing else is to be asked for.
+func (s *Source) Level(ctx context.Context, t team.Team, role string) team.Sandbox {
+	found, err := s.Sandbox(ctx, t, role)
+	if err != nil {
+		return team.Confined
+	}
+	return found.Level()
+}
+
+// Open implements [workspace.Source]. Without a member in w the caller only looks at files, and
+// no command is run. It is an error if the folder is one of secrets (InvalidArgument), or if the machine cannot give what team
+// and role name: a
+// network where there can be none (Unavailable), credentials or paths that are not there
+// (InvalidArgument). Where no sandbox works it is none: each command is refused then.
+func (s *Source) Open(ctx context.Context, w workspace.Work, o workspace.Options) (*workspace.Workspace, func(), error) {
+	var dir string
+	if w.Tree != nil {
+		dir, o.Shown = w.Tree.Dir, w.Tree.Shown
+	} else {
+		at, err := s.Folder(w.Team)
+		if err == nil {
+			dir, err = filepath.Abs(at)
+		}
+		if err != nil {
+			return nil, nil, team.Errorf(team.Unavailable, "the current folder: %w", err)
+		}
+		if err := CheckFolder(dir); err != nil {
+			return nil, nil, err
+		}
+		o.Kept, o.Shared = append(s.kept(dir), in(dir, unaskedIn(dir)...)...), w.Member.AgentID != ""
+	}
+	var unread []string
+	hold := func(b *sandbox.Box, p team.Permissions) (err error) {
+		unread, err = s.hold(b, p)
+		return err
+	}
+	// The folder first: if it is gone, that is what is to be said.
+	run := &lateRunner{open: func(ctx context.Context) (command.Runner, func(), error) { return s.runner(ctx, w, dir, hold) }}
+	// The line's own git sees the files as they are, as it has to store them; no command of the member runs so.
+	own := &lateRunner{run: refusal{}, release: func() {}, open: func(ctx context.Context) (command.Runner, func(), error) { return s.runner(ctx, w, dir, nil) }}
+	o.Own = own
+	ws, err := workspace.Open(dir, run, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	if run.run, run.release, err = run.open(ctx); err != nil {
+		ws.Close()
+		return nil, nil, err
+	}
+	if w.Tree != nil {
+		s.unlook(ctx, own, w.Tree.Root, unread)
+	}
+	return ws, func() {
+		ws.Close() // nothing was written through it
+		run.release()
+		own.release()
+	}, nil
+}
+
+// lateRunner is a runner that is known only once the folder is open. While it refuses, each command looks anew: the machine
+// may have been busy, or somebody may have installed what was missing.
+type lateRunner struct {
+	open func(context.Context) (command.Runner, func(), error)
+
+	mu      sync.Mutex
+	run     command.Runner
+	release func()
+}
+
+// Run implements [command.Runner].
+func (l *lateRunner) Run(ctx context.Context, c command.Command) (command.Exit, error) {
+	run, err := l.runner(ctx)
+	if err != nil {
+		return command.Exit{}, err
+	}
+	return run.Run(ctx, c)
+}
+
+func (l *lateRunner) runner(ctx context.Context) (command.Runner, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, refused := l.run.(refusal); refused {
+		run, release, err := l.open(ctx)
+		if err != nil {
+			return nil, err
+		}
+		l.run, l.release = run, release // a refusal has nothing to release
+	}
+	return l.run, nil
+}
+
+// refusal is the runner of commands that cannot be run, for a reason.
+type refusal struct{ why error }
+
+// Run implements [command.Runner].
+func (r refusal) Run(context.Context, command.Command) (command.Exit, error) {
+	return command.Exit{}, r.why
+}

@@ -1,0 +1,228 @@
+package execenv
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing/format/config"
+
+	"agentteam/pkg/tool/safefs"
+)
+
+// repository is a git repository, as far as can be seen without running git in it: git obeys what stands
+// there.
+type repository struct {
+	top      string   // its folder of files, in which git runs what its settings name
+	dirs     []string // where git keeps it; a file in place of .git too
+	settings []string // files of settings that git reads for it
+}
+
+// repositoryOf returns the repository that dir lies in, by the folders that really hold it, as git finds it; the zero
+// repository if there is none.
+func repositoryOf(dir string) (r repository) {
+	for at := realOf(dir); ; at = filepath.Dir(at) {
+		git := filepath.Join(at, ".git")
+		info, err := os.Stat(git)
+		if err == nil && info.Mode().IsRegular() {
+			return repository{at, append([]string{git}, linkedFrom(git)...), settingsIn(adminOf(git))}
+		}
+		if _, err := os.Lstat(git); err == nil { // a link too, wherever it leads: a command could replace it
+			return repository{at, []string{git}, settingsIn(git)}
+		}
+		if at == filepath.Dir(at) {
+			return r
+		}
+	}
+}
+
+// runBy returns the repository that dir lies in, and the files and folders from which git runs something there unasked.
+func runBy(dir string) (r repository, files, folders []string) {
+	r = repositoryOf(dir)
+	files, folders = r.named(userSettings())
+	return r, append(files, r.linkedIn(folders)...), folders
+}
+
+// settingsIn returns the files of settings in a repository's folder, or in that of a linked worktree.
+func settingsIn(git string) []string {
+	if git == "" {
+		return nil
+	}
+	files := []string{git + "/config", git + "/config.worktree"}
+	if common := readLine(git + "/commondir"); common != "" {
+		files = append(files, resolve(git, common)+"/config")
+	}
+	return files
+}
+
+// adminOf returns the folder that a file in place of .git names, "" if it names none.
+func adminOf(file string) string {
+	admin, ok := strings.CutPrefix(readLine(file), "gitdir: ")
+	if !ok {
+		return ""
+	}
+	return resolve(filepath.Dir(file), admin)
+}
+
+// linkedFrom returns the repository of a linked worktree, whose .git is a file, if that has made
+// the worktree: else whoever can write the file could name any folder.
+func linkedFrom(file string) []string {
+	admin := filepath.Clean(adminOf(file))
+	repository := filepath.Dir(filepath.Dir(admin))
+	if filepath.Base(filepath.Dir(admin)) != "worktrees" || filepath.Base(repository) != ".git" || readLine(filepath.Join(admin, "gitdir")) != file {
+		return nil
+	}
+	return []string{repository}
+}
+
+// named returns files and folders that settings have git run without being asked for, or read as
+// settings. user are the files of the user's own settings, which count in each repository, and may be links to where
+// the user keeps them. A command names files, or mere words: a word is a file if that is there.
+func (r repository) named(user []string) (files, folders []string) {
+	files = slices.Clone(user)
+	seen := map[string]bool{}
+	for todo := slices.Concat(r.settings, user); len(todo) > 0; todo = todo[1:] {
+		file := filepath.Join(realOf(parent(todo[0])), filepath.Base(todo[0])) // of a link git takes the link's own folder
+		if seen[file] || len(seen) == mostSettings {
+			continue
+		}
+		seen[file] = true
+		var settings config.Config
+		// What stands before a fault is known all the same.
+		_ = config.NewDecoder(strings.NewReader(readFile(file))).Decode(&settings)
+		for _, s := range entries(settings) {
+			switch {
+			case s.value == "":
+			case s.key == "include.path" || s.key == "includeif.path":
+				more := resolve(filepath.Dir(file), s.value)
+				files, todo = append(files, more), append(todo, more)
+			case s.key == "core.hookspath" && r.top == "" && isRelative(s.value): // to a repository, and there is none
+			case s.key == "core.hookspath":
+				hooks := resolve(r.top, s.value)
+				if filepath.Base(hooks) == "_" { // husky's, which runs what lies beside it
+					hooks = parent(hooks)
+				}
+				folders = append(folders, hooks)
+			case s.key == "init.templatedir": // its hooks get into each new repository
+				folders = append(folders, resolve(r.top, s.value)+"/hooks")
+			case commands.MatchString(s.key), strings.HasPrefix(s.key, "alias.") && strings.HasPrefix(s.value, "!"), s.key == "remote.url" && strings.HasPrefix(s.value, "ext::"):
+				files = append(files, r.filesIn(strings.TrimPrefix(s.value, "ext::"))...)
+			}
+		}
+	}
+	return files, folders
+}
+
+// places returns the folders with the repository's settings, which lie elsewhere where .git is a file or a link.
+func (r repository) places() (all []string) {
+	for _, file := range r.settings {
+		all = append(all, parent(file))
+	}
+	return all
+}
+
+// holds returns what of the repository dir is, or of what git runs in the folders of hooks dir is a part; "" if
+// it is neither. In such a folder nothing could be kept.
+func (r repository) holds(dir string, hooks []string) string {
+	places := r.places()
+	for _, git := range places {
+		if realOf(dir) == realOf(git) {
+			return git
+		}
+		hooks = append(hooks, git+"/hooks")
+	}
+	if i := slices.IndexFunc(hooks, func(h string) bool { return below(realOf(dir), realOf(h)) }); i >= 0 {
+		return hooks[i]
+	}
+	return ""
+}
+
+// filesIn returns the files that a command line names; without a repository it names none by a relative path. A shell may have left
+// the top for a folder that the line names too (cd scripts && ./x), and may put a path together: of $(...)/x, which is
+// absolute and not there, and of $VARIABLE/x the rest is looked for below the top.
+func (r repository) filesIn(line string) (files []string) {
+	from := []string{r.top}
+	for _, word := range strings.FieldsFunc(line, func(c rune) bool { return strings.ContainsRune(" \t\n\"'`;|&()<>=!", c) }) {
+		_, rest, isPath := strings.Cut(word, "/")
+		for _, top := range from {
+			if r.top == "" && isRelative(word) {
+				continue
+			}
+			paths := []string{resolve(top, word)}
+			if r.top != "" && isPath {
+				paths = append(paths, top+"/"+rest)
+			}
+			for _, path := range paths {
+				switch info, err := os.Stat(path); {
+				case err != nil:
+				case info.Mode().IsRegular():
+					files = append(files, path)
+				case info.IsDir() && r.top != "" && len(from) < mostFolders:
+					from = append(from, path)
+				}
+			}
+		}
+	}
+	return files
+}
+
+// mostFolders bounds the folders in which one line of settings may name files.
+const mostFolders = 8
+
+// mostSettings bounds the files of settings that include each other.
+const mostSettings = 100
+
+// setting is one line of a file of git's settings.
+type setting struct{ key, value string }
+
+func entries(c config.Config) (all []setting) {
+	for _, section := range c.Sections {
+		name := strings.ToLower(section.Name)
+		for _, o := range section.Options {
+			all = append(all, setting{name + "." + strings.ToLower(o.Key), o.Value})
+		}
+		for _, sub := range section.Subsections {
+			for _, o := range sub.Options {
+				all = append(all, setting{name + "." + strings.ToLower(o.Key), o.Value})
+			}
+		}
+	}
+	return all
+}
+
+// commands are the settings that git runs as a command, without what stands between their first and last part.
+var commands = regexp.MustCompile(`^(core\.(fsmonitor|sshcommand|editor|pager|askpass|gitproxy|alternaterefscommand)|sequence\.editor|diff\.(external|command|textconv)|merge\.driver|` +
+	`filter\.(clean|smudge|process)|gpg\.(program|defaultkeycommand)|credential\.helper|interactive\.difffilter|remote\.(uploadpack|receivepack)|` +
+	`pager\..+|submodule\.update|trailer\.(cmd|command)|gc\.recentobjectshook|tar\.command|(merge|diff)tool\.(cmd|path)|sendemail\..*cmd|(browser|man)\.cmd)$`)
+
+// userSettings are the files of git's settings for all repositories of the user, and of the machine.
+func userSettings() []string {
+	files := []string{"/etc/gitconfig"}
+	if file := os.Getenv("GIT_CONFIG_GLOBAL"); file != "" {
+		return append(files, file)
+	}
+	if home, err := os.UserHomeDir(); err == nil {
+		files = append(files, filepath.Join(home, ".gitconfig"))
+	}
+	if dir, err := os.UserConfigDir(); err == nil {
+		files = append(files, filepath.Join(dir, "git", "config"))
+	}
+	return files
+}
+
+// readLine returns a short file without the space around it; "" is no path.
+func readLine(name string) string { return strings.TrimSpace(readFile(name)) }
+
+// readFile returns the beginning of a regular file, "" of any other.
+func readFile(name string) string {
+	f, err := safefs.FS("/").Open(strings.TrimPrefix(realOf(name), "/"))
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	data, _ := io.ReadAll(io.LimitReader(f, 1<<18)) // "" names nothing
+	return string(data)
+}

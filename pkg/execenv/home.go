@@ -1,0 +1,186 @@
+package execenv
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"agentteam/pkg/execenv/sandbox"
+	"agentteam/pkg/team"
+	"agentteam/pkg/tool/safefs"
+	"agentteam/pkg/tool/workspace"
+)
+
+const (
+	unused    = 30 * 24 * time.Hour // homes of a team, and caches of a repository, that no process has opened for so long go
+	afterEnd  = 20 * time.Hour      // homes of a team that has ended go after this time
+	sweepEach = time.Hour
+)
+
+// cached returns the folder in which this process keeps "homes" of members, or "builds".
+func (s *Source) cached(name string) (string, error) {
+	if s.o.Cache != "" {
+		return filepath.Join(s.o.Cache, name), nil
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", team.Errorf(team.InvalidState, "there is no folder for the homes of members: %w", err).WithHint("set HOME or XDG_CACHE_HOME")
+	}
+	return filepath.Join(cache, "agentteam", name), nil
+}
+
+// home returns the home of a member, and makes it. A later incarnation on this machine has the
+// same. Teams of one name on several servers have different ones, by when they were made.
+func (s *Source) home(w workspace.Work) (string, error) {
+	homes, err := s.cached("homes")
+	if err != nil {
+		return "", err
+	}
+	of := filepath.Join(homes, w.Team.Unique())
+	home := filepath.Join(of, string(w.Member.AgentID))
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		return "", unmade("the home of "+string(w.Member.AgentID), homes, err)
+	}
+	now := time.Now()
+	_ = os.Chtimes(of, now, now) // else it is taken for unused a little earlier
+	s.sweep(now)
+	return home, nil
+}
+
+func unmade(what, below string, err error) error {
+	return team.Errorf(team.InvalidState, "%s: %w", what, err).WithHint("make %s writable for the user of this process, or set XDG_CACHE_HOME", below)
+}
+
+// occupied is a home, or a cache of a repository, with open workspaces.
+type occupied struct {
+	workspaces int
+	lock       *os.File // says so to other processes; nil: it could not be had
+}
+
+// occupy notes that a workspace is open with a folder, until free is called. The first one of this process has the
+// folder cleaned: alone means that no other process has a workspace open with it.
+func (s *Source) occupy(dir string, clean func(alone bool)) (free func()) {
+	s.occupiedMu.Lock()
+	defer s.occupiedMu.Unlock()
+	o := s.occupied[dir]
+	if o == nil {
+		o = &occupied{lock: enter(dir, clean)}
+		s.occupied[dir] = o
+	}
+	o.workspaces++
+	return sync.OnceFunc(func() {
+		s.occupiedMu.Lock()
+		defer s.occupiedMu.Unlock()
+		if o.workspaces--; o.workspaces == 0 {
+			o.lock.Close() // of a lock that could not be had it is an error, which says nothing
+			delete(s.occupied, dir)
+		}
+	})
+}
+
+// enter locks a folder for sharing, after it was cleaned: a member works with its home, and who merges its work
+// runs its check with it.
+func enter(dir string, clean func(alone bool)) *os.File {
+	lock, err := os.OpenFile(lockOf(dir), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil
+	}
+	clean(syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil)
+	if syscall.Flock(int(lock.Fd()), syscall.LOCK_SH) != nil { // waits while another process cleans it
+		lock.Close()
+		return nil
+	}
+	return lock
+}
+
+func lockOf(dir string) string { return dir + ".lock" }
+
+// clear removes the temporary files of earlier commands with a home.
+func clear(home string) func(alone bool) {
+	return func(alone bool) {
+		if alone {
+			_ = remove(filepath.Dir(home), sandbox.Temp(filepath.Base(home))) // what stays is removed with the home
+		}
+	}
+}
+
+// Forget removes the homes that members of a team have on this machine. The team is deleted, and
+// none of them runs. What cannot be removed is removed as unused later.
+func (s *Source) Forget(t team.Team) {
+	homes, err := s.cached("homes")
+	if err == nil {
+		err = remove(homes, t.Unique())
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.o.Logger.Warn("homes of members were not removed", "team", t.ID, "err", err)
+	}
+}
+
+// Ended has the homes of a team go within a day, unless a process opens one again: the team may get another goal.
+// It returns immediately.
+func (s *Source) Ended(t team.Team) {
+	homes, err := s.cached("homes")
+	if err != nil {
+		return
+	}
+	due := time.Now().Add(afterEnd - unused)
+	if os.Chtimes(filepath.Join(homes, t.Unique()), due, due) == nil {
+		time.AfterFunc(afterEnd+sweepEach, func() { s.sweep(time.Now()) }) // by this process, if it still runs
+	}
+}
+
+// remove removes what is in a folder under a name.
+func remove(dir, name string) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return safefs.RemoveAll(root, name)
+}
+
+// sweep removes, once in an hour, the homes and caches that no process has opened for long.
+func (s *Source) sweep(now time.Time) {
+	s.occupiedMu.Lock()
+	due := now.Sub(s.swept) >= sweepEach
+	if due {
+		s.swept = now
+	}
+	s.occupiedMu.Unlock()
+	for _, name := range []string{"homes", "builds"} {
+		if dir, err := s.cached(name); err == nil && due {
+			tidy(dir, now.Add(-unused))
+		}
+	}
+}
+
+// tidy removes the folders in dir that are older and that no process has open, itself or a folder in it.
+func tidy(dir string, since time.Time) {
+	all, _ := os.ReadDir(dir) // what cannot be read stays
+	for _, d := range all {
+		info, err := d.Info()
+		if err != nil || !d.IsDir() || !info.ModTime().Before(since) {
+			continue
+		}
+		at := filepath.Join(dir, d.Name())
+		inner, _ := filepath.Glob(lockOf(filepath.Join(at, "*")))
+		if !slices.ContainsFunc(append(inner, lockOf(at)), locked) {
+			_ = errors.Join(remove(dir, d.Name()), os.RemoveAll(lockOf(at))) // the next process tries again
+		}
+	}
+}
+
+// locked reports whether a process holds a lock; one that is not there is held by none.
+func locked(name string) bool {
+	f, err := os.Open(name)
+	if err != nil {
+		return !errors.Is(err, fs.ErrNotExist)
+	}
+	defer f.Close()
+	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil
+}

@@ -1,0 +1,111 @@
+// Package projectcontext describes for an agent where it works: the folder, the platform,
+// the day, what git states, and the project's own instructions (AGENTS.md,
+// CLAUDE.md and what that imports).
+//
+// It only looks. Package journal keeps what was seen, and package agent decides whether a
+// later look replaces it and how the model is told.
+package projectcontext
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// Place is where an agent works.
+type Place struct {
+	Workspace string `json:"workspace"`               // an absolute path
+	Platform  string `json:"platform"`                // such as linux/amd64
+	Date      string `json:"date"`                    // 2006-01-02, of the host
+	Git       string `json:"git,omitempty"`           // branch and state in a few words; "" outside of a repository
+	Project   []File `json:"project_files,omitempty"` // the project's instructions, at most MaxProject bytes
+
+	Skills     []string `json:"skills,omitempty"`       // a line each
+	MoreSkills int      `json:"more_skills,omitempty"`  // which are not among them
+	Given      []File   `json:"given_skills,omitempty"` // those that the role names, whole
+}
+
+// gitWithin bounds git, which may take long in a large tree.
+const gitWithin = 2 * time.Second
+
+// Run runs a shell command in the workspace and returns its output and whether it succeeded. It
+// is the runner of the member's own commands: a repository can have git run programs, and
+// members write there.
+type Run func(ctx context.Context, line string) (output string, passed bool, err error)
+
+// Look looks at a workspace. What cannot be found out is left out: an agent can work
+// without it. Files of the project are read where may allows it.
+func Look(ctx context.Context, workspace string, run Run, may May) Place {
+	p := Place{Workspace: workspace, Platform: runtime.GOOS + "/" + runtime.GOARCH, Date: time.Now().Format(time.DateOnly)}
+	p.Git = git(ctx, run)
+	p.Project = Standing(workspace, may)
+	return p
+}
+
+// SameButGit reports whether q says the same as p but for git, whose state changes all the
+// time.
+func (p Place) SameButGit(q Place) bool {
+	p.Git = q.Git
+	return reflect.DeepEqual(p, q)
+}
+
+// git tells the branch and how many files differ from it.
+func git(ctx context.Context, run Run) string {
+	ctx, cancel := context.WithTimeout(ctx, gitWithin)
+	defer cancel()
+	// Without locks: an agent may commit at this moment. More would be cut in its middle.
+	out, passed, err := run(ctx, "set -o pipefail; git --no-optional-locks -c core.fsmonitor=false status --porcelain=v1 --branch -z 2>/dev/null | { head -c 20000; cat >/dev/null; }")
+	if err != nil || !passed {
+		return ""
+	}
+	head, files, _ := strings.Cut(out, "\x00")
+	return branch(head) + ", " + changes(files)
+}
+
+// Changes returns the files that differ from the last commit, each with its changed lines, then the new ones: "" outside of a
+// repository. Of very many the last are left out.
+func Changes(ctx context.Context, run Run) string {
+	ctx, cancel := context.WithTimeout(ctx, gitWithin)
+	defer cancel()
+	const git = "git --no-optional-locks -c core.fsmonitor=false "
+	out, passed, err := run(ctx, "set -o pipefail; { "+git+"diff --no-ext-diff --stat=100 --stat-count=40 HEAD -- && "+git+
+		"ls-files --others --exclude-standard | sed -n '1,40s/$/ (new)/p'; } 2>/dev/null | { head -c 6000; cat >/dev/null; }")
+	if err != nil || !passed {
+		return ""
+	}
+	return strings.TrimRight(out, "\n ")
+}
+
+// branch reads the first line of git status.
+func branch(head string) string {
+	name := strings.TrimPrefix(head, "## ")
+	if fresh, ok := strings.CutPrefix(name, "No commits yet on "); ok {
+		return "branch " + fresh + " without commits"
+	}
+	if strings.HasPrefix(name, "HEAD (") {
+		return "no branch"
+	}
+	name, _, _ = strings.Cut(name, "...") // what follows is the branch that it tracks
+	return "branch " + name
+}
+
+// changes counts the entries of git status -z. A renamed file is two of them, the second
+// without a status.
+func changes(files string) string {
+	n := 0
+	for entry := range strings.SplitSeq(files, "\x00") {
+		if len(entry) > 3 && entry[2] == ' ' {
+			n++
+		}
+	}
+	switch n {
+	case 0:
+		return "clean"
+	case 1:
+		return "1 file changed or new"
+	}
+	return fmt.Sprintf("%d files changed or new", n)
+}

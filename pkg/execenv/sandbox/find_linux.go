@@ -1,0 +1,164 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"agentteam/pkg/team"
+	"agentteam/pkg/tool/command"
+)
+
+// bubblewraps are where bubblewrap may be. PATH may lead into a workspace.
+var bubblewraps = []string{"/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap", "/run/current-system/sw/bin/bwrap"}
+
+// patience bounds the harmless command of [Find].
+const patience = 10 * time.Second
+
+// find returns the sandbox of a level if that works.
+func find(ctx context.Context, level team.Sandbox) (s Sandbox, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	defer func() {
+		if err != nil && ctx.Err() != nil {
+			s, err = Sandbox{}, fmt.Errorf("no answer within %v: %w", patience, ctx.Err())
+		}
+	}()
+	switch level {
+	case team.Unconfined:
+		return Sandbox{level: level, name: string(level)}, nil
+	case team.Bubblewrap:
+		s, err = findBubblewrap(ctx)
+	case team.Confined:
+		abi, none := landlockABI()
+		s, err = landlock(abi, none, inContainer())
+	}
+	if err != nil {
+		return Sandbox{}, err
+	}
+	if err := lists(descendants); err != nil {
+		return Sandbox{}, err
+	}
+	if err := s.try(ctx); err != nil {
+		return Sandbox{}, err
+	}
+	return s, nil
+}
+
+// descendants is where the kernel lists what a thread has started. From there a supervisor knows what to count and to end.
+const descendants = "/proc/thread-self/children"
+
+// lists fails if the kernel makes no such list: without it a supervisor would find nothing, and report nothing.
+func lists(file string) error {
+	if _, err := os.ReadFile(file); err != nil {
+		return fmt.Errorf("this kernel does not list what processes have started (CONFIG_PROC_CHILDREN): %w", err)
+	}
+	return nil
+}
+
+func findBubblewrap(ctx context.Context) (Sandbox, error) {
+	for _, path := range bubblewraps {
+		if _, err := os.Stat(path); err != nil {
+			continue
+		}
+		version, err := exec.CommandContext(ctx, path, "--version").Output()
+		if err != nil {
+			return Sandbox{}, fmt.Errorf("%s --version: %w", path, err)
+		}
+		return Sandbox{level: team.Bubblewrap, name: strings.TrimSpace(string(version)), program: path}, nil
+	}
+	return Sandbox{}, fmt.Errorf("%s is not there", bubblewraps[0])
+}
+
+// InstallCommand returns the command that installs bubblewrap on this machine; "" if a program of the name is there.
+func InstallCommand() string {
+	for _, path := range bubblewraps {
+		if _, err := os.Stat(path); err == nil {
+			return ""
+		}
+	}
+	return installCommand(func(program string) bool { _, err := exec.LookPath(program); return err == nil })
+}
+
+func installCommand(has func(program string) bool) string {
+	for _, i := range installers {
+		if has(strings.Fields(i)[0]) {
+			return "sudo " + i + " bubblewrap"
+		}
+	}
+	return "the package bubblewrap of this system"
+}
+
+// installers are the commands that install a package, the first that is there counts.
+var installers = []string{"apt-get install", "dnf install", "pacman -S", "apk add", "zypper install"}
+
+// leastABI is the version of Landlock that keeps commands from signalling other processes,
+// and aloneABI the one that is enough where there are none.
+const (
+	leastABI = 6
+	aloneABI = 3
+)
+
+// landlock is the sandbox under a version of Landlock; err is why there is none.
+func landlock(abi int, err error, inContainer bool) (Sandbox, error) {
+	switch {
+	case err != nil:
+		return Sandbox{}, fmt.Errorf("this kernel has no Landlock: %w", err)
+	case abi < aloneABI:
+		return Sandbox{}, fmt.Errorf("the Landlock of this kernel has ABI %d, %d is needed", abi, leastABI)
+	case abi < leastABI && !inContainer:
+		return Sandbox{}, fmt.Errorf("the Landlock of this kernel has ABI %d, %d (Linux 6.12) is needed outside of containers", abi, leastABI)
+	}
+	name := fmt.Sprintf("confined (Landlock ABI %d)", abi)
+	if abi < leastABI {
+		name = fmt.Sprintf("confined (Landlock ABI %d: commands may signal what else runs in this container)", abi)
+	}
+	return Sandbox{level: team.Confined, name: name}, nil
+}
+
+// inContainer reports whether this process is in a container, as far as engines leave a mark.
+func inContainer() bool {
+	for _, path := range []string{"/.dockerenv", "/run/.containerenv", "/run/secrets/kubernetes.io"} {
+		if _, err := os.Stat(path); err == nil {
+			return true
+		}
+	}
+	return os.Getenv("container") != ""
+}
+
+// try runs a harmless command, which writes where it may and reads where it may not.
+func (s Sandbox) try(ctx context.Context) error {
+	dir, err := os.MkdirTemp("", "agentteam-sandbox-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	b := Box{Dir: filepath.Join(dir, "work"), Home: filepath.Join(dir, "home")}
+	outside := filepath.Join(dir, "outside")
+	if err := errors.Join(os.Mkdir(b.Dir, 0o700), os.WriteFile(outside, []byte("x"), 0o600)); err != nil {
+		return err
+	}
+	r, err := s.Runner(b)
+	if err != nil {
+		return err
+	}
+	var output bytes.Buffer
+	const script = `echo x > inside || exit; if cat "$1" > /dev/null 2>&1; then echo "it does not confine"; exit 9; fi; echo confined`
+	exit, err := r.Run(ctx, command.Command{Args: []string{"/bin/sh", "-c", script, "sh", outside}, Dir: b.Dir, Output: &output})
+	said := strings.Join(strings.Fields(output.String()), " ")
+	switch {
+	case err != nil:
+		return err
+	case exit.Cause != nil:
+		return fmt.Errorf("a command was ended: %w", exit.Cause)
+	case exit.Code != 0 || said != "confined":
+		return fmt.Errorf("a command failed, %s: %s", exit.How, said)
+	}
+	return nil
+}

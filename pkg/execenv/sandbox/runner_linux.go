@@ -1,0 +1,157 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"agentteam/pkg/execenv/sandbox/supervisor"
+	"agentteam/pkg/shutdown"
+	"agentteam/pkg/team"
+	"agentteam/pkg/tool/command"
+)
+
+// runner runs commands in one box.
+type runner struct {
+	Sandbox
+	box Box
+}
+
+func (s Sandbox) runner(b Box) (command.Runner, error) {
+	if s.level == team.Unconfined {
+		return runner{s, b}, nil
+	}
+	if err := b.valid(); err != nil {
+		return nil, err
+	}
+	if _, err := b.view(s.level, nil); err != nil {
+		return nil, err
+	}
+	return runner{s, b}, nil
+}
+
+// Run implements [command.Runner].
+func (r runner) Run(ctx context.Context, c command.Command) (command.Exit, error) {
+	o, err := r.order(c)
+	if err != nil {
+		return command.Exit{}, err
+	}
+	defer o.ruleset.Close() // nothing, if there is none
+	w, err := c.Watch(ctx)
+	if err != nil {
+		return command.Exit{}, err
+	}
+	defer w.End()
+	report, err := supervise(w, c.Dir, o)
+	if err != nil {
+		return command.Exit{}, err
+	}
+	exit := command.Exit{Code: report.Code, How: report.How, Sandbox: r.level, Offline: r.level != team.Unconfined && r.box.Proxy == "", Divided: o.divided}
+	switch report.Ended {
+	case supervisor.Ordered:
+		exit.Cause = w.Cause()
+	case supervisor.Memory:
+		exit.Cause = fmt.Errorf("%w: a command and what it starts may use %s", ErrMemory, size(r.box.Limits.Memory))
+	case supervisor.Processes:
+		exit.Cause = fmt.Errorf("%w: a command may have %d at the same time", ErrProcesses, r.box.Limits.Processes)
+	case supervisor.Threads:
+		exit.Cause = fmt.Errorf("%w: a command and what it starts may have %d at the same time", ErrThreads, r.box.Limits.Threads)
+	case supervisor.FileSize:
+		exit.Cause = fmt.Errorf("%w: a file may have %s", ErrFileSize, size(r.box.Limits.FileSize))
+	}
+	return exit, nil
+}
+
+// order is what the supervisor of a command has to do.
+type order struct {
+	supervisor.Spec
+	ruleset *os.File // of Landlock, at level Confined
+	divided bool     // whether the folder of the box is
+}
+
+// order translates what a command sees and may use for the level.
+func (r runner) order(c command.Command) (o order, err error) {
+	v, err := r.box.view(r.level, c.Env)
+	if err != nil {
+		return o, err
+	}
+	o.Spec = supervisor.Spec{Args: c.Args, Env: v.env, Memory: v.Memory, Processes: v.Processes, Threads: v.Threads, FileSize: v.FileSize}
+	switch {
+	case r.level == team.Unconfined:
+		return o, nil
+	case !below(c.Dir, v.dir):
+		return o, team.Errorf(team.InvalidArgument, "a command in %s, outside of the workspace %s", c.Dir, v.dir)
+	case r.level == team.Confined:
+		if o.Filter, err = confinedFilter(); err == nil {
+			o.Confined = true
+			o.ruleset, o.divided, err = v.ruleset()
+		}
+		return o, err
+	}
+	filter, err := bubblewrapFilter()
+	if err != nil {
+		return o, err
+	}
+	options, copied, err := v.bubblewrap(c.Dir, 5) // beside the standard files, and Files
+	o.Open = copied
+	o.Files = [][]byte{filter, []byte(strings.Join(options, "\x00") + "\x00")}
+	o.Under = []string{r.program, "--args", "4", "--"}
+	o.Proxy = v.proxy
+	o.Processes, o.Threads = o.Processes+2, o.Threads+2 // bubblewrap, outside and as the first process inside
+	return o, err
+}
+
+// supervise runs a supervisor in a folder and returns its report.
+func supervise(w *command.Watch, dir string, o order) (report supervisor.Report, err error) {
+	in, control, err := os.Pipe()
+	if err != nil {
+		return report, err
+	}
+	defer control.Close()
+	defer in.Close()
+	out, reports, err := os.Pipe()
+	if err != nil {
+		return report, err
+	}
+	defer out.Close()
+	defer reports.Close()
+	// The running program, also if its file has been replaced or removed since.
+	cmd := exec.CommandContext(w.Context, "/proc/self/exe")
+	cmd.Args = []string{supervisor.Name}
+	cmd.Dir, cmd.Env = dir, []string{supervisor.Environ} // not ours, secrets and all
+	cmd.Stdout, cmd.Stderr = w.Output, w.Output
+	cmd.ExtraFiles = []*os.File{in, reports, o.ruleset} // from descriptor 3 on
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.Cancel = control.Close     // it kills everything and reports
+	cmd.WaitDelay = shutdown.Tools // or is killed; the kernel then kills the command
+	if err := cmd.Start(); err != nil {
+		return report, err
+	}
+	in.Close()
+	reports.Close()
+	err = o.Send(control)
+	if err == nil {
+		err = w.Guard(func(left time.Duration) error { return supervisor.SendLeft(control, left) })
+	}
+	if err != nil {
+		control.Close() // what has begun ends
+	}
+	report, err = supervisor.ReceiveReport(out)
+	if err != nil {
+		ended := cmd.Wait()
+		if w.Cause() != nil {
+			return supervisor.Report{Code: -1, How: "signal: killed", Ended: supervisor.Ordered}, nil
+		}
+		return report, fmt.Errorf("%w (the supervisor of the command has ended without a report: %v)", command.ErrLost, ended)
+	}
+	go func() { _ = cmd.Wait() }() // nothing of the command is left; the process that has said so takes a moment to end
+	if report.Failed != "" {
+		return report, errors.New(report.Failed)
+	}
+	return report, nil
+}

@@ -1,0 +1,57 @@
+package toolchain
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing/format/config"
+)
+
+// gitSettings are what git is to know in a home that is not the user's.
+type gitSettings struct {
+	name, email string
+	include     []string // files with more
+}
+
+// gitFile is, below a member's home, what git reads for the settings of the system: the weakest,
+// so that those of a repository hold against it, and what the member sets for itself.
+const gitFile = ".cache/agentteam/gitconfig"
+
+// gitUser finds the user by whose name members commit.
+func (f *finder) gitUser() {
+	for _, file := range f.gitFiles() {
+		var settings config.Config
+		if err := config.NewDecoder(strings.NewReader(f.read(file))).Decode(&settings); err != nil {
+			continue // git itself reports it, to its user
+		}
+		user := settings.Section("user")
+		f.grant.git.name, f.grant.git.email = cmp.Or(f.grant.git.name, user.Option("name")), cmp.Or(f.grant.git.email, user.Option("email"))
+	}
+	for name, to := range map[string]*string{"GIT_AUTHOR_NAME": &f.grant.git.name, "GIT_AUTHOR_EMAIL": &f.grant.git.email} {
+		if value, ok := f.lookup(name); ok {
+			*to = value
+		}
+	}
+}
+
+// gitFiles are the settings of the user for all repositories; the first that has one holds.
+func (f *finder) gitFiles() (files []string) {
+	if file, ok := f.lookup("GIT_CONFIG_GLOBAL"); ok {
+		return []string{file}
+	}
+	return []string{f.folder("", ".gitconfig"), f.folder("", ".config/git/config")}
+}
+
+// text returns the file. A repository of another user is no danger to a command in a sandbox:
+// what its settings start is confined as well.
+func (g gitSettings) text() string {
+	quote := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", " ").Replace
+	var b strings.Builder
+	b.WriteString("[include]\n\tpath = /etc/gitconfig\n[safe]\n\tdirectory = *\n[user]\n")
+	b.WriteString("\tname = \"" + quote(cmp.Or(g.name, "agentteam")) + "\"\n")
+	b.WriteString("\temail = \"" + quote(cmp.Or(g.email, "agentteam@localhost")) + "\"\n")
+	for _, file := range g.include {
+		b.WriteString("[include]\n\tpath = \"" + quote(file) + "\"\n")
+	}
+	return b.String()
+}

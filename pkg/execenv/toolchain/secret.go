@@ -1,0 +1,95 @@
+package toolchain
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// systemDirs are those that every sandbox has.
+var systemDirs = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc"}
+
+func system(name string) bool { return within(name, systemDirs) }
+
+// neverDirs hold what works outside of a sandbox only: sockets, devices, processes, snaps.
+var neverDirs = []string{"/proc", "/sys", "/dev", "/run", "/boot", "/snap"}
+
+// neverWhole are folders of which a part may be given, but not all.
+var neverWhole = []string{"/", "/home", "/root", "/tmp", "/var", "/var/tmp", "/mnt", "/media", "/srv", "/opt"}
+
+// secretNames are, below a home, what holds secrets: keys, tokens, passwords, profiles of
+// browsers, what was typed. No sandbox shows them, and no team works in them ([Host.Secrets]).
+var secretNames = []string{
+	".ssh", ".gnupg", ".aws", ".azure", ".config", ".docker", ".kube", ".netrc", ".git-credentials",
+	".npmrc", ".pypirc", ".pip", ".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials", ".m2/settings.xml",
+	".m2/settings-security.xml", ".gradle/gradle.properties", ".terraform.d", ".terraformrc", ".vault-token", ".password-store", ".pki",
+	".mozilla", ".thunderbird", ".snap", ".var", ".local/share/keyrings", ".local/state", ".cache/mozilla", ".cache/google-chrome", ".cache/chromium",
+	".bash_history", ".zsh_history", ".python_history", ".node_repl_history", ".claude", ".codex", ".gemini", ".agentteam",
+}
+
+// Secrets returns the user's home and the paths of its secrets, absolute. Where a variable has the place of one, the path is in
+// both places. Not all of them need to be there. ok is false if the user has no home.
+func (h Host) Secrets() (home string, paths []string, ok bool) {
+	home, _ = h.Env("HOME")
+	if !path.IsAbs(home) || path.Clean(home) == "/" {
+		return "", nil, false
+	}
+	home = path.Clean(home)
+	for _, name := range secretNames {
+		paths = append(paths, path.Join(home, name))
+	}
+	for _, variable := range []string{"XDG_CONFIG_HOME", "XDG_STATE_HOME", "GNUPGHOME", "DOCKER_CONFIG", "CLAUDE_CONFIG_DIR", "CODEX_HOME"} {
+		if dir, _ := h.Env(variable); path.IsAbs(dir) {
+			paths = append(paths, path.Clean(dir))
+		}
+	}
+	return home, paths, true
+}
+
+// SecretsAt returns the secrets of another user's home in which a path lies; "" if it lies in none.
+func SecretsAt(name string) string {
+	home := "/root"
+	if rest, ok := strings.CutPrefix(name, "/home/"); ok {
+		user, _, _ := strings.Cut(rest, "/")
+		home = "/home/" + user
+	}
+	for _, s := range secretNames {
+		if at := path.Join(home, s); below(name, at) {
+			return at
+		}
+	}
+	return ""
+}
+
+// secret returns why a path is not given to commands; "" if nothing speaks against it. It judges
+// the name: whether links lead elsewhere is for the caller.
+func (f *finder) secret(name string) string {
+	switch {
+	case slices.Contains(neverWhole, name):
+		return name + " holds more than tools"
+	case within(name, neverDirs):
+		return name + " works outside of a sandbox only"
+	}
+	for _, home := range f.homes {
+		if below(home, name) {
+			return name + " holds the whole home"
+		}
+	}
+	for _, s := range secretNames {
+		// In each home, not this user's alone.
+		if before, _, ok := strings.Cut(name+"/", "/"+s+"/"); ok {
+			return path.Join(before, s) + " may hold secrets"
+		}
+		for _, home := range f.homes {
+			if below(path.Join(home, s), name) {
+				return name + " holds " + s + ", where secrets may be"
+			}
+		}
+	}
+	for _, w := range f.writable {
+		if below(w, name) && w != name {
+			return name + " holds the workspace, or what else the member writes"
+		}
+	}
+	return ""
+}

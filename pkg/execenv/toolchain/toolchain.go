@@ -1,0 +1,205 @@
+// Package toolchain finds what commands need of the machine beside their workspace, so that a
+// sandbox can give it to them: what PATH names, toolchains, caches of packages, and the
+// credentials that a role names. All of it is to be read only.
+//
+// It gives no home as a whole, and nothing that lies where secrets are; credentials are given
+// by name only. It confines nothing and runs nothing: package sandbox does.
+package toolchain
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Host is the machine as its user finds it.
+type Host struct {
+	FS  fs.FS                            // the root of its files; an [fs.ReadLinkFS]
+	Env func(name string) (string, bool) // as [os.LookupEnv]
+
+	// Program is the path of this program, which commands start as the go command's cache: see package
+	// gocache. "" is none: then the go command does not read the user's cache of builds.
+	Program string
+}
+
+// This is the machine and the user of this process.
+func This() Host {
+	program, err := os.Executable()
+	if err == nil {
+		_, err = os.Stat(program) // it may have been removed since it was started
+	}
+	if err != nil {
+		program = ""
+	}
+	return Host{FS: os.DirFS("/"), Env: os.LookupEnv, Program: program}
+}
+
+// Member is for whose commands something is needed.
+type Member struct {
+	Home     string   // HOME of the commands: absolute, the member's own, writable
+	Cache    string   // of what members of one repository build and fetch: absolute, writable; of [Tools] only
+	Writable []string // what else they may write, the workspace first; absolute
+	Network  bool     // whether they reach any host: packages are fetched then, else taken from the caches of the user
+}
+
+// Grant is what commands are given beside their workspace. The zero Grant gives nothing.
+type Grant struct {
+	ReadOnly []string // folders and files that are there; absolute, sorted, none below another
+	Env      []string // "NAME=value" each; of credentials it holds secrets
+	Omitted  []string // what was asked for by the environment and is not given, and why; a line each
+
+	home    string
+	links   map[string]string // below home, what is to be found at the path of the host
+	cache   string            // of the repository
+	folders []string          // below cache, what is made
+	copies  []seed            // into cache
+	git     gitSettings
+}
+
+// Of returns what the environment of the host names as tools, the caches that are there, and what programs find out by who they act
+// for these credentials. It reads folders, links, and small settings; it changes nothing. Errors: those of [Credentials].
+func Of(h Host, m Member, credentials []string) (Grant, error) {
+	f := newFinder(h, m)
+	f.path()
+	for _, t := range toolchains {
+		f.toolchain(t)
+	}
+	f.gitUser()
+	f.set("GIT_CONFIG_SYSTEM", path.Join(m.Home, gitFile))
+	return f.credentials(credentials)
+}
+
+// Credentials returns the same of credentials alone: files for reading, and variables. Error: InvalidArgument for a name that is not
+// known, or of which nothing is there; nothing is granted then.
+func Credentials(h Host, names []string) (Grant, error) {
+	return newFinder(h, Member{}).credentials(names)
+}
+
+// finder collects a [Grant].
+type finder struct {
+	Host
+	grant    Grant
+	member   Member
+	user     string            // home of the user, as it is named; "" if there is none
+	homes    []string          // the same, and where its links lead
+	writable []string          // by the member, as named and where links lead
+	goEnv    map[string]string // what the go command reads where the environment has nothing
+}
+
+func newFinder(h Host, m Member) *finder {
+	f := &finder{Host: h, member: m, grant: Grant{home: m.Home, cache: m.Cache, links: map[string]string{}}}
+	if home, _ := h.Env("HOME"); path.IsAbs(home) && path.Clean(home) != "/" {
+		f.user = path.Clean(home)
+		f.homes = f.names(f.user)
+	}
+	f.goEnv = f.goSettings()
+	for _, dir := range append([]string{m.Home, m.Cache}, m.Writable...) {
+		if path.IsAbs(dir) {
+			f.writable = append(f.writable, f.names(path.Clean(dir))...)
+		}
+	}
+	return f
+}
+
+// names returns a path and, if links lead from it elsewhere, each path that they lead to.
+func (f *finder) names(name string) []string {
+	_, names, err := f.follow(name)
+	if err != nil {
+		return []string{name}
+	}
+	return names
+}
+
+// lookup returns a variable, and whether it has a value.
+func (f *finder) lookup(name string) (string, bool) {
+	value, _ := f.Env(name)
+	if value == "" {
+		value = f.goEnv[name]
+	}
+	return value, value != ""
+}
+
+// goSettings returns what `go env -w` has written, which lies where secrets may be.
+func (f *finder) goSettings() map[string]string {
+	settings := map[string]string{}
+	for line := range strings.Lines(f.read(f.folder("GOENV", ".config/go/env"))) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		settings[name] = value
+	}
+	return settings
+}
+
+func (f *finder) set(name, value string) { f.grant.Env = append(f.grant.Env, name+"="+value) }
+
+// folder returns the path that a variable holds, or else that of name below the user's home;
+// "" if there is neither.
+func (f *finder) folder(variable, name string) string {
+	if value, ok := f.lookup(variable); ok && path.IsAbs(value) {
+		return path.Clean(value)
+	}
+	if name == "" {
+		return ""
+	}
+	for base, dir := range bases {
+		value, _ := f.lookup(base)
+		if first, _, _ := strings.Cut(value, ":"); path.IsAbs(first) && below(name, dir) {
+			return path.Join(first, strings.TrimPrefix(name, dir))
+		}
+	}
+	if f.user == "" {
+		return ""
+	}
+	return path.Join(f.user, name)
+}
+
+// give gives a path with all that its links lead to, and reports whether it is there and is
+// given. The reason why not is kept only for what a variable has asked for: what.
+func (f *finder) give(name, what string) bool {
+	names, ok := f.open(name, what)
+	for _, n := range names {
+		if !system(n) && !within(n, f.writable) {
+			f.grant.ReadOnly = append(f.grant.ReadOnly, n)
+		}
+	}
+	return ok
+}
+
+// open returns a path with all that its links lead to, and reports whether it is there and can be given.
+func (f *finder) open(name, what string) (names []string, ok bool) {
+	if !path.IsAbs(name) {
+		return nil, false
+	}
+	_, names, err := f.follow(name)
+	if err != nil {
+		return nil, false
+	}
+	for _, n := range names {
+		if why := f.secret(n); why != "" {
+			if line := what + " is not given to commands: " + why; what != "" && !slices.Contains(f.grant.Omitted, line) {
+				f.grant.Omitted = append(f.grant.Omitted, line)
+			}
+			return nil, false
+		}
+	}
+	return names, true
+}
+
+// outermost returns paths sorted, without those that lie below another.
+func outermost(paths []string) []string {
+	paths = slices.Compact(slices.Sorted(slices.Values(paths)))
+	return slices.DeleteFunc(paths, func(p string) bool {
+		return slices.ContainsFunc(paths, func(q string) bool { return q != p && below(p, q) })
+	})
+}
+
+// below reports whether a path is dir, or lies below it.
+func below(name, dir string) bool {
+	return name == dir || strings.HasPrefix(name, strings.TrimSuffix(dir, "/")+"/")
+}
+
+// within reports whether a path is one of dirs, or lies below one.
+func within(name string, dirs []string) bool {
+	return slices.ContainsFunc(dirs, func(dir string) bool { return below(name, dir) })
+}

@@ -1,0 +1,182 @@
+package gitrepo
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"agentteam/pkg/team"
+)
+
+// Message is the text of a commit of the line: who did what for which task.
+type Message struct {
+	Subject string // one line; what is more is cut
+	Body    string
+	Agent   team.AgentID // the author, team.UserAgent for a person; required
+	Task    team.TaskID  // "" for what is no task's
+	Undoes  team.TaskID  // the task that is taken back, if it is one's undoing
+	Time    time.Time    // default: now
+}
+
+const mostSubject, mostBody = 200, 8 << 10
+
+// text returns the message as git stores it. The trailers are its last paragraph, so nothing
+// before it can pass for one.
+func (m Message) text(t team.TeamID) string {
+	subject := cut(team.OneLine(m.Subject), mostSubject)
+	if subject == "" {
+		subject = "Work of " + string(m.Agent)
+	}
+	body := strings.TrimSpace(cut(m.Body, mostBody))
+	if body != "" {
+		body += "\n\n"
+	}
+	trailers := ""
+	add := func(key, value string) {
+		if value != "" {
+			trailers += key + ": " + value + "\n"
+		}
+	}
+	add("Task", string(m.Task))
+	add("Undoes", string(m.Undoes))
+	add("Agent", string(m.Agent))
+	add("Team", string(t))
+	return subject + "\n\n" + body + trailers
+}
+
+// cut returns at most n bytes of s, whole characters and none that moves a cursor but for newline and tab.
+func cut(s string, n int) string {
+	if s = team.Clean(s, len(s)); len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "")
+}
+
+// check refuses names that no member or task has: they become lines of the message.
+func (m Message) check() error {
+	if m.Agent != team.UserAgent {
+		if _, err := team.ParseAgentID(string(m.Agent)); err != nil {
+			return err
+		}
+	}
+	for _, id := range []team.TaskID{m.Task, m.Undoes} {
+		if id == "" {
+			continue
+		}
+		if _, err := team.ParseTaskID(string(id)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// identity returns the variables by which git learns who commits. The address leads nowhere.
+func (m Message) identity(t team.TeamID) []string {
+	at := m.Time
+	if at.IsZero() {
+		at = time.Now()
+	}
+	date := fmt.Sprintf("@%d +0000", at.Unix())
+	name, email := string(m.Agent), fmt.Sprintf("%s@%s.agentteam.invalid", m.Agent, t)
+	return []string{
+		"GIT_AUTHOR_NAME=" + name, "GIT_AUTHOR_EMAIL=" + email, "GIT_AUTHOR_DATE=" + date,
+		"GIT_COMMITTER_NAME=" + name, "GIT_COMMITTER_EMAIL=" + email, "GIT_COMMITTER_DATE=" + date,
+	}
+}
+
+// Commit makes a commit of a tree; no ref moves. The same arguments with the same Time make
+// the same commit. Errors: InvalidArgument.
+func (r *Repo) Commit(ctx context.Context, tree Hash, m Message, parents ...Hash) (Hash, error) {
+	if err := m.check(); err != nil {
+		return "", err
+	}
+	if err := check(append(slices.Clone(parents), tree)...); err != nil {
+		return "", err
+	}
+	args := []string{"commit-tree", string(tree), "-F", "-"}
+	for _, p := range parents {
+		args = append(args, "-p", string(p))
+	}
+	g := r.git(args...)
+	g.env, g.stdin = m.identity(r.team), strings.NewReader(m.text(r.team))
+	out, err := g.line(ctx)
+	if err != nil {
+		return "", r.gone(err)
+	}
+	return ParseHash(out)
+}
+
+// Entry is a commit of the line.
+type Entry struct {
+	Commit  Hash         `json:"commit"`
+	Task    team.TaskID  `json:"task,omitempty"`
+	Undoes  team.TaskID  `json:"undoes,omitempty"`
+	Agent   team.AgentID `json:"agent"`
+	Subject string       `json:"subject"`
+	Time    time.Time    `json:"time"`
+
+	Body string `json:"-"` // of its message, without the trailers
+}
+
+// Log returns the team's commits that are in to and not in from, the oldest first: not those
+// of people, which a goal's beginning may have brought in. With paths, those that changed one
+// of them. from may be "".
+func (r *Repo) Log(ctx context.Context, from, to Hash, paths ...string) ([]Entry, error) {
+	args := []string{"log", "-z", "--reverse", "--topo-order", "--format=%H%n%ct%n%B", "--end-of-options", string(to)}
+	if err := check(to); err != nil {
+		return nil, err
+	}
+	if from != "" {
+		if err := check(from); err != nil {
+			return nil, err
+		}
+		args = append(args, "^"+string(from))
+	}
+	g := r.git(append(append(args, "--"), paths...)...)
+	g.env = []string{"GIT_LITERAL_PATHSPECS=1"}
+	out, err := g.run(ctx)
+	if err != nil {
+		return nil, r.gone(err)
+	}
+	var all []Entry
+	for one := range strings.SplitSeq(string(out), "\x00") {
+		if e, ok := entry(one, r.team); ok {
+			all = append(all, e)
+		}
+	}
+	return all, nil
+}
+
+// entry reads a commit as Log has git print it; ok is false for one that is not the team's.
+func entry(text string, t team.TeamID) (e Entry, ok bool) {
+	hash, rest, _ := strings.Cut(text, "\n")
+	date, message, _ := strings.Cut(rest, "\n")
+	var seconds int64
+	if _, err := fmt.Sscan(date, &seconds); err != nil {
+		return Entry{}, false
+	}
+	e = Entry{Commit: Hash(hash), Time: time.Unix(seconds, 0).UTC()}
+	message = strings.TrimRight(message, "\n")
+	trailers := strings.LastIndex(message, "\n\n")
+	if trailers < 0 {
+		return Entry{}, false
+	}
+	e.Subject, e.Body, _ = strings.Cut(message[:trailers], "\n")
+	e.Body = strings.TrimSpace(e.Body)
+	for l := range strings.Lines(message[trailers:]) {
+		key, value, _ := strings.Cut(strings.TrimSpace(l), ": ")
+		switch key {
+		case "Task":
+			e.Task = team.TaskID(value)
+		case "Undoes":
+			e.Undoes = team.TaskID(value)
+		case "Agent":
+			e.Agent = team.AgentID(value)
+		case "Team":
+			ok = value == string(t)
+		}
+	}
+	return e, ok
+}

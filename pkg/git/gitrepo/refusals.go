@@ -1,0 +1,54 @@
+package gitrepo
+
+import (
+	"path/filepath"
+	"regexp"
+
+	"agentteam/pkg/team"
+)
+
+// leave is what a member can do about a file that git does not take.
+const leave = "or remove it, or have .gitignore name it"
+
+// ownRepository is the hint for a git repository within a tree.
+func ownRepository(path string) string {
+	return "if its files belong to the project, remove " + path + "/.git, so that they are taken in as files; else have .gitignore name " + path + "/"
+}
+
+// refusals are the words of git for a file that it does not take, and what is to be said and done in their
+// place. The first group is the path.
+var refusals = []struct {
+	words *regexp.Regexp
+	what  string
+	hint  func(path string) string
+}{
+	{regexp.MustCompile(`'(.+?)/?' does not have a commit checked out`), "%s is a separate git repository, without a commit", ownRepository},
+	{regexp.MustCompile(`(?:open\("|unable to stat ')(.+?)["']\)?: Permission denied`), "%s cannot be read",
+		func(path string) string { return "chmod u+rwX " + path + ", " + leave }},
+	{regexp.MustCompile(`(?:BOM is (?:required|prohibited) in|failed to encode) '(.+?)'`), "%s is not in the working-tree-encoding that .gitattributes states for it",
+		func(path string) string { return "write it in that encoding, or change .gitattributes" }},
+	{regexp.MustCompile(`invalid path '(.+?)'`), "%s is a name that some systems take for git's own", func(path string) string { return "rename it, " + leave }},
+	{regexp.MustCompile(`(?:file changed before we could read|short read while indexing|read error while indexing) '?([^'?]+)`), "%s changed while git read it",
+		func(path string) string { return "end the program that writes it, " + leave + "; then try again" }},
+}
+
+// refusal is the error of files that git does not store, by its own words. It names the path as a command in
+// the member's folder would, and what to do about it.
+func (t *Tree) refusal(said string) error {
+	for _, r := range refusals {
+		if m := r.words.FindStringSubmatch(said); m != nil {
+			path := t.seen(m[1])
+			return team.Errorf(team.InvalidState, "the files cannot be stored: "+r.what, path).WithHint("%s", r.hint(path))
+		}
+	}
+	return team.Errorf(team.InvalidState, "git cannot store the files: %s", said).
+		WithHint("repair the file that git names, " + leave)
+}
+
+// seen is a path from the tree's root as the member's folder sees it.
+func (t *Tree) seen(path string) string {
+	if rel, err := filepath.Rel(t.Dir, filepath.Join(t.Root, path)); err == nil {
+		return rel
+	}
+	return path
+}

@@ -1,0 +1,52 @@
+package gitrepo
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+)
+
+// State is the state of git in a folder of the user.
+type State struct {
+	Checkout
+	Version string // as git prints it
+	Unfit   error  // why no trees can be made for the folder; nil: they can
+	Under   string // what was begun in the work tree and not ended, such as "a merge"; "" = nothing
+	Super   string // the work tree of which the folder's repository is a submodule; "" = of none
+	Unnamed bool   // git knows no name or no address of the user for a commit here
+}
+
+// under are files of a git dir, each with what is under way while it is there.
+var under = []struct{ file, what string }{
+	{"MERGE_HEAD", "a merge"}, {"rebase-merge", "a rebase"}, {"rebase-apply", "a rebase"}, {"CHERRY_PICK_HEAD", "a cherry-pick"}, {"REVERT_HEAD", "a revert"}, {"BISECT_LOG", "a bisect"},
+}
+
+// StateOf looks at git in a folder. No program of its repository is run. Errors: Unavailable without a git that
+// is new enough.
+func StateOf(ctx context.Context, dir string) (s State, err error) {
+	if err := NeedGit(ctx); err != nil {
+		return s, err
+	}
+	if s.Version, err = (git{args: []string{"version"}}).line(ctx); err != nil {
+		return s, err
+	}
+	for _, name := range []string{"user.name", "user.email"} {
+		g := git{args: []string{"config", "--get", name}, dir: dir, whole: append(os.Environ(), "LC_ALL=C")}
+		if value, err := g.line(ctx); (err != nil || value == "") && os.Getenv(map[string]string{"user.name": "GIT_AUTHOR_NAME", "user.email": "EMAIL"}[name]) == "" {
+			s.Unnamed = true
+		}
+	}
+	if s.Checkout, s.Unfit = Look(ctx, dir); s.Unfit != nil {
+		if s.Checkout, err = locate(ctx, dir); err != nil {
+			return s, nil // there is no more to see
+		}
+	}
+	for _, u := range under {
+		if _, err := os.Lstat(filepath.Join(s.dir, u.file)); err == nil {
+			s.Under = u.what
+			break
+		}
+	}
+	s.Super, _ = inside(dir, "rev-parse", "--show-superproject-working-tree").line(ctx) // "" of none
+	return s, nil
+}

@@ -1,0 +1,15 @@
+// Package mergequeue is the queue that brings the work of completed tasks into a team's line, one
+// after the other, in the order in which they were submitted.
+//
+// A task's holder submits its work ([Records.Submit]). One of any number of queues ([Queue.Run]),
+// in any process with git, merges it onto the line's head, checks the merged files, and moves the
+// head by compare-and-set. The key line of the team's bucket is the truth; the branch of each
+// host's repository follows it.
+//
+// Each step can be repeated, and whichever queue comes next continues where another has ended. A
+// task is in the line once, and never under a former epoch. A queue that has lost its lease moves
+// nothing: the lease is part of the record that it would have to write.
+//
+// What git does is in package line. Who holds a task, what a check runs in, and what becomes of a
+// task whose work does not merge, is for the callers ([Tasks], [Checker]).
+package mergequeue

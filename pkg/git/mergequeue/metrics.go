@@ -1,0 +1,50 @@
+package mergequeue
+
+import (
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"agentteam/pkg/telemetry"
+)
+
+// isMerged is the outcome of work that came into the line. The others are the kinds of outcomes.
+const isMerged = "merged"
+
+// outcomes are those that are counted; a later program may know other kinds.
+var outcomes = []string{isMerged, string(Conflicting), string(CheckFailed), string(Refused)}
+
+// metrics are what a queue counts.
+type metrics struct {
+	outcomes        *prometheus.CounterVec
+	waited, merging prometheus.Observer
+	waiting         prometheus.Gauge
+}
+
+func newMetrics(reg prometheus.Registerer) metrics {
+	buckets := prometheus.ExponentialBuckets(0.05, 3, 10)
+	m := metrics{
+		outcomes: telemetry.Counters(reg, "agentteam_merges_total", "Submitted work by outcome: merged, conflict, check or refused.", "outcome"),
+		waited:   telemetry.Histograms(reg, "agentteam_merge_wait_seconds", "Time from the submission of work until its merge began.", buckets).WithLabelValues(),
+		merging:  telemetry.Histograms(reg, "agentteam_merge_duration_seconds", "Time to merge work or to return it, with the checks.", buckets).WithLabelValues(),
+		waiting:  telemetry.Gauges(reg, "agentteam_merges_waiting", "Submitted work that waits to be merged.").WithLabelValues(),
+	}
+	for _, outcome := range outcomes {
+		m.outcomes.WithLabelValues(outcome)
+	}
+	return m
+}
+
+// done counts work with which the queue is done.
+func (m metrics) done(outcome string) {
+	if slices.Contains(outcomes, outcome) {
+		m.outcomes.WithLabelValues(outcome).Inc()
+	}
+}
+
+// took notes how long work has waited and been merged. Its holder's clock may be ahead.
+func (m metrics) took(submitted, began time.Time) {
+	m.waited.Observe(max(0, began.Sub(submitted).Seconds()))
+	m.merging.Observe(time.Since(began).Seconds())
+}

@@ -1,0 +1,364 @@
+package mergequeue
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"agentteam/pkg/git/gitrepo"
+	"agentteam/pkg/store/subject"
+	"agentteam/pkg/team"
+	"agentteam/pkg/team/codec"
+)
+
+// errMoved: the head is not the one that the work was merged onto.
+var errMoved = errors.New("the line's head has moved")
+
+// errGone: the entry is not there any more as it was read.
+var errGone = errors.New("the entry was withdrawn")
+
+// lead holds the lease while something waits.
+func (q *Queue) lead(ctx context.Context, seen Head) error {
+	h, err := take(ctx, q.o.Site.Records, seen, q.o.Process, q.o.Lease)
+	if errors.Is(err, errLost) {
+		return q.hear(ctx, seen.Revision+1) // which queue was first
+	}
+	if err != nil {
+		return err
+	}
+	term, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	renewed := make(chan struct{})
+	go func() {
+		defer close(renewed)
+		if err := h.renew(term, q.step); err != nil {
+			cancel(err)
+		}
+	}()
+	err = q.serve(term, h)
+	if why := context.Cause(term); why != nil && ctx.Err() == nil {
+		err = why
+	}
+	cancel(nil)
+	<-renewed
+	if errors.Is(err, errLost) {
+		q.o.Logger.Warn("stopped merging", "err", err)
+		return err
+	}
+	if err := q.step(context.WithoutCancel(ctx), "give back"); err != nil {
+		return err
+	}
+	if back := h.giveBack(ctx); back != nil {
+		q.o.Logger.Warn("the lease on the line was not given back; others wait until it runs out", "err", back)
+		return cmp.Or(err, ctx.Err())
+	}
+	return cmp.Or(err, q.hear(ctx, h.now().Revision))
+}
+
+// hear waits until the watch has shown the line's record as of a revision.
+func (q *Queue) hear(ctx context.Context, revision uint64) error {
+	for {
+		q.mu.Lock()
+		heard := q.head.Revision >= revision
+		q.mu.Unlock()
+		if heard {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-q.wake:
+		}
+	}
+}
+
+// serve merges what waits, in its order, until nothing does that this queue can merge now.
+func (q *Queue) serve(ctx context.Context, h *hold) error {
+	for open := true; ; {
+		// Nothing is merged onto work whose task is open: the head names only one.
+		if open {
+			if err := q.finish(ctx, h.now()); err != nil {
+				return err
+			}
+		}
+		e, ok := q.next(ctx)
+		if !ok {
+			return ctx.Err()
+		}
+		var err error
+		open, err = q.one(ctx, h, e)
+		switch {
+		case err == nil, errors.Is(err, errMoved): // the latter again, on the new head
+		case errors.Is(err, errLost) || ctx.Err() != nil:
+			return err
+		default:
+			q.o.Logger.Warn("an entry could not be merged; it is tried again later", "task", e.Task, "err", err)
+			q.postpone(e, err)
+		}
+	}
+}
+
+// finish completes the task that was merged last, if that is not done yet.
+func (q *Queue) finish(ctx context.Context, head Head) error {
+	if head.Task == "" {
+		return nil
+	}
+	e, err := q.o.Site.Records.Get(ctx, head.Task)
+	if errors.Is(err, team.NotFound) || err == nil && (!head.has(e.Task, e.Epoch) || e.State == Merged) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return q.complete(ctx, head.Commit, head.Merged, e)
+}
+
+// complete has the branch follow the head, completes the task, and removes what is stored of its work, the
+// entry last: who is killed before that is followed by one who does all of it again. What cannot be
+// removed is left to [Site.Works]: the next entry does not wait for it.
+func (q *Queue) complete(ctx context.Context, head, merged gitrepo.Hash, e Entry) error {
+	if err := q.step(ctx, "follow"); err != nil {
+		return err
+	}
+	if err := q.o.Site.follow(ctx, head); err != nil {
+		return err
+	}
+	if err := q.step(ctx, "complete"); err != nil {
+		return err
+	}
+	if err := q.o.Tasks.Complete(ctx, e, merged); err != nil {
+		switch {
+		case errors.Is(err, team.ErrUnreadable) && e.State != Merged:
+			return q.shelve(ctx, merged, e, err)
+		case !answered(err):
+			return fmt.Errorf("complete %s: %w", e.Task, err)
+		}
+		q.o.Logger.Error("a task is merged and cannot be completed", "task", e.Task, "epoch", e.Epoch, "commit", merged, "err", err)
+	}
+	if err := q.step(ctx, "clean"); err != nil {
+		return err
+	}
+	for _, epoch := range append([]uint64{e.Epoch}, e.Returned...) {
+		if err := q.o.Site.Forget(ctx, Work{e.Task, epoch}); err != nil {
+			if ctx.Err() != nil {
+				return err
+			}
+			q.o.Logger.Warn("what is stored of a merged task was not removed; it is removed later", "task", e.Task, "epoch", epoch, "err", err)
+		}
+	}
+	return q.drop(ctx, e)
+}
+
+// shelve notes in an entry that its work is in the line. A task whose record cannot be read is completed once it
+// can; until then others are merged onto it.
+func (q *Queue) shelve(ctx context.Context, merged gitrepo.Hash, e Entry, why error) error {
+	if err := q.step(ctx, "shelve"); err != nil {
+		return err
+	}
+	e.State, e.Merged = Merged, merged
+	e, err := q.o.Site.Records.put(ctx, e)
+	if err != nil {
+		return err
+	}
+	q.o.Logger.Warn("a task is merged, and completed once its record can be read", "task", e.Task, "epoch", e.Epoch, "commit", merged, "err", why)
+	q.postpone(e, why)
+	return nil
+}
+
+// drop removes an entry with which all is done.
+func (q *Queue) drop(ctx context.Context, e Entry) error {
+	if err := q.step(ctx, "remove"); err != nil {
+		return err
+	}
+	if err := q.o.Site.Records.remove(ctx, e); err != nil {
+		return err
+	}
+	q.forget(e)
+	return nil
+}
+
+// answered reports whether an error is an answer, rather than none. A record that cannot be read is none: it is
+// put back, and then its holder still waits.
+func answered(err error) bool {
+	code := team.CodeOf(err)
+	return code != "" && code != team.Unavailable && !errors.Is(err, team.ErrUnreadable)
+}
+
+// one merges an entry, or returns its task. merged reports that the task is to be completed now.
+func (q *Queue) one(ctx context.Context, h *hold, seen Entry) (merged bool, err error) {
+	e, err := q.o.Site.Records.Get(ctx, seen.Task)
+	if errors.Is(err, team.NotFound) || err == nil && e.Revision != seen.Revision {
+		q.forget(seen) // what is newer comes with the watch
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if e.State == Merged {
+		return false, q.complete(ctx, h.now().Commit, e.Merged, e)
+	}
+	if err := q.o.Tasks.Held(ctx, e); err != nil {
+		if !answered(err) {
+			return false, fmt.Errorf("look at %s: %w", e.Task, err)
+		}
+		q.o.Logger.Info("what was submitted is no longer its holder's to complete", "task", e.Task, "epoch", e.Epoch, "why", err)
+		return false, q.drop(ctx, e)
+	}
+	if e.State == Returned {
+		return false, q.release(ctx, e)
+	}
+	head, began := h.now(), time.Now()
+	next, out, err := q.merge(ctx, head, e)
+	switch {
+	case err != nil:
+		return false, err
+	case out != nil:
+		err = q.giveUp(ctx, h, e, *out)
+	default:
+		err = q.move(ctx, h, head.Commit, next, e)
+		merged = err == nil
+	}
+	if errors.Is(err, errGone) {
+		q.forget(e)
+		return false, nil
+	}
+	if err == nil {
+		q.m.took(e.At, began)
+	}
+	if merged {
+		q.m.done(isMerged)
+		q.o.Logger.Info("task merged", "task", e.Task, "agent", e.Agent, "commit", next)
+	}
+	return merged, err
+}
+
+// move stores what is to be merged for other hosts, and then moves the head. From then on the
+// work is in the line.
+func (q *Queue) move(ctx context.Context, h *hold, from, to gitrepo.Hash, e Entry) error {
+	if err := q.step(ctx, "store"); err != nil {
+		return err
+	}
+	if err := q.o.Site.publish(ctx, from, to); err != nil {
+		return err
+	}
+	if err := q.step(ctx, "move"); err != nil {
+		return err
+	}
+	return h.change(ctx, func(ctx context.Context, next *Head) error {
+		if next.has(e.Task, e.Epoch) {
+			return nil // an earlier try, which was in doubt
+		}
+		if next.Commit != from {
+			return errMoved
+		}
+		// After the head, so that a Withdraw shows in one of the two.
+		if err := q.unchanged(ctx, e); err != nil {
+			return err
+		}
+		next.Commit, next.Merged, next.Task, next.Epoch, next.At = to, to, e.Task, e.Epoch, e.At
+		return nil
+	})
+}
+
+// unchanged reads the entry once more. Errors: errGone; Unavailable.
+func (q *Queue) unchanged(ctx context.Context, e Entry) error {
+	is, err := q.o.Site.Records.Get(ctx, e.Task)
+	if errors.Is(err, team.NotFound) || err == nil && is.Revision != e.Revision {
+		return errGone
+	}
+	return err
+}
+
+// giveUp decides that work is not merged, and releases its task. The decision is stored first: once
+// it is, and the head's record was written after it under this lease, no queue merges that
+// work any more, and each one that finds the decision releases the task. The bundle stays stored, for
+// the trees of the next holder on whatever host ([Site.Returned]).
+func (q *Queue) giveUp(ctx context.Context, h *hold, e Entry, o Outcome) error {
+	if err := q.step(ctx, "pin"); err != nil {
+		return err
+	}
+	if o.Commit != "" {
+		if err := q.o.Site.Repo.Pin(ctx, Work{e.Task, e.Epoch}.pin(), o.Commit); err != nil {
+			return err
+		}
+	}
+	if err := q.step(ctx, "decide"); err != nil {
+		return err
+	}
+	data, err := codec.Marshal(o)
+	if err != nil {
+		return err
+	}
+	if _, err := q.o.Site.Records.files.Put(ctx, subject.MergeOutcome(e.Task, e.Epoch), bytes.NewReader(data)); err != nil {
+		return err
+	}
+	// Only for the head as it is: onto another the work may merge.
+	if is, err := h.refresh(ctx); err != nil {
+		return err
+	} else if is.Commit != o.Head {
+		return errMoved
+	}
+	e.State = Returned
+	if e, err = q.o.Site.Records.put(ctx, e); errors.Is(err, team.Conflict) {
+		return errGone
+	} else if err != nil {
+		return err
+	}
+	if err := q.step(ctx, "seal"); err != nil {
+		return err
+	}
+	if err := h.change(ctx, func(context.Context, *Head) error { return nil }); err != nil {
+		return err
+	}
+	return q.release(ctx, e)
+}
+
+// release puts back the task of an entry that was decided on.
+func (q *Queue) release(ctx context.Context, e Entry) error {
+	if err := q.step(ctx, "release"); err != nil {
+		return err
+	}
+	o, err := q.o.Site.Records.Outcome(ctx, e.Task, e.Epoch)
+	if err != nil {
+		return err
+	}
+	if err := q.putBack(ctx, e, o); err != nil {
+		return fmt.Errorf("release %s: %w", e.Task, err)
+	}
+	q.m.done(string(o.Kind))
+	q.o.Logger.Info("task not merged", "task", e.Task, "agent", e.Agent, "why", o.Reason)
+	return q.drop(ctx, e)
+}
+
+// putBack has the task released, unless it is not in progress under the entry's epoch any more. While it
+// is, its holder waits and the entry stays: without that nothing would ever release it.
+func (q *Queue) putBack(ctx context.Context, e Entry, o Outcome) error {
+	err := q.o.Tasks.Release(ctx, e, o)
+	if err == nil || !answered(err) {
+		return err
+	}
+	if held := q.o.Tasks.Held(ctx, e); answered(held) {
+		return nil
+	} else if held != nil {
+		return held
+	}
+	q.o.Logger.Error("a task's record cannot have the reasons for which it is released; it is released without", "task", e.Task, "epoch", e.Epoch, "err", err)
+	return q.o.Tasks.Release(ctx, e, Outcome{Kind: o.Kind, Head: o.Head, Base: o.Base, Commit: o.Commit, Agent: o.Agent, Title: o.Title,
+		Reason: "its work was not merged; the task's record cannot have the reasons"})
+}
+
+// bundle reads what a task's holder has stored. Errors: NotFound if it is gone or another;
+// Unavailable.
+func (q *Queue) bundle(ctx context.Context, e Entry) ([]byte, error) {
+	digest, err := q.o.Site.Records.files.Digest(ctx, e.Bundle)
+	if err != nil {
+		return nil, err
+	}
+	if digest != e.Digest {
+		return nil, team.Errorf(team.NotFound, "file %s is not the one that was submitted", e.Bundle)
+	}
+	return q.o.Site.Records.read(ctx, e.Bundle)
+}

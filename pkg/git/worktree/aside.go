@@ -1,0 +1,274 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"agentteam/pkg/git/gitrepo"
+	"agentteam/pkg/shutdown"
+	"agentteam/pkg/team"
+	"agentteam/pkg/tool/workspace"
+)
+
+// forward brings the tree of a member without a task to the head. What its commands have changed
+// there is kept as a commit, of which the member is notified: nothing merges it, and with it the
+// member would see old files for ever. If that cannot be done, the tree stays as it is.
+func (l *Line) forward(ctx context.Context, repo *gitrepo.Repo, t *gitrepo.Tree, ws *workspace.Workspace, head gitrepo.Hash) {
+	ran := l.ran.Swap(false)
+	moved, err := t.Forward(ctx, ws.Commands(), t.Base, head)
+	if !moved && err == nil && !ran && !l.ran.Load() { // no command has changed anything: a process was killed while it brought the tree forward
+		err = t.Reset(ctx, ws.Commands(), head)
+		moved = err == nil
+	}
+	for tries := 0; !moved && err == nil && tries < 2; tries++ { // what runs there may change more meanwhile
+		var kept gitrepo.Hash
+		if kept, err = l.keep(ctx, repo, t, ws); err == nil {
+			moved, err = t.Forward(ctx, ws.Commands(), kept, head)
+		}
+	}
+	switch code := team.CodeOf(err); {
+	case errors.Is(err, gitrepo.ErrInterrupted): // the next opening tries it again
+		l.interrupted(ctx, t, head, err)
+	case code == team.InvalidState, code == team.InvalidArgument, code == team.BudgetExceeded: // such as a repository within the tree
+		if err = l.lose(ctx, fmt.Sprintf("they could not be kept, since %s", team.Line(err))); err == nil {
+			err = t.Reset(ctx, ws.Commands(), head)
+			moved = err == nil
+		}
+	}
+	if moved {
+		l.interruptions = 0
+	}
+	err = errors.Join(err, l.looked(t, moved && err == nil || !ran))
+	if !moved || err != nil {
+		l.o.Logger.WarnContext(ctx, "a tree without a task is not as it should be", "moved", moved, "agent", l.o.Member.AgentID, "tree", t.Root, "err", err)
+	}
+}
+
+// looked notes that a tree was looked at, and whether that has shown all that was changed there.
+func (l *Line) looked(t *gitrepo.Tree, all bool) error {
+	l.marking.Lock()
+	defer l.marking.Unlock()
+	switch {
+	case !all, l.running > 0: // what one of these changes from here on, the look has not shown
+		return l.hasRun(t)
+	case l.ran.Load(): // a command that has begun since
+		return nil
+	}
+	return t.SetRan(false)
+}
+
+// runs notes that one more command has begun in the tree of no task, or that one has ended.
+func (l *Line) runs(t *gitrepo.Tree, more int) {
+	l.marking.Lock()
+	defer l.marking.Unlock()
+	l.running += more
+	if err := l.hasRun(t); err != nil {
+		l.o.Logger.Warn("if this process is killed, what was changed without a task is not kept", "agent", l.o.Member.AgentID, "err", err)
+	}
+}
+
+// hasRun notes that commands have run in a tree, for this process and for those after it. The caller holds marking.
+func (l *Line) hasRun(t *gitrepo.Tree) error {
+	l.ran.Store(true)
+	return t.SetRan(true)
+}
+
+// Glance forgets that commands have run in the tree of no task, if they have changed nothing there: the process of
+// a member that is to come back may be the last on this host.
+func (l *Line) Glance(ctx context.Context) {
+	l.opening.Lock()
+	defer l.opening.Unlock()
+	p, ws := l.atHead()
+	if ws == nil || !l.ran.Load() {
+		return
+	}
+	l.ran.Store(false)
+	same, err := p.tree.Forward(ctx, ws.Commands(), p.tree.Base, p.tree.Base)
+	if err = errors.Join(err, l.looked(p.tree, same && err == nil)); err != nil {
+		l.o.Logger.DebugContext(ctx, "it is not known whether something was changed without a task", "tree", p.tree.Root, "err", err)
+	}
+}
+
+// mostNamed is how many of the files that were changed without a task are named.
+const mostNamed = 10
+
+// keep makes a commit of a tree's files as they are, which is pinned in the repository and not in the
+// line, and notifies the member of what is in it. It returns the tree's base if nothing has changed.
+func (l *Line) keep(ctx context.Context, repo *gitrepo.Repo, t *gitrepo.Tree, ws *workspace.Workspace) (gitrepo.Hash, error) {
+	bundle, err := t.Commit(ctx, ws.Commands(), gitrepo.Message{Subject: "Changed without a task", Agent: l.o.Member.AgentID})
+	if err != nil || bundle == nil {
+		return t.Base, err
+	}
+	kept, err := repo.Import(ctx, bundle, t.Base)
+	if err != nil {
+		return "", err
+	}
+	if err := repo.Pin(ctx, fmt.Sprintf("unmerged/%s/%s", l.o.Member.AgentID, kept.Short()), kept); err != nil {
+		return "", err
+	}
+	files, err := repo.Files(ctx, t.Base, kept)
+	if err != nil {
+		return "", err
+	}
+	var names []string
+	for _, f := range files {
+		names = append(names, f.Path)
+	}
+	l.o.Logger.InfoContext(ctx, "files were changed without a task", "agent", l.o.Member.AgentID, "files", len(files), "commit", kept)
+	now, how := ", and your files are as the line has them now", fmt.Sprintf("To have it merged, %s.", l.toClaim())
+	if l.leaves() {
+		now, how = "", "To have it merged, claim a task, or create one for yourself."
+	}
+	return kept, l.notify(ctx, string(kept), fmt.Sprintf("%s changed files without a task: %s. They are not in the team's line%s. "+
+		"What was changed is kept on host %s as commit %s. %s In its tree run `git cherry-pick --no-commit %s`.",
+		l.who("You"), team.Some(names, mostNamed), now, host(), kept.Short(), how, kept))
+}
+
+// lose sends the notice that what was changed without a task is removed.
+func (l *Line) lose(ctx context.Context, why string) error {
+	return l.notify(ctx, fmt.Sprintf("lost-%d-%x", l.o.Member.Incarnation, time.Now().UnixNano()),
+		fmt.Sprintf("Files that %s changed without a task are not in the team's line, and are removed: %s.", l.who("you"), why))
+}
+
+// interrupted counts how often a tree could not be brought to a new head in a row, and sends a notice from the third
+// time on, until it is sent: the member sees old files.
+func (l *Line) interrupted(ctx context.Context, t *gitrepo.Tree, head gitrepo.Hash, why error) {
+	if head == t.Base || ctx.Err() != nil {
+		return
+	}
+	if l.interruptions++; l.interruptions < 3 || l.behind == t.Base {
+		return
+	}
+	who := "Your"
+	if l.leaves() {
+		who = string(l.o.Member.AgentID) + "'s"
+	}
+	text := fmt.Sprintf("%s files without a task are those of commit %s, which is not the newest, with what was changed there: %s.", who, t.Base.Short(), team.Line(why))
+	if err := l.notify(ctx, "behind-"+string(t.Base), text); err != nil {
+		l.o.Logger.WarnContext(ctx, "a tree stays behind the line without a notice", "tree", t.Root, "err", err)
+		return
+	}
+	l.behind = t.Base
+}
+
+// noticeWithin is for how long a notice of what is kept may outlast the process's time.
+const noticeWithin = shutdown.Release / 4
+
+// keepWhole keeps a tree without a task that nobody has open, with whatever was changed there, for a
+// person to look at: why it cannot be made a commit. gone: its member has no use for the notice.
+func (l *Line) keepWhole(ctx context.Context, repo *gitrepo.Repo, tree, why string, gone bool) error {
+	to, who := team.Leader, string(owner(tree))
+	if !gone { // and the caller holds opening
+		to, who = l.reader(), l.who("you")
+	}
+	var failed error
+	err := repo.Keep(tree, func(folder string) { // a process that is killed here leaves the tree to the next sweep
+		ctx, cancel := shutdown.Outlive(ctx, noticeWithin)
+		defer cancel()
+		text := fmt.Sprintf("What %s may have changed without a task is not in the team's line: %s. A person finds the files on host %s in %s.", who, why, host(), folder)
+		if err := l.send(ctx, to, filepath.Base(folder), text); err != nil {
+			failed = fmt.Errorf("no notice names the files in %s: %w", folder, err)
+		}
+	})
+	if errors.Is(err, team.NotFound) || errors.Is(err, team.Busy) { // another process was first
+		return nil
+	}
+	return errors.Join(err, failed)
+}
+
+// leaves reports whether the member leaves, so that its notices are for the leader. The caller holds
+// opening.
+func (l *Line) leaves() bool { return l.leaving && l.o.Member.AgentID != team.Leader }
+
+// who is the member in a notice; you is how it is addressed.
+func (l *Line) who(you string) string {
+	if l.leaves() {
+		return string(l.o.Member.AgentID)
+	}
+	return you
+}
+
+func host() string {
+	name, _ := os.Hostname()
+	return name
+}
+
+// toClaim is how the member gets a task to change files for.
+func (l *Line) toClaim() string {
+	if l.o.Member.AgentID != team.Leader && l.o.Record().Policies.Create == team.CreateLeader {
+		return "claim a task; if there is none, ask the leader for one"
+	}
+	return "claim a task, or create one for yourself"
+}
+
+// notify sends a notice about something to the member, or once it leaves to the leader.
+func (l *Line) notify(ctx context.Context, about, text string) error {
+	return l.send(ctx, l.reader(), about, text)
+}
+
+// reader is who reads notices of the member's files. The caller holds opening.
+func (l *Line) reader() team.AgentID {
+	if l.leaves() {
+		return team.Leader
+	}
+	return l.o.Member.AgentID
+}
+
+func (l *Line) send(ctx context.Context, to team.AgentID, about, text string) error {
+	if l.o.Notify == nil {
+		return nil
+	}
+	return l.o.Notify(ctx, to, fmt.Sprintf("unmerged-%s-%s", l.o.Member.AgentID, about), "[Not merged] "+text)
+}
+
+// atHead is opened for who holds no task.
+func (l *Line) atHead() (*place, *workspace.Workspace) {
+	return l.opened(workspace.Work{Member: l.o.Member})
+}
+
+// opened returns the place of w, and the workspace that is open there; nil if none is.
+func (l *Line) opened(w workspace.Work) (*place, *workspace.Workspace) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p := l.open[name(w)]; p != nil {
+		return p, p.ws
+	}
+	return nil, nil
+}
+
+// ahead sets aside what the member has changed without a task before it has a tree for one.
+// There it finds nothing of that, and is notified of where it is. The caller holds opening.
+func (l *Line) ahead(ctx context.Context, repo *gitrepo.Repo, head gitrepo.Hash) {
+	if p, ws := l.atHead(); ws != nil && l.ran.Load() {
+		l.forward(ctx, repo, p.tree, ws, head)
+	}
+}
+
+// Aside sets aside what the member has changed without a task, before the goal or its membership
+// ends; a notice of that goes to the leader. What it could not set aside, [Line.Leave] keeps.
+func (l *Line) Aside(ctx context.Context) {
+	l.opening.Lock() // while one call brings the tree forward, no other does
+	defer l.opening.Unlock()
+	if !l.ran.Load() || !l.o.Record().OnLine() {
+		return
+	}
+	l.leaving = true
+	defer func() { l.leaving = false }()
+	p, ws := l.atHead()
+	if ws == nil {
+		_, release, err := l.openLocked(ctx, workspace.Work{Team: l.o.Record(), Member: l.o.Member}, workspace.Options{})
+		if err != nil {
+			l.o.Logger.WarnContext(ctx, "it is not known what was changed without a task", "agent", l.o.Member.AgentID, "err", err)
+			return
+		}
+		defer release()
+		p, ws = l.atHead()
+	}
+	if l.ran.Load() { // the head has not moved, so it was not looked at
+		l.forward(ctx, l.site.Repo, p.tree, ws, p.tree.Base)
+	}
+}

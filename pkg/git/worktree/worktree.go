@@ -1,0 +1,546 @@
+// Package worktree has the members of a team work on the team's line: each task in a separate
+// tree, what is completed merged by the queue, and who holds no task in a tree at the line's head.
+//
+// It joins what others do: package line the git side, package merge the queue and its records,
+// package board the tasks, and the [workspace.Source] of the process what runs commands. Of teams
+// whose members share the workspace it gives what that source gives.
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"agentteam/pkg/git/gitrepo"
+	"agentteam/pkg/git/mergequeue"
+	"agentteam/pkg/shutdown"
+	"agentteam/pkg/store/board"
+	"agentteam/pkg/store/broker"
+	"agentteam/pkg/store/registry"
+	"agentteam/pkg/store/roster"
+	"agentteam/pkg/team"
+	"agentteam/pkg/team/explain"
+	"agentteam/pkg/telemetry"
+	"agentteam/pkg/tool/workspace"
+)
+
+// Options are what a member's line is made of. All are required, unless a comment states otherwise.
+type Options struct {
+	Process string          // names this process in the queue's lease
+	Team    *broker.Storage // of the team
+	Record  func() team.Team
+	Member  team.Member
+	Hand    *board.Hand           // of the member
+	Source  workspace.Source      // of the process
+	ToStore Bound                 // of what stores unfinished work; nil: that has the context of the call
+	Notify  Notify                // nil: the member is notified of nothing
+	Peers   Peers                 // nil: no other member is known
+	Level   Level                 // nil: commands run in no sandbox that is known
+	May     May                   // nil: no rule denies a check
+	Dir     string                // below which each team has its folder; default: agentteam/lines in the user's cache folder
+	Logger  *slog.Logger          // default: discard
+	Metrics prometheus.Registerer // of the member's queue; may be nil
+}
+
+// Level returns in what sandbox the commands of a role run here.
+type Level func(ctx context.Context, t team.Team, role string) team.Sandbox
+
+// May returns an error if a rule denies, on this machine, the check of a task as a command of a role in dir.
+type May func(ctx context.Context, id team.TaskID, role, check, dir string) error
+
+// Peers returns how the members of the team stand.
+type Peers func(context.Context) (explain.Situation, error)
+
+// Bound returns a context that ends in time for the write that follows.
+type Bound func(context.Context) (context.Context, context.CancelFunc)
+
+// Notify sends a member a notice, which is stored once for each id within two minutes.
+type Notify func(ctx context.Context, to team.AgentID, id, text string) error
+
+// Line is the line of a team as one member works on it. It is the [workspace.Source] of that
+// member. Safe for concurrent use.
+type Line struct {
+	o       Options
+	records *mergequeue.Records
+	tasks   tasks
+	waits   patience
+	ran     atomic.Bool // commands have run in the tree of no task since it was last looked at
+
+	opening sync.Mutex // one workspace at a time; taken before mu
+	been    bool       // the tree of no task was opened before; guarded by opening
+	leaving bool       // what is set aside is set aside for good; guarded by opening
+
+	marking       sync.Mutex   // while ran and its note beside the tree change
+	running       int          // commands in the tree of no task; guarded by marking
+	interruptions int          // of the tree of no task, in a row; guarded by opening
+	behind        gitrepo.Hash // of the notice of that; guarded by opening
+
+	swept uint64 // the bucket's revision as of which what is stored was swept; of [Line.tidy] alone
+
+	mu    sync.Mutex // held while the repository is opened
+	site  *mergequeue.Site
+	queue *mergequeue.Queue
+	open  map[string]*place // the trees that are open here, by [name]
+	work  atomic.Int32      // trees that are being removed: a sync.WaitGroup takes no more while it is waited for
+}
+
+// place is an open tree. It may have several workspaces: one that a call still uses, and the one
+// that was opened since, after a person has changed what the member may do.
+type place struct {
+	tree  *gitrepo.Tree
+	ws    *workspace.Workspace // the newest; nil once it is released
+	users int                  // workspaces
+
+	submitted atomic.Bool // its files wait to be merged: what is changed from here on would be lost
+	over      atomic.Bool // all that is in it is stored, or not needed any more: without the task it can go
+}
+
+// New returns a member's line. It opens nothing yet.
+func New(o Options) *Line {
+	o.Logger = telemetry.OrDiscard(o.Logger)
+	b := board.New(o.Team.Bucket, board.Options{Logger: o.Logger})
+	return &Line{o: o, records: mergequeue.New(o.Team), tasks: tasks{b, roster.New(o.Team)}, waits: usual, open: map[string]*place{}}
+}
+
+// at opens the repository and makes the queue, once.
+func (l *Line) at(ctx context.Context) (*mergequeue.Site, *mergequeue.Queue, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.site != nil {
+		return l.site, l.queue, nil
+	}
+	site, err := mergequeue.At(ctx, l.o.Dir, l.o.Team, l.o.Record())
+	if err != nil {
+		return nil, nil, err
+	}
+	queue, err := mergequeue.NewQueue(mergequeue.Options{Site: site, Tasks: l.tasks, Checker: checker{l}, Process: l.o.Process + "-" + string(l.o.Member.AgentID),
+		Recheck: func() team.Recheck { return l.o.Record().Policies.Recheck }, Lease: l.o.Record().Lease(), Logger: l.o.Logger, Metrics: l.o.Metrics})
+	if err != nil {
+		return nil, nil, err
+	}
+	l.site, l.queue = site, queue
+	return site, queue, nil
+}
+
+// Head is the line's head as it was heard of last; "" if there is no line, or nothing was heard.
+func (l *Line) Head() gitrepo.Hash {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.queue == nil {
+		return ""
+	}
+	return l.queue.Seen()
+}
+
+// Open implements [workspace.Source]. In a team on the line a member that holds a task has a
+// separate tree, made at the line's head and kept until the task is over; a later incarnation goes
+// on in it. Who holds none has a tree that is at the head whenever it is opened, and may not
+// write there by file tools: no one would merge it. What its commands change there is kept as a
+// commit, of which it is notified.
+//
+// Errors besides those of the source: Unavailable without git, or without the line.
+func (l *Line) Open(ctx context.Context, w workspace.Work, o workspace.Options) (*workspace.Workspace, func(), error) {
+	if !w.Team.OnLine() || w.Member.AgentID == "" {
+		return l.o.Source.Open(ctx, w, o)
+	}
+	l.opening.Lock()
+	defer l.opening.Unlock()
+	return l.openLocked(ctx, w, o)
+}
+
+// openLocked is Open on the line. The caller holds opening.
+func (l *Line) openLocked(ctx context.Context, w workspace.Work, o workspace.Options) (*workspace.Workspace, func(), error) {
+	site, _, err := l.at(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	head, err := site.Bring(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("the line of team %s: %w", w.Team.ID, err)
+	}
+	if w.Task.ID != "" {
+		l.ahead(ctx, site.Repo, head)
+	}
+	p, err := l.occupy(ctx, site, w, head)
+	if err != nil {
+		return nil, nil, err
+	}
+	ws, release, err := l.enter(ctx, p, w, o)
+	begun := p.tree.Begun
+	p.tree.Begun = false
+	switch {
+	case err != nil:
+	case w.Task.ID == "" && p.tree.Base != head:
+		l.forward(ctx, site.Repo, p.tree, ws, head)
+	case begun && p.tree.Base != head: // it was that of an earlier hold
+		if _, failed := l.onto(ctx, site, w, p.tree, ws); failed != nil {
+			l.o.Logger.WarnContext(ctx, "a tree continues at an older commit of the line", "task", w.Task.ID, "tree", p.tree.Root, "err", failed)
+		}
+	}
+	if err != nil {
+		l.leave(w, p)
+		return nil, nil, err
+	}
+	l.mu.Lock()
+	p.ws = ws
+	l.mu.Unlock()
+	return ws, func() {
+		l.mu.Lock()
+		if p.ws == ws { // its commands run no more
+			p.ws = nil
+		}
+		l.mu.Unlock()
+		release()
+		l.leave(w, p)
+	}, nil
+}
+
+// occupy returns the place of w, with one user more. A tree that this process has open is not
+// opened again: it is locked, and another one would not have what the member has done.
+func (l *Line) occupy(ctx context.Context, site *mergequeue.Site, w workspace.Work, head gitrepo.Hash) (*place, error) {
+	l.mu.Lock()
+	p := l.open[name(w)]
+	if p != nil {
+		p.users++
+	}
+	l.mu.Unlock()
+	if p != nil {
+		return p, nil
+	}
+	t, err := l.tree(ctx, site, w, head)
+	if err != nil {
+		return nil, err
+	}
+	p = &place{tree: t, users: 1}
+	l.mu.Lock()
+	l.open[name(w)] = p
+	l.mu.Unlock()
+	return p, nil
+}
+
+// enter opens a workspace in a tree.
+func (l *Line) enter(ctx context.Context, p *place, w workspace.Work, o workspace.Options) (*workspace.Workspace, func(), error) {
+	allowed := o.Writable
+	o.Writable = func(name string) error {
+		p.over.Store(false)
+		if allowed != nil {
+			if err := allowed(name); err != nil {
+				return err
+			}
+		}
+		switch {
+		case w.Task.ID == "":
+			return team.Errorf(team.InvalidState, "%s is not written: you hold no task, and only a task's files are merged", name).
+				WithModelHint("%s", l.toClaim())
+		case p.submitted.Load():
+			return waits("%s is not written: %s", name, w.Task.ID)
+		}
+		return nil
+	}
+	o.MayRun = func() error {
+		p.over.Store(false)
+		if p.submitted.Load() {
+			return waits("the command is not run: %s", w.Task.ID)
+		}
+		return nil
+	}
+	if w.Task.ID == "" {
+		o.Running = func() (ended func()) {
+			l.runs(p.tree, 1)
+			return func() { l.runs(p.tree, -1) }
+		}
+	}
+	w.Tree = &workspace.Tree{Root: p.tree.Root, Dir: p.tree.Dir, ReadOnly: []string{p.tree.Objects()}, Shown: p.tree.Mounts}
+	return l.o.Source.Open(ctx, w, o)
+}
+
+// waits is the error of what would change files that are to be merged as they are: it would be lost.
+func waits(format string, args ...any) error {
+	return team.Errorf(team.InvalidState, format+" is completed, and may wait to be merged as it was", args...).
+		WithModelHint("complete it again to wait for that, and create a task for what is left to do")
+}
+
+// tree opens the tree for w, or makes it at head. One that a frozen process of the member still
+// has is left to that: then there is another one, with the incarnation at the end of its name. The
+// latest of them has what the member has done last. A new tree for a task has the work on it that was
+// returned, or not finished, as branches, and the newest of it in its files, unless it is the tree of an earlier hold of the member.
+func (l *Line) tree(ctx context.Context, site *mergequeue.Site, w workspace.Work, head gitrepo.Hash) (*gitrepo.Tree, error) {
+	repo := site.Repo
+	p := gitrepo.Plan{At: head, Member: w.Member.AgentID, Epoch: w.Task.Epoch, From: gitrepo.Checkout{Prefix: w.Team.Line.Prefix}}
+	if from, links, mounted := l.links(ctx, w.Member.Role); len(links) > 0 {
+		p.From, p.Links, p.Mounted = from, links, mounted
+	}
+	there, err := false, error(nil)
+	if p.Name, there, err = mergequeue.LatestTree(repo, name(w)); err != nil {
+		return nil, err
+	}
+	if w.Task.ID != "" && !there {
+		if now, err := l.tasks.board.Get(ctx, w.Task.ID); err == nil { // with what was stored after the claim
+			w.Task.Returned = now.Returned
+		}
+		if p.Continues, err = left(repo, w); err != nil {
+			return nil, err
+		}
+	}
+	if p.Branches, p.Work, err = l.returned(ctx, site, w.Task); err != nil {
+		return nil, err
+	}
+	if w.Task.ID == "" && !l.been {
+		l.been = true
+		l.ran.Store(repo.HasRun(p.Name)) // under an earlier process
+	}
+	t, err := repo.Tree(ctx, p)
+	switch {
+	case errors.Is(err, team.Busy):
+		p.Name = name(w) + "." + strconv.FormatUint(w.Member.Incarnation, 10)
+		return repo.Tree(ctx, p)
+	case w.Task.ID == "" && errors.Is(err, team.InvalidState): // its member has damaged it
+		if err := l.keepWhole(ctx, repo, p.Name, team.Line(err), false); err != nil {
+			return nil, err
+		}
+		return repo.Tree(ctx, p)
+	}
+	return t, err
+}
+
+// returned brings the work on a task that was returned, or not finished, to this host, and returns it by the names of
+// branches, and the newest of it. What is not stored any more, or damaged, is left out: the task can be done without it.
+func (l *Line) returned(ctx context.Context, site *mergequeue.Site, t team.Task) (branches map[string]gitrepo.Hash, newest gitrepo.Unfinished, err error) {
+	branches = map[string]gitrepo.Hash{}
+	for _, y := range t.Returned {
+		if y.Commit == "" {
+			continue
+		}
+		work, err := site.Pinned(ctx, t.ID, y)
+		switch code := team.CodeOf(err); {
+		case err == nil:
+			branches[y.Branch(t.ID)], newest = work.Files, work
+		case code == "" || code == team.Unavailable:
+			return nil, newest, fmt.Errorf("the work on %s that was returned: %w", t.ID, err)
+		default:
+			l.o.Logger.WarnContext(ctx, "work that was returned cannot be taken up", "task", t.ID, "epoch", y.Epoch, "commit", y.Commit, "err", err)
+		}
+	}
+	return branches, newest, nil
+}
+
+// links returns what of the user's folder goes into the trees of a role's members.
+func (l *Line) links(ctx context.Context, role string) (from gitrepo.Checkout, names []string, mounted bool) {
+	return LinksOf(ctx, l.o.Source, l.o.Logger, l.o.Record(), role)
+}
+
+// name is that of the tree for w.
+func name(w workspace.Work) string { return mergequeue.TreeName(w.Member.AgentID, w.Task) }
+
+// leave gives up one use of a place. Its tree is removed once its task is over for the member, and all in it is stored.
+func (l *Line) leave(w workspace.Work, p *place) {
+	held, _ := l.o.Hand.Task()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p.users--; p.users > 0 {
+		return
+	}
+	delete(l.open, name(w))
+	if w.Task.ID == "" || name(workspace.Work{Member: w.Member, Task: held}) == name(w) || !p.over.Load() {
+		// Under the lock: its next user must not find it locked.
+		if err := p.tree.Close(); err != nil {
+			l.o.Logger.Warn("a tree was not given up", "tree", p.tree.Root, "err", err)
+		}
+		return
+	}
+	l.removes(func() {
+		if err := p.tree.Remove(); err != nil {
+			l.o.Logger.Warn("the tree of a task that is over was not removed", "tree", p.tree.Root, "err", err)
+		}
+	})
+}
+
+// removes runs f, which removes a tree, in a goroutine.
+func (l *Line) removes(f func()) {
+	l.work.Add(1)
+	go func() {
+		defer l.work.Add(-1)
+		f()
+	}()
+}
+
+// Settled waits until the trees of tasks that are over are removed, or ctx ends: what is half removed then, the next
+// sweep of this host removes. Nothing may be open.
+func (l *Line) Settled(ctx context.Context) {
+	for l.work.Load() > 0 && shutdown.Sleep(ctx, 10*time.Millisecond) {
+	}
+}
+
+// Leave removes the trees of the member, which has left the team; at the end of the goal also those
+// of members that were lost on this host, which no process has open. Nothing of the member may be open.
+// What was changed without a task, and [Line.Aside] could not set aside, is kept. Once ctx ends no more is removed,
+// and Leave returns: the next sweep of this host removes what is left.
+func (l *Line) Leave(ctx context.Context, ended bool) error {
+	l.Settled(ctx)
+	l.mu.Lock()
+	site := l.site
+	l.mu.Unlock()
+	if site == nil {
+		return nil
+	}
+	there, err := site.Repo.Trees() // before the look at the record: not those of the next goal
+	if err != nil {
+		return err
+	}
+	if ended {
+		ctx, cancel := context.WithTimeout(ctx, levelWithin)
+		defer cancel()
+		record, err := registry.Record(ctx, l.o.Team)
+		ended = errors.Is(err, team.NotFound) || err == nil && record.Status != team.Active
+	}
+	needed := func(string) bool { return true }
+	if listed, err := l.tasks.board.Load(ctx); err == nil {
+		needed = needs(site.Repo, listed)
+	}
+	mine := func(tree string) bool { return owner(tree) == l.o.Member.AgentID }
+	failed := l.keepUnseen(ctx, site.Repo, mine) // which is quick
+	swept := make(chan error, 1)
+	l.removes(func() {
+		_, err := l.remove(ctx, site.Repo, func(tree string) bool {
+			return ctx.Err() != nil || !slices.Contains(there, tree) || !mine(tree) && !ended || needed(tree)
+		})
+		swept <- err
+	})
+	select {
+	case err = <-swept:
+	case <-ctx.Done():
+	}
+	return errors.Join(failed, err, ctx.Err())
+}
+
+// owner returns whose a tree is, by its [name].
+func owner(tree string) team.AgentID {
+	parts := strings.Split(tree, ".")
+	return team.AgentID(parts[min(1, len(parts)-1)])
+}
+
+// remove removes the trees that keep does not name and no process has open, but for what has to be kept whole.
+func (l *Line) remove(ctx context.Context, repo *gitrepo.Repo, keep func(tree string) bool) (removed []string, err error) {
+	failed := l.keepUnseen(ctx, repo, func(tree string) bool { return ctx.Err() == nil && !keep(tree) })
+	removed, err = repo.Sweep(func(tree string) bool { return keep(tree) || l.unseen(repo, tree) })
+	return removed, errors.Join(failed, err)
+}
+
+// unseen reports whether commands have run in a tree without a task since it was last looked at: its member may
+// have changed something there.
+func (l *Line) unseen(repo *gitrepo.Repo, tree string) bool {
+	return strings.HasPrefix(tree, "at.") && (repo.HasRun(tree) || owner(tree) == l.o.Member.AgentID && l.ran.Load())
+}
+
+// keepUnseen keeps those of the unseen trees whole that no process has open.
+func (l *Line) keepUnseen(ctx context.Context, repo *gitrepo.Repo, of func(tree string) bool) error {
+	trees, err := repo.Trees()
+	for _, tree := range trees {
+		if of(tree) && l.unseen(repo, tree) {
+			err = errors.Join(err, l.keepWhole(ctx, repo, tree, "it was not looked at before its member was gone", true))
+		}
+	}
+	return err
+}
+
+// tidyEvery is how often trees of tasks that are over are looked for.
+const tidyEvery = 10 * time.Minute
+
+// Run takes part in the queue while the team is on the line, and removes trees of what is over,
+// until ctx ends; then it returns nil.
+func (l *Line) Run(ctx context.Context) error {
+	defer func() {
+		ctx, cancel := shutdown.Outlive(ctx, shutdown.Tools) // whose share this is beside
+		defer cancel()
+		l.Settled(ctx)
+	}()
+	for !l.o.Record().OnLine() {
+		if !shutdown.Sleep(ctx, roster.Interval) {
+			return nil
+		}
+	}
+	noticed := make(chan struct{})
+	go func() {
+		defer close(noticed)
+		l.noteStuck(ctx)
+	}()
+	defer func() { <-noticed }()
+	_, queue, err := l.at(ctx)
+	for wait := time.Second; err != nil; wait = min(2*wait, time.Minute) { // meanwhile other processes merge
+		l.o.Logger.WarnContext(ctx, "this process merges nothing; it tries again", "in", wait, "err", err)
+		if !shutdown.Sleep(ctx, wait) {
+			return nil
+		}
+		_, queue, err = l.at(ctx)
+	}
+	return shutdown.Together(ctx, queue.Run, l.tidy)
+}
+
+// tidy removes, from time to time, the trees of tasks that are over, until ctx ends.
+func (l *Line) tidy(ctx context.Context) error {
+	for {
+		if err := l.sweep(ctx); err != nil && ctx.Err() == nil {
+			l.o.Logger.WarnContext(ctx, "what is left of tasks that are over was not removed; it is tried again later", "err", err)
+		}
+		if !shutdown.Sleep(ctx, tidyEvery) {
+			return nil
+		}
+	}
+}
+
+// sweep removes the trees of tasks that are over, unless a process has them open, and work that
+// was returned, or not finished, and is not needed any more: here, and where the leader is, what is stored of it. For that all that
+// the team has stored is listed, so not if the team has written nothing since.
+func (l *Line) sweep(ctx context.Context) error {
+	seq, err := l.o.Team.Bucket.LastSeq(ctx)
+	if err != nil {
+		return err
+	}
+	stored := l.o.Member.AgentID == team.Leader && seq != l.swept
+	// Before the tasks, whose records then name what is needed of it.
+	works, failed := l.site.Works(ctx, stored)
+	listed, err := l.tasks.board.Load(ctx)
+	if err != nil {
+		return errors.Join(failed, err)
+	}
+	members, err := l.tasks.roster.List(ctx)
+	if err != nil {
+		return errors.Join(failed, err)
+	}
+	keep := map[string]bool{}
+	for _, m := range members {
+		if m.State != team.Stopped { // one without a process has a successor, which keeps what is there
+			keep[name(workspace.Work{Member: m})] = true
+		}
+	}
+	byID := map[team.TaskID]team.Task{}
+	for _, t := range listed.Tasks {
+		byID[t.ID] = t
+	}
+	for _, w := range works {
+		if t, ok := byID[w.Task]; ok && !t.Needs(w.Epoch) {
+			failed = errors.Join(failed, l.site.Forget(ctx, w))
+		}
+	}
+	if stored && failed == nil {
+		l.swept = seq
+	}
+	needed := needs(l.site.Repo, listed)
+	removed, err := l.remove(ctx, l.site.Repo, func(tree string) bool {
+		of, _ := mergequeue.SplitTree(tree)
+		return keep[of] || needed(tree)
+	})
+	if len(removed) > 0 {
+		l.o.Logger.DebugContext(ctx, "trees removed", "trees", removed)
+	}
+	return errors.Join(failed, err)
+}

@@ -1,0 +1,288 @@
+// Package index is the one place that knows what is claimable: it reads the
+// bucket's feed once, in the process that leads the team, and offers each task
+// that may be claimed to one idle agent whose role fits. What it knows it tells the
+// watchdog (Look) and whoever asks for a list (Ask).
+//
+// An offer is never a right. A second index, a lost or doubled offer, a stale
+// record cost one failed try; what decides is the compare-and-set of the claim.
+// So that an offer lost with its index heals, an agent that is idle and has heard
+// no leader for a while looks by itself (package agent).
+package index
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"agentteam/pkg/shutdown"
+	"agentteam/pkg/store/broker"
+	"agentteam/pkg/team"
+	"agentteam/pkg/telemetry"
+)
+
+// patience is how long an offer may stay unclaimed before the task is offered to
+// another agent.
+const patience = 2 * time.Second
+
+// Index offers a team's tasks. Safe for concurrent use.
+type Index struct {
+	o    Options
+	log  *slog.Logger
+	m    metrics
+	tick <-chan time.Time // it is time for a check
+
+	mu      sync.Mutex
+	state   state
+	ready   bool          // the bucket was read once
+	news    chan struct{} // closed at the next entry; nil while nobody waits for one
+	lapse   *time.Timer   // wakes Run when an offer lapses; nil while none may be made
+	lapseAt time.Time     // when that is; zero if it is not set
+}
+
+// Options are what an Index needs.
+type Options struct {
+	Team *broker.Storage // required
+	// Send carries an offer of t to an agent's process; required. It must not block. It is
+	// called from several goroutines, and Hear may call it once more just after Run's end.
+	Send   func(to team.AgentID, t team.Task) error
+	Finish func(context.Context) error // finishes a creation whose creator may have died; required
+	// Taken tells an agent's process that somebody else freed, ended or took its task;
+	// default: nobody is told. It must not block.
+	Taken func(from team.AgentID, id team.TaskID)
+	// Heard is called with each beat that is news, and of its member's present incarnation;
+	// default: nobody is told. It must not block.
+	Heard   func(team.Beat)
+	Logger  *slog.Logger // default: discard
+	Metrics prometheus.Registerer
+}
+
+// New returns the index of a team; Run makes it work.
+func New(o Options) *Index {
+	o.Logger = telemetry.OrDiscard(o.Logger)
+	if o.Taken == nil {
+		o.Taken = func(team.AgentID, team.TaskID) {}
+	}
+	if o.Heard == nil {
+		o.Heard = func(team.Beat) {}
+	}
+	return &Index{o: o, log: o.Logger, m: newMetrics(o.Metrics, o.Team.ID), state: newState(), tick: time.Tick(time.Second)}
+}
+
+// Hear takes in a beat: an idle agent's is its request for work. One of another incarnation than
+// its member's record changes nothing, until the feed shows a record of that incarnation.
+func (x *Index) Hear(b team.Beat) {
+	x.mu.Lock()
+	now := time.Now()
+	foreign := x.state.foreign(b)
+	news := x.state.hear(b, now)
+	made := x.match(now)
+	x.mu.Unlock()
+	if foreign {
+		x.m.foreign.Inc()
+		x.log.Debug("beat of another incarnation", "agent", b.AgentID, "incarnation", b.Incarnation)
+	}
+	if news {
+		x.o.Heard(b)
+	}
+	x.send(made)
+}
+
+// Run follows the board, makes offers and answers queries until ctx ends, then
+// returns nil.
+func (x *Index) Run(ctx context.Context) error {
+	defer x.m.clear()
+	ready := make(chan struct{})
+	feed := func(ctx context.Context) error {
+		return x.o.Team.Bucket.Watch(ctx, x.take, func() { close(ready) }, ">")
+	}
+	return shutdown.Together(ctx, feed, func(ctx context.Context) error {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ready: // before that a dependency might be unknown only because it was not read yet
+		}
+		return x.work(ctx)
+	})
+}
+
+// work makes offers and answers queries until ctx ends.
+func (x *Index) work(ctx context.Context) error {
+	var parts sync.WaitGroup
+	defer parts.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	x.mu.Lock()
+	x.ready = true
+	x.mu.Unlock()
+	if err := x.serve(ctx, &parts); err != nil {
+		return err
+	}
+	lapse := x.open()
+	defer x.shut()
+	x.check(ctx, &parts)
+	for {
+		x.offer()
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-lapse:
+		case <-x.tick:
+			x.check(ctx, &parts)
+		}
+	}
+}
+
+// open begins to make offers, and returns what tells that one may have lapsed.
+func (x *Index) open() <-chan time.Time {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.lapse = time.NewTimer(patience)
+	x.lapse.Stop() // nothing is offered yet
+	x.lapseAt = time.Time{}
+	return x.lapse.C
+}
+
+// shut ends the making of offers: beats may come for as long as the connection lasts.
+func (x *Index) shut() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.lapse.Stop()
+	x.lapse = nil
+}
+
+// check does what is due by time alone: metrics, and creations that were left half done.
+func (x *Index) check(ctx context.Context, parts *sync.WaitGroup) {
+	x.mu.Lock()
+	now := time.Now()
+	x.m.show(&x.state, now)
+	unfinished := x.state.unfinished(now)
+	x.mu.Unlock()
+	if unfinished {
+		parts.Go(func() {
+			if err := x.o.Finish(ctx); err != nil && ctx.Err() == nil {
+				x.log.WarnContext(ctx, "creation of tasks not finished", "err", err)
+			}
+		})
+	}
+}
+
+// take takes in an entry of the feed. One bad record must not stop the others of
+// the board: it is set aside and named in the log.
+func (x *Index) take(e broker.Entry) error {
+	x.mu.Lock()
+	now := time.Now()
+	err := x.state.take(e, now)
+	made := x.match(now)
+	x.m.observe(&x.state)
+	lost, wrong, heard := x.state.taken, x.state.unlawful, x.state.heard
+	x.state.taken, x.state.unlawful, x.state.heard = nil, nil, nil
+	// During the first read of the bucket these losses are old, and their holders know.
+	if !x.ready {
+		lost, wrong = nil, nil
+	}
+	if x.news != nil {
+		close(x.news)
+		x.news = nil
+	}
+	x.mu.Unlock()
+	if err != nil {
+		x.log.Warn("record set aside", "key", e.Key, "revision", e.Revision, "err", err)
+	}
+	for _, b := range heard {
+		x.o.Heard(b)
+	}
+	for _, l := range lost {
+		x.o.Taken(l.from, l.task)
+	}
+	for _, u := range wrong { // by a program that keeps other rules, or none
+		x.m.unlawful.Inc()
+		x.log.Warn("task written against the rules", "task", u.task.ID, "agent", u.task.UpdatedBy, "status", u.task.Status, "revision", u.task.Revision, "why", u.why)
+	}
+	x.send(made)
+	return nil
+}
+
+// Look returns what is known now.
+func (x *Index) Look() Look {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.state.look()
+}
+
+// EndsSince returns the tasks that failed or were cancelled after a revision of the
+// bucket, in that order, and only those that still are as they were then.
+func (x *Index) EndsSince(revision uint64) []End {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.state.endsSince(revision)
+}
+
+// DoneSince returns the tasks that were completed after a revision of the bucket, in that
+// order.
+func (x *Index) DoneSince(revision uint64) []team.Task {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.state.doneSince(revision)
+}
+
+// LastDone returns what each of these members, of those that completed a task, completed last.
+func (x *Index) LastDone(members ...team.AgentID) map[team.AgentID]team.Task {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.state.lastDone(members)
+}
+
+// Unfinished returns the first limit tasks that are open or have failed, by number,
+// and how many there are.
+func (x *Index) Unfinished(limit int) (first []Unfinished, total int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.state.unfinishedTasks(limit)
+}
+
+// offer makes the offers that have become possible by time alone.
+func (x *Index) offer() {
+	x.mu.Lock()
+	made := x.match(time.Now())
+	x.mu.Unlock()
+	x.send(made)
+}
+
+// match decides which offers can be made now. It runs on the goroutine that brought the
+// news, since an agent waits for it. x.mu is held.
+func (x *Index) match(now time.Time) (made []offered) {
+	if x.lapse == nil {
+		return nil
+	}
+	if !now.Before(x.lapseAt) {
+		x.lapseAt = time.Time{}
+	}
+	for _, o := range x.state.match(now) {
+		made = append(made, offered{o.node.task, o.agent.beat.AgentID})
+	}
+	// Most offers are settled long before they lapse, so one timer setting serves many.
+	if due := x.state.due(); x.lapseAt.IsZero() && !due.IsZero() {
+		x.lapseAt = due
+		x.lapse.Reset(due.Sub(now))
+	}
+	return made
+}
+
+// send tells the agents of offers.
+func (x *Index) send(made []offered) {
+	for _, m := range made {
+		x.m.offers.Inc()
+		if err := x.o.Send(m.to, m.task); err != nil {
+			x.log.Debug("offer not sent", "task", m.task.ID, "agent", m.to, "err", err)
+		}
+	}
+}
+
+// offered is a task on its way to an agent.
+type offered struct {
+	task team.Task
+	to   team.AgentID
+}

@@ -1,0 +1,258 @@
+package feed
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"agentteam/pkg/store/approval"
+	"agentteam/pkg/store/board"
+	"agentteam/pkg/store/broker"
+	"agentteam/pkg/store/roster"
+	"agentteam/pkg/store/runlog"
+	"agentteam/pkg/store/subject"
+	"agentteam/pkg/team"
+	"agentteam/pkg/team/explain"
+)
+
+// view turns what is stored into events. What is stored says how things are, and some
+// events say what has changed, so it knows of each record how it was before.
+type view struct {
+	team *broker.Storage
+	last map[string]summary // of the newest record read of each key of the bucket
+	runs runs
+
+	// read is the revision up to which the bucket was read. A view that did not begin at
+	// its beginning looks up what it needs in the history of the key.
+	read   uint64
+	whole  bool   // all records below read are known
+	looked uint64 // how often it has looked up one key
+	stored uint64 // how many messages the bucket held when it began
+
+	told toldOf // the last message: who reads in pieces may end in the middle of it
+}
+
+// toldOf is what a message tells.
+type toldOf struct {
+	kind   kind
+	seq    uint64
+	at     time.Time
+	events []team.Event
+}
+
+// lookup is how many messages are read in about the time in which one key is looked up.
+const lookup = 64
+
+// summary is what is kept of a record; the zero value is that of none.
+type summary struct {
+	state       string // of a member, or the status of a task or a plan
+	incarnation uint64
+	role        string       // of a member
+	assignee    team.AgentID // of a task
+	attempts    int          // of a task
+	reserved    team.AgentID // of a task
+}
+
+func newView(t *broker.Storage, log, records *source) *view {
+	return &view{team: t, last: map[string]summary{}, read: records.pos.whole(), whole: records.whole, stored: records.stored,
+		runs: runs{open: map[team.AgentID]string{}, read: log.pos.whole(), whole: log.whole}}
+}
+
+// events returns what a message tells, in order: nothing, one event or, of a turn of a
+// model, several. It is the same whoever asks. A message that nobody can read tells
+// nothing: it must not blind every reader of the others.
+func (v *view) events(ctx context.Context, k kind, m broker.Msg) (told []team.Event, err error) {
+	if v.told.kind == k && v.told.seq == m.Seq && v.told.at.Equal(m.Time) {
+		return v.told.events, nil
+	}
+	switch k {
+	case events:
+		if e, ok := runlog.Decode(m); ok && !IsReset(e) {
+			told, err = v.ran(ctx, e, m.Seq)
+		}
+	case logs:
+		told, err = v.spoken(ctx, m)
+	case mail:
+		told = sent(m)
+	case bucket:
+		told, err = v.changed(ctx, v.team.Bucket.Entry(m))
+	}
+	for i := range told {
+		e := &told[i]
+		e.TeamID, e.Event = v.team.ID, e.Event.Stamp(m.Time)
+		if e.RoleName == "" && err == nil {
+			e.RoleName, err = v.role(ctx, e.AgentID)
+		}
+	}
+	if err == nil {
+		v.told = toldOf{k, m.Seq, m.Time, told}
+	}
+	return told, err
+}
+
+// changed is what an entry of the bucket tells.
+func (v *view) changed(ctx context.Context, e broker.Entry) ([]team.Event, error) {
+	defer func() { v.read = e.Revision }()
+	now, told := summarize(e)
+	if !told {
+		return nil, nil
+	}
+	before, err := v.before(ctx, e.Key, e.Revision)
+	if err != nil {
+		return nil, err
+	}
+	v.last[strings.Clone(e.Key)] = now // which is a piece of the whole message
+	switch kind, name := subject.ParseKey(e.Key); {
+	case kind == subject.Task:
+		t, err := board.Decode(e)
+		if err != nil {
+			return nil, nil
+		}
+		return []team.Event{taskEvent(before, t, e)}, nil
+	case kind == subject.Plan:
+		a, err := approval.Decode(e)
+		if err != nil {
+			return nil, nil
+		}
+		return []team.Event{approvalEvent(before, a, e)}, nil
+	case e.Deleted:
+		ended, err := v.endRuns(ctx, team.AgentID(name), "it was removed at work")
+		return append(ended, team.Event{AgentID: team.AgentID(name), RoleName: before.role,
+			Event: team.EventBody{Type: team.MemberRemoved, Value: asJSON(map[string]string{"agent_id": name})}}), err
+	default:
+		m, err := roster.Decode(e)
+		if err != nil {
+			return nil, nil
+		}
+		return v.member(ctx, team.Event{AgentID: m.AgentID, RoleName: m.Role,
+			Event: team.EventBody{Type: memberEvent(before, m), Value: e.Value}})
+	}
+}
+
+// member is what a change of a member's record tells: before its end, that of its run.
+func (v *view) member(ctx context.Context, e team.Event) (told []team.Event, err error) {
+	switch e.Event.Type {
+	case team.MemberStopped:
+		told, err = v.endRuns(ctx, e.AgentID, "it was stopped at work")
+	case team.MemberLost:
+		told, err = v.endRuns(ctx, e.AgentID, "its process was lost at work")
+	}
+	return append(told, e), err
+}
+
+// before returns the record of the key as it was below a revision.
+func (v *view) before(ctx context.Context, key string, revision uint64) (summary, error) {
+	if s, ok := v.last[key]; ok || v.whole {
+		return s, nil
+	}
+	keys := []string{key}
+	v.looked++
+	all := v.looked*lookup > v.stored // which is cheaper by then
+	if all {
+		keys = []string{subject.AllTasks, subject.AllMembers, subject.AllPlans}
+	}
+	past := map[string]summary{key: {}}
+	err := v.team.Bucket.Past(ctx, 1, func(e broker.Entry) error {
+		if e.Revision >= revision {
+			return broker.ErrEnough
+		}
+		if s, told := summarize(e); told {
+			past[strings.Clone(e.Key)] = s
+		}
+		return nil
+	}, keys...)
+	if err != nil {
+		return summary{}, err
+	}
+	for k, s := range past {
+		if _, newer := v.last[k]; !newer {
+			v.last[k] = s
+		}
+	}
+	v.whole = all
+	return past[key], nil
+}
+
+// role is that of an agent by its record as it is at this place of the feed.
+func (v *view) role(ctx context.Context, a team.AgentID) (string, error) {
+	if a == team.UserAgent || a == team.Watchdog || a != a.Owner() { // of a subagent, the beginning of its run tells
+		return "", nil
+	}
+	s, err := v.before(ctx, subject.KeyMember(a), v.read+1)
+	return s.role, err
+}
+
+// summarize returns what is to be kept of an entry; told is false if it tells nothing.
+func summarize(e broker.Entry) (s summary, told bool) {
+	switch kind, _ := subject.ParseKey(e.Key); {
+	case kind == subject.Task && !e.Deleted:
+		t, err := board.Decode(e)
+		return summary{state: strings.Clone(string(t.Status)), incarnation: t.Incarnation,
+			assignee: team.AgentID(strings.Clone(string(t.Assignee))), attempts: t.Attempts,
+			reserved: team.AgentID(strings.Clone(string(t.ReservedFor)))}, err == nil
+	case kind == subject.Plan && !e.Deleted:
+		a, err := approval.Decode(e)
+		return summary{state: strings.Clone(string(a.Status))}, err == nil
+	case kind == subject.Member && e.Deleted:
+		return summary{}, true
+	case kind == subject.Member:
+		m, err := roster.Decode(e)
+		return summary{state: strings.Clone(string(m.State)), incarnation: m.Incarnation, role: strings.Clone(m.Role)}, err == nil
+	}
+	return summary{}, false
+}
+
+func taskEvent(before summary, t team.Task, e broker.Entry) team.Event {
+	was := team.Task{Status: team.TaskStatus(before.state), Assignee: before.assignee, Incarnation: before.incarnation, Attempts: before.attempts, ReservedFor: before.reserved}
+	what, _, _ := explain.Change(was, t)
+	whose := t.Assignee
+	switch {
+	case what == team.TaskAssigned && t.ReservedFor != "":
+		whose = t.ReservedFor
+	case whose == "":
+		whose = t.CreatedBy
+	}
+	return team.Event{AgentID: whose, Event: team.EventBody{Type: what, Value: e.Value}}
+}
+
+// approvalEvent is told of whoever did it: the agent of the plan, or who decided on it.
+func approvalEvent(before summary, a team.Approval, e broker.Entry) team.Event {
+	told := team.Event{AgentID: a.AgentID, Event: team.EventBody{Type: team.ApprovalEnded, Value: e.Value}}
+	if before.state == string(a.Status) {
+		return told
+	}
+	switch a.Status {
+	case team.PlanPending:
+		told.Event.Type = team.ApprovalRequested
+	case team.PlanApproved:
+		told.AgentID, told.Event.Type = a.DecidedBy, team.ApprovalApproved
+	case team.PlanRejected:
+		told.AgentID, told.Event.Type = a.DecidedBy, team.ApprovalRejected
+	case team.PlanUsed:
+		told.Event.Type = team.ApprovalUsed
+	}
+	return told
+}
+
+func memberEvent(before summary, m team.Member) team.EventType {
+	was := team.MemberState(before.state)
+	switch same := before.incarnation == m.Incarnation; {
+	case same && was == m.State:
+		return team.MemberUpdated // a seat's claim, say
+	case same && (was == team.WaitingModel || was == team.WaitingRepair) && m.State == team.Joined:
+		return team.MemberResumed
+	}
+	switch m.State {
+	case team.Created:
+		return team.MemberCreated
+	case team.Joined:
+		return team.MemberJoined
+	case team.WaitingModel, team.WaitingRepair:
+		return team.MemberParked
+	case team.Lost:
+		return team.MemberLost
+	case team.Stopped:
+		return team.MemberStopped
+	}
+	return team.MemberUpdated
+}

@@ -1,0 +1,35 @@
+package mailbox
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"agentteam/pkg/store/broker"
+	"agentteam/pkg/store/subject"
+	"agentteam/pkg/team"
+)
+
+// Read gives f each message that is stored for a member, in order, from sequence from up to
+// the present end, until f fails. It takes nothing: what is read is still delivered. What
+// cannot be read is passed over. Errors: f's; Unavailable.
+func (b *Mailbox) Read(ctx context.Context, a team.AgentID, from uint64, f func(Delivery) error) error {
+	return b.team.Messages.Read(ctx, from, func(m broker.Msg) error {
+		msg, ok := decode(m)
+		if !ok || msg.From == a { // one's own broadcast
+			return nil
+		}
+		return f(Delivery{Message: msg, Seq: m.Seq, At: m.Time, Pending: m.Pending})
+	}, subject.Mail(b.team.ID, a)...)
+}
+
+// decode returns the message in an entry of the stream; ok is false for what is none of this
+// protocol, a message of an unknown type too: what that is to make happen is not known. The subject is what the broker vouches for; the sender in the payload is only a
+// claim.
+func decode(m broker.Msg) (msg team.Message, ok bool) {
+	if err := json.Unmarshal(m.Data, &msg); err != nil || msg.V != team.Protocol || !slices.Contains(types, msg.Type) {
+		return msg, false
+	}
+	msg.From = subject.Sender(m.Subject)
+	return msg, true
+}

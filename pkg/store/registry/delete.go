@@ -1,0 +1,124 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"agentteam/pkg/shutdown"
+	"agentteam/pkg/store/broker"
+	"agentteam/pkg/store/subject"
+	"agentteam/pkg/team"
+)
+
+// Delete deletes a team that has ended, with all that NATS holds of it. It marks the team
+// first, and only then asks living who is still there; a spawn does it the other way round
+// (it writes the member and then reads the mark), so one of the two sees the other. A
+// refusal by living takes the mark back. What a killed deleter has left is deleted by the
+// next one.
+//
+// Errors: NotFound; Conflict while the team is active or is loaded; that of living; InvalidState if part
+// of the storage was gone before, and then the rest is deleted only by force.
+func (r *Registry) Delete(ctx context.Context, id team.TeamID, force bool, living func(context.Context, *broker.Storage) error) error {
+	small, err := r.Small(ctx, id)
+	if err != nil {
+		return err
+	}
+	if small.Status == team.TeamLoading { // there is no record to be marked
+		return r.unload(ctx, id)
+	}
+	bt, err := r.conn.Open(ctx, id)
+	switch {
+	case err == nil:
+		if err := r.retire(ctx, bt, living); err != nil && !(force && errors.Is(err, team.ErrUnreadable)) {
+			return err
+		}
+	case errors.Is(err, team.InvalidState) && (force || small.Status == team.TeamDeleting):
+	default:
+		return err
+	}
+	if err := r.conn.Remove(ctx, id); err != nil {
+		return err
+	}
+	// The entry goes last: while anything is left, the team is listed.
+	for _, key := range []string{subject.KeyLead(id), subject.KeyRegistered(id)} {
+		if err := r.forget(ctx, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeBackWithin is how long taking back the mark may continue after the deletion's time is up.
+const takeBackWithin = 5 * time.Second
+
+// retire marks the team as being deleted, unless living finds somebody.
+func (r *Registry) retire(ctx context.Context, bt *broker.Storage, living func(context.Context, *broker.Storage) error) error {
+	var before team.Status
+	_, err := r.mark(ctx, bt, func(t *team.Team) (bool, error) {
+		before = t.Status
+		if t.Status == team.Active {
+			return false, team.Errorf(team.Conflict, "team %s is at work", t.ID).WithHint("`teamctl stop --team %s` ends that; --force does both", t.ID)
+		}
+		t.Status = team.TeamDeleting
+		return before != team.TeamDeleting, nil
+	}, living, func(t *team.Team) bool {
+		if t.Status != team.TeamDeleting {
+			return false
+		}
+		if t.Status = before; before == team.TeamDeleting { // its deleter was killed before it asked
+			t.Status = team.TeamStopped
+		}
+		return true
+	})
+	return err
+}
+
+// mark changes the record so that no process begins to work for the team, and takes that back if
+// living finds a member, which may have begun before. back takes back what set has done, and nothing
+// else: it is also called of a record that may lack the mark.
+func (r *Registry) mark(ctx context.Context, bt *broker.Storage, set func(*team.Team) (bool, error), living func(context.Context, *broker.Storage) error, back func(*team.Team) bool) (team.Team, error) {
+	tried := false
+	t, err := r.change(ctx, bt, func(t *team.Team) (bool, error) { tried = true; return set(t) })
+	if tried && errors.Is(err, team.Unavailable) { // it may be there all the same
+		return t, errors.Join(err, r.takeBack(ctx, bt, back))
+	}
+	if err != nil {
+		return t, err
+	}
+	refusal := r.Publish(ctx, t)
+	if refusal == nil {
+		refusal = living(ctx, bt)
+	}
+	if refusal == nil {
+		return t, nil
+	}
+	return t, errors.Join(refusal, r.takeBack(ctx, bt, back))
+}
+
+// takeBack takes a mark back also once ctx has ended: a team that stays marked cannot be used.
+func (r *Registry) takeBack(ctx context.Context, bt *broker.Storage, back func(*team.Team) bool) error {
+	ctx, cancel := shutdown.Outlive(ctx, takeBackWithin)
+	defer cancel()
+	t, err := r.change(ctx, bt, func(t *team.Team) (bool, error) { return back(t), nil })
+	if err == nil {
+		err = r.Publish(ctx, t)
+	}
+	return err
+}
+
+// forget deletes a key, whoever writes it meanwhile.
+func (r *Registry) forget(ctx context.Context, key string) error {
+	for {
+		e, err := r.bucket.Get(ctx, key)
+		if errors.Is(err, team.NotFound) {
+			return nil
+		}
+		if err == nil {
+			err = r.bucket.Delete(ctx, key, e.Revision)
+		}
+		if !errors.Is(err, team.Conflict) {
+			return err
+		}
+	}
+}

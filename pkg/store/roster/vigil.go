@@ -1,0 +1,128 @@
+package roster
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"agentteam/pkg/shutdown"
+	"agentteam/pkg/store/broker"
+	"agentteam/pkg/team"
+)
+
+// Vigil listens to a team's beats before its process leads the team, while the lease on leading it
+// is overdue. So the next leader need not begin to wait for members that fell together with the
+// last one. Safe for concurrent use.
+type Vigil struct {
+	team *broker.Storage
+	done chan struct{} // closed by End
+
+	mu     sync.Mutex
+	since  time.Time // from then on all beats were heard; zero: not known yet
+	seq    uint64    // of the bucket then
+	proven time.Time // when the connection last answered
+	ended  time.Time
+	heard  map[team.AgentID]Heard
+}
+
+// NewVigil returns a vigil over the team; Keep begins it.
+func NewVigil(t *broker.Storage) *Vigil {
+	return &Vigil{team: t, done: make(chan struct{}), heard: map[team.AgentID]Heard{}}
+}
+
+// deafAfter is how long the connection may leave a vigil without an answer: what was missed
+// meanwhile is not known, and the vigil begins again.
+const deafAfter = Interval * 3 / 2
+
+// Keep listens until ctx ends, or End is called. It is called once. Error: Unavailable.
+func (v *Vigil) Keep(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop, err := New(v.team).Listen(team.Everyone, v.hear)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	go func() {
+		select {
+		case <-v.done:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	v.prove(ctx)
+	shutdown.Every(ctx, Interval/4, v.prove)
+	return nil
+}
+
+// End ends the vigil, if there is one: its process listens otherwise from now on.
+func (v *Vigil) End() {
+	if v == nil {
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.ended.IsZero() {
+		v.ended = time.Now()
+		close(v.done)
+	}
+}
+
+// prove asks the server for an answer, which comes behind all beats before it.
+func (v *Vigil) prove(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, deafAfter)
+	defer cancel()
+	if v.team.Conn.NATS().FlushWithContext(ctx) == nil {
+		v.answered(ctx)
+	}
+}
+
+func (v *Vigil) hear(b team.Beat) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.ended.IsZero() {
+		v.heard[b.AgentID] = Heard{b, time.Now()}
+	}
+}
+
+// answered takes in that the connection works.
+func (v *Vigil) answered(ctx context.Context) {
+	now := time.Now()
+	v.mu.Lock()
+	whole := !v.since.IsZero() && now.Sub(v.proven) <= deafAfter
+	if whole {
+		v.proven = now
+	}
+	v.mu.Unlock()
+	if whole {
+		return
+	}
+	seq, err := v.team.Bucket.LastSeq(ctx)
+	if err != nil {
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.since, v.proven, v.seq = now, now, seq
+}
+
+// Since returns from when on a member has been silent, or when it was heard last; ok is false if
+// that is not known: the member's record is newer than the vigil, or the vigil has ended before.
+func (v *Vigil) Since(m team.Member) (at time.Time, ok bool) {
+	if v == nil {
+		return at, false
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	end := v.ended
+	if end.IsZero() {
+		end = time.Now()
+	}
+	if v.since.IsZero() || m.Revision > v.seq || end.Sub(v.proven) > deafAfter {
+		return at, false
+	}
+	if h := v.heard[m.AgentID]; h.Incarnation == m.Incarnation && h.At.After(v.since) {
+		return h.At, true
+	}
+	return v.since, true
+}

@@ -1,0 +1,93 @@
+// Package tokenstream carries the text that models are writing, piece by piece, from the
+// process of an agent to whoever watches.
+//
+// Nothing is stored, and nothing is waited for: a piece that cannot be published at
+// once is lost, and so is one for which a listener has no room. The whole text is in the
+// feed (package feed) once the turn is complete. When a piece is cut is the business of
+// package engine.
+package tokenstream
+
+import (
+	"context"
+
+	"github.com/nats-io/nats.go"
+
+	"agentteam/pkg/store/broker"
+	"agentteam/pkg/store/subject"
+	"agentteam/pkg/team"
+	"agentteam/pkg/team/codec"
+)
+
+// What waits for a slow listener at most, and for a slow connection.
+const (
+	maxDeltas = 4096
+	maxBytes  = 8 << 20
+	maxQueued = 64
+)
+
+// Publisher publishes what the models of one member and its subagents write. Safe for concurrent use.
+type Publisher struct {
+	team  *broker.Storage
+	queue chan team.Delta
+}
+
+// NewPublisher returns the publisher of an agent and its subagents. It publishes while
+// [Publisher.Run] runs.
+func NewPublisher(t *broker.Storage) *Publisher {
+	return &Publisher{t, make(chan team.Delta, maxQueued)}
+}
+
+// Tell has d published soon, and drops it if too much waits. It never blocks.
+func (p *Publisher) Tell(d team.Delta) {
+	select {
+	case p.queue <- d:
+	default:
+	}
+}
+
+// Run publishes until ctx ends, then it returns nil.
+func (p *Publisher) Run(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case d := <-p.queue:
+			data, err := codec.Marshal(d)
+			if err == nil {
+				_ = p.team.Conn.NATS().Publish(subject.Live(p.team.ID, d.AgentID), data) // whoever missed it reads the whole
+			}
+		}
+	}
+}
+
+// Listen calls f for each piece of text that models of these agents are writing, or of all
+// if none is named, until ctx ends; then it returns nil. f runs on one goroutine. What is
+// published while f is too slow for it, or while NATS is away, is lost. Errors: Unavailable.
+func Listen(ctx context.Context, t *broker.Storage, agents []team.AgentID, f func(team.Delta)) error {
+	of := map[team.AgentID]bool{}
+	for _, a := range agents {
+		of[a] = true
+	}
+	subj := subject.LiveAll(t.ID)
+	if len(agents) == 1 {
+		subj = subject.Live(t.ID, agents[0])
+	}
+	sub, err := t.Conn.NATS().Subscribe(subj, func(m *nats.Msg) {
+		var d team.Delta
+		if codec.Unmarshal(m.Data, &d) != nil || d.TeamID != t.ID || m.Subject != subject.Live(t.ID, d.AgentID) {
+			return
+		}
+		if len(of) == 0 || of[d.AgentID] {
+			f(d)
+		}
+	})
+	if err == nil {
+		defer func() { _ = sub.Unsubscribe() }()
+		err = sub.SetPendingLimits(maxDeltas, maxBytes)
+	}
+	if err != nil {
+		return team.Errorf(team.Unavailable, "listen to what is written in team %s: %w", t.ID, broker.Unheard(err))
+	}
+	<-ctx.Done()
+	return nil
+}

@@ -1,0 +1,165 @@
+package screen
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"agentteam/pkg/store/feed"
+	"agentteam/pkg/store/feed/state"
+	"agentteam/pkg/team"
+	"agentteam/pkg/view/render"
+)
+
+// How much of the past is there to be scrolled to.
+const (
+	mostTold = 3000 // entries
+	dropTold = 500  // that go together
+)
+
+// tale is a story with the entries that made it, so that its lines can be made again at another width.
+type tale struct {
+	o    render.Options
+	past *state.Team // how the team stood before the first of the entries
+
+	entries []feed.Entry
+	story   *render.Story
+	told    []*telling
+}
+
+// telling are the lines that an entry made.
+type telling struct {
+	lines []string
+	plain string // they in lower case and without colours; "" = not made yet
+}
+
+// has reports whether a telling has a text in it, which is in lower case.
+func (t *telling) has(text string) bool {
+	if t.plain == "" {
+		t.plain = plain(t.lines)
+	}
+	return strings.Contains(t.plain, text)
+}
+
+func plain(lines []string) string { return strings.ToLower(ansi.Strip(strings.Join(lines, " "))) }
+
+func newTale(o render.Options, members []team.Member, tasks []team.Task, counts func(team.TaskID) bool) *tale {
+	t := &tale{o: o, past: state.New()}
+	t.past.KnowMembers(members)
+	t.past.KnowTasks(tasks, counts)
+	t.begin()
+	return t
+}
+
+func (t *tale) begin() {
+	t.story, t.told = render.New(t.o), nil
+	var tasks []team.Task
+	for _, task := range t.past.Tasks {
+		tasks = append(tasks, task.Task)
+	}
+	t.story.Know(records(t.past), tasks, func(id team.TaskID) bool { return !t.past.Tasks[id].Earlier })
+}
+
+// records are the members that a state knows, as far as it does.
+func records(s *state.Team) (all []team.Member) {
+	for id, m := range s.Members {
+		record := team.Member{AgentID: id, Role: m.Role, Color: m.Colour, State: m.State, Incarnation: m.Incarnation}
+		if m.Person {
+			record.Backend = team.Person
+		}
+		if !m.Here {
+			record.State = team.Stopped
+		}
+		all = append(all, record)
+	}
+	return all
+}
+
+// take takes in what follows, and returns what that adds at the end. What is too old goes.
+func (t *tale) take(entries []feed.Entry) (added []*telling) {
+	for _, e := range entries {
+		e = short(e)
+		t.entries = append(t.entries, e)
+		added = append(added, t.add(t.story.Tell(e))...)
+	}
+	if n := len(t.entries) - mostTold; n > dropTold {
+		for _, e := range t.entries[:n] {
+			t.past.Apply(e)
+		}
+		t.entries = append([]feed.Entry(nil), t.entries[n:]...)
+	}
+	if n := len(t.told) - mostTold; n > dropTold {
+		t.told = append([]*telling(nil), t.told[n:]...)
+	}
+	return added
+}
+
+func (t *tale) add(lines []string) []*telling {
+	if len(lines) == 0 {
+		return nil
+	}
+	added := []*telling{{lines: lines}}
+	t.told = append(t.told, added...)
+	return added
+}
+
+// flush adds what was held back, and returns it.
+func (t *tale) flush() []*telling { return t.add(t.story.Flush()) }
+
+// resize makes all lines again, if the width is another or calls are to be shown otherwise.
+func (t *tale) resize(width int, full bool) {
+	if t.o.Width == width && t.o.Full == full {
+		return
+	}
+	t.o.Width, t.o.Full = width, full
+	entries := t.entries
+	t.entries = nil
+	t.begin()
+	t.take(entries)
+	t.flush()
+}
+
+// linesOf are the lines of those that have a text in them; "" is all.
+func linesOf(told []*telling, with string) (all []string) {
+	with = strings.ToLower(with)
+	for _, t := range told {
+		if with == "" || t.has(with) {
+			all = append(all, t.lines...)
+		}
+	}
+	return all
+}
+
+// lines are those of the entries that have a text in them; "" is all.
+func (t *tale) lines(with string) []string { return linesOf(t.told, with) }
+
+// has reports whether some of the lines has a text in it, in upper or lower case.
+func has(lines []string, text string) bool {
+	return strings.Contains(plain(lines), strings.ToLower(text))
+}
+
+// short is an entry without what would be too much for a terminal.
+func short(e feed.Entry) feed.Entry {
+	b := &e.Event.Event
+	for _, text := range []*string{&b.Delta, &b.Content, &b.Message, &b.ToolCallName} {
+		*text = shortened(*text)
+	}
+	var m team.Message
+	if b.Type == team.MailSent && len(b.Value) > mostOfText && json.Unmarshal(b.Value, &m) == nil {
+		m.Content = shortened(m.Content)
+		if value, err := json.Marshal(m); err == nil {
+			b.Value = value
+		}
+	}
+	return e
+}
+
+func shortened(s string) string {
+	part, cut := head(s, mostOfText)
+	if cut {
+		part += fmt.Sprintf("\n… and %d bytes more", len(s)-len(part))
+	}
+	return part
+}
