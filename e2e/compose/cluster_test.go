@@ -358,8 +358,10 @@ func (p *project) scale(t *testing.T, n int) {
 	p.awaitTargets(t, n)
 }
 
-// silent are the panels that have nothing to show of one model without a price.
-var silent = map[string]bool{"Cost": true, "Switches to a fallback": true}
+// silent are the panels that have nothing to show of one model without a price, and of a workspace that is no git
+// repository, into which nothing is merged.
+var silent = map[string]bool{"Cost": true, "Switches to a fallback": true,
+	"Merged and returned": true, "Waiting to be merged": true, "Time of a merge": true}
 
 // testMetrics asks Prometheus all that rules and dashboards ask it.
 func (p *project) testMetrics(t *testing.T, begun time.Time) {
