@@ -63,6 +63,8 @@ var published = map[string]struct {
 	"event":        {team.Event{}, "An event: as it is stored, and as a reader derives it."},
 	"order":        {control.Order{}, "An order to a process to become a member."},
 	"assignment":   {team.Assignment{}, "The request assign to a member's process."},
+	"query":        {team.Query{}, "A question for a list of tasks; what is there must hold."},
+	"page":         {team.Page{}, "The answer to a query."},
 
 	"member-printed":  {client.Agent{}, "A member as lists and teamctl print it."},
 	"message-printed": {client.Letter{}, "A message as lists and teamctl print it."},
@@ -399,6 +401,13 @@ func sentAndPrinted(t *testing.T, c *teamtest.Cluster, tm *client.Team, check fu
 	}
 	of("order", control.Order{Team: "t", Agent: "coder-1", Incarnation: 1})
 	of("assignment", team.Assignment{Task: "T-001", By: team.Leader, Epoch: 1})
+	query := team.Query{Status: []team.TaskStatus{team.Completed}, Claimable: new(bool), Limit: 1}
+	of("query", query)
+	page, err := tm.Board().List(t.Context(), query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of("page", page)
 	for _, task := range teamtest.Tasks(t, tm) {
 		of("task-printed", task)
 	}
