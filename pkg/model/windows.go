@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	_ "embed"
 	"encoding/csv"
 	"fmt"
@@ -25,12 +26,22 @@ var windows = sync.OnceValue(func() []modelWindow {
 type modelWindow struct {
 	model string // as in the lists of a profile
 	Limits
+	long LongPrompt
 }
+
+// LongPrompt is how the maker of a model charges for a call whose prompt is long.
+type LongPrompt struct {
+	Above         int     // tokens of the prompt from which on all of the call is charged so; 0: never
+	Input, Output float64 // how many times the price of input, whether cached or not, and of output
+}
+
+// LongPromptOf returns how the maker of the model charges for long prompts.
+func LongPromptOf(model string) LongPrompt { return entryOf(windows(), model).long }
 
 func parseWindows(text string) ([]modelWindow, error) {
 	r := csv.NewReader(strings.NewReader(text))
 	r.Comment = '#'
-	r.FieldsPerRecord = 4
+	r.FieldsPerRecord = 7
 	rows, err := r.ReadAll()
 	if err != nil {
 		return nil, err
@@ -39,26 +50,29 @@ func parseWindows(text string) ([]modelWindow, error) {
 	for _, row := range rows[1:] { // below the names of the columns
 		size, err1 := strconv.Atoi(row[1])
 		most, err2 := strconv.Atoi(row[2])
-		if err1 != nil || err2 != nil || size <= 0 || most < 0 || row[3] == "" {
+		above, err3 := strconv.Atoi(row[3])
+		input, err4 := strconv.ParseFloat(row[4], 64)
+		output, err5 := strconv.ParseFloat(row[5], 64)
+		if cmp.Or(err1, err2, err3, err4, err5) != nil || size <= 0 || most < 0 || above < 0 || input < 1 || output < 1 || row[6] == "" {
 			return nil, fmt.Errorf("windows.csv: %q", row)
 		}
-		table = append(table, modelWindow{row[0], Limits{Window: size, MaxOutput: most}})
+		table = append(table, modelWindow{row[0], Limits{Window: size, MaxOutput: most}, LongPrompt{above, input, output}})
 	}
 	return table, nil
 }
 
 // knownLimits returns what is known of the model; zero is not known.
-func knownLimits(model string) Limits { return limitsIn(windows(), model) }
+func knownLimits(model string) Limits { return entryOf(windows(), model).Limits }
 
-// limitsIn returns the limits of the longest entry that names the model.
-func limitsIn(table []modelWindow, model string) Limits {
+// entryOf returns the longest entry that names the model.
+func entryOf(table []modelWindow, model string) modelWindow {
 	var best modelWindow
 	for _, w := range table {
 		if len(w.model) > len(best.model) && names(w.model, model) {
 			best = w
 		}
 	}
-	return best.Limits
+	return best
 }
 
 // LeastWindow is the smallest window, in tokens, with which an agent can work: its system

@@ -2,7 +2,6 @@ package model
 
 import (
 	"slices"
-	"strings"
 	"testing"
 )
 
@@ -23,6 +22,30 @@ func TestKnownLimits(t *testing.T) {
 		"llama3.1:8b":                 {131_072, 8192},
 		"kimi-k2.6":                   {262_144, 65_536},
 		"glm-4.6":                     {204_800, 131_072},
+		"claude-fable-5-2":            {1_000_000, 128_000},
+		"claude-mythos-5-1":           {1_000_000, 128_000},
+		"claude-opus-5-5":             {1_000_000, 128_000},
+		"claude-opus-4-5":             {200_000, 64_000},
+		"claude-sonnet-5-5":           {1_000_000, 128_000},
+		"claude-haiku-5-5":            {1_000_000, 128_000},
+		"claude-haiku-4-5":            {200_000, 64_000},
+		"gpt-6.2-astra":               {1_050_000, 128_000},
+		"gpt-6.1-terra":               {1_050_000, 128_000},
+		"gpt-6-luna":                  {1_050_000, 128_000},
+		"gpt-5.6-sol":                 {1_050_000, 128_000},
+		"gpt-5.3-codex":               {400_000, 128_000},
+		"gemini-4-argon":              {1_048_576, 65_536},
+		"gemini-3.8-flash":            {1_048_576, 65_536},
+		"gemini-3.1-pro-preview":      {1_048_576, 65_536},
+		"deepseek-flash":              {1_000_000, 384_000},
+		"deepseek-v4-pro":             {1_000_000, 384_000},
+		"qwen3.8-max":                 {1_000_000, 65_536},
+		"glm-5.3-flash":               {1_000_000, 131_072},
+		"kimi-k3.1-pro":               {1_048_576, 131_072},
+		"mistral-large-4":             {1_048_576, 262_144},
+		"mistral-medium-3.5":          {262_144, 0},
+		"mistral-small-2603":          {262_144, 0},
+		"muse-spark-1.3":              {1_048_576, 0},
 		"home-made":                   {},
 	} {
 		if got := knownLimits(model); got != want {
@@ -30,13 +53,29 @@ func TestKnownLimits(t *testing.T) {
 		}
 		backwards := slices.Clone(windows())
 		slices.Reverse(backwards)
-		if got := limitsIn(backwards, model); got != want {
+		if got := entryOf(backwards, model).Limits; got != want {
 			t.Errorf("%s, with the table backwards: %+v, want %+v", model, got, want)
 		}
 	}
-	for _, bad := range []string{"a,b,c,d\nm,x,1,s", "a,b,c,d\nm,0,1,s", "a,b,c,d\nm,1,-1,s", "a,b,c,d\nm,1,1,", "a,b,c,d\nm,1,1"} {
-		if _, err := parseWindows(bad); err == nil {
-			t.Errorf("%s is read", strings.ReplaceAll(bad, "\n", "; "))
+	for _, bad := range []string{"m,x,1,0,1,1,s", "m,0,1,0,1,1,s", "m,1,-1,0,1,1,s", "m,1,1,-1,1,1,s", "m,1,1,0,x,1,s", "m,1,1,0,1,0,s", "m,1,1,0,1,1,", "m,1,1,s"} {
+		if _, err := parseWindows("a,b,c,d,e,f,g\n" + bad); err == nil {
+			t.Errorf("%s is read", bad)
+		}
+	}
+}
+
+func TestLongPromptOf(t *testing.T) {
+	for model, want := range map[string]LongPrompt{
+		"gpt-6.2-sol":            {272_000, 2, 1.5},
+		"openai/gpt-5.4":         {272_000, 2, 1.5},
+		"gpt-5.4-mini":           {0, 1, 1},
+		"claude-haiku-5-5":       {100_000, 5, 5},
+		"claude-opus-5-5":        {0, 1, 1},
+		"gemini-3.1-pro-preview": {200_000, 2, 1.5},
+		"home-made":              {},
+	} {
+		if got := LongPromptOf(model); got != want {
+			t.Errorf("%s: %+v, want %+v", model, got, want)
 		}
 	}
 }

@@ -1,6 +1,10 @@
 package router
 
-import "agentteam/pkg/model"
+import (
+	"cmp"
+
+	"agentteam/pkg/model"
+)
 
 // Prices are what a million tokens cost, in Currency.
 type Prices struct {
@@ -13,8 +17,8 @@ type Prices struct {
 
 // price returns u with what it cost, and in which currency. Without prices, all that was used is one call of
 // unknown price. What was thrown away is charged in full: nobody knows how much of it
-// the endpoint had cached.
-func (p *Prices) price(u model.Usage) model.Usage {
+// the endpoint had cached. A call with a long prompt costs what the model's maker charges for one.
+func (p *Prices) price(u model.Usage, long model.LongPrompt) model.Usage {
 	if u == (model.Usage{}) {
 		return u
 	}
@@ -23,8 +27,12 @@ func (p *Prices) price(u model.Usage) model.Usage {
 		return u
 	}
 	const million = 1e6
-	u.Cost = (float64(u.Plain()+u.WastedPrompt)*p.Input + float64(u.CachedTokens)*p.Cached + float64(u.WrittenTokens)*p.Written +
-		float64(u.CompletionTokens+u.WastedCompletion)*p.Output) / million
+	input := float64(u.Plain()+u.WastedPrompt)*p.Input + float64(u.CachedTokens)*p.Cached + float64(u.WrittenTokens)*p.Written
+	output := float64(u.CompletionTokens+u.WastedCompletion) * p.Output
+	if long.Above > 0 && cmp.Or(u.PromptTokens, u.WastedPrompt) > long.Above { // without an answer all is waste
+		input, output = input*long.Input, output*long.Output
+	}
+	u.Cost = (input + output) / million
 	u.Currency = p.Currency
 	return u
 }

@@ -213,7 +213,7 @@ func (r *Router) Complete(ctx context.Context, req model.Request, onDelta func(t
 
 // price returns u with what it cost, and counts that.
 func (r *Router) price(of *route, u model.Usage) model.Usage {
-	u = of.Prices.price(u)
+	u = of.Prices.price(u, model.LongPromptOf(of.Options.Model))
 	if of.Prices != nil {
 		r.cost.WithLabelValues(currencyLabel(of.Prices)).Add(u.Cost)
 	}
