@@ -473,6 +473,32 @@ func metrics(t *testing.T) map[string]bool {
 	return known
 }
 
+// unshown are the metrics that no panel, rule or alert needs, with the reason.
+var unshown = map[string]string{
+	"agentteam_build_info":                "a version, for queries",
+	"agentteam_api_request_seconds":       "the requests are shown",
+	"agentteam_foreign_beats_total":       "the logs name each",
+	"agentteam_network_requests_total":    "the audit has each",
+	"agentteam_stream_kept_items":         "the readers are shown",
+	"agentteam_stream_lag_seconds":        "the readers are shown",
+	"agentteam_stream_sent_total":         "the readers are shown",
+	"agentteam_stream_slow_readers_total": "the readers are shown",
+}
+
+// Each metric is asked for by a panel, a rule or an alert, or the list has the reason why not.
+func TestMetricsShown(t *testing.T) {
+	asked := read(t, "grafana/dashboards/agentteam.json") + read(t, "prometheus/rules/agentteam.yml")
+	for name := range registered(t) {
+		if strings.HasSuffix(name, "_bucket") || strings.HasSuffix(name, "_sum") || strings.HasSuffix(name, "_count") {
+			continue
+		}
+		shown := regexp.MustCompile(`\b` + name + `(?:_bucket|_sum|_count)?\b`).MatchString(asked)
+		if reason := unshown[name]; shown == (reason != "") {
+			t.Errorf("%s is asked for: %v; not needed: %q", name, shown, reason)
+		}
+	}
+}
+
 // registered returns the names of the metrics that the packages register, from the table of the docs, which is made from the code.
 func registered(t *testing.T) map[string]bool {
 	t.Helper()

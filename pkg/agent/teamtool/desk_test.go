@@ -172,8 +172,14 @@ func (d *desk) call(who team.AgentID, name, arguments string) tool.Result {
 			d.t.Errorf("%s by %s with %s names %s, which its model does not have: %s", name, who, arguments, word, res.Content)
 		}
 	}
+	if key := ourKey.FindString(res.Content); key != "" && dialect == team.Claude {
+		d.t.Errorf("%s by %s with %s has %s: %s", name, who, arguments, key, res.Content)
+	}
 	return res
 }
+
+// ourKey finds a field of a task by our name, which Claude's tools call otherwise.
+var ourKey = regexp.MustCompile(`"(?:title|assignee|dependencies|waiting_for)":`)
 
 // anyTool finds the names of tools in a text, those that are no English.
 var anyTool = regexp.MustCompile(`\b(?:[a-z]+_(?:mail|user|tasks?|teammates?|message|plan|team)|(?:Task|Team)[A-Z][a-z]+|SendMessage|ExitPlanMode)\b`)

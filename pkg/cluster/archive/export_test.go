@@ -150,9 +150,17 @@ func say(t *testing.T, bt *broker.Storage, who team.AgentID, text string) {
 	}
 }
 
-// othersExported checks that an export has the subagent of coder-2 below it, and a person without a conversation.
+// othersExported checks that an export has the team with all its members, the subagent of coder-2 below it, and a person
+// without a conversation.
 func othersExported(t *testing.T, dir string) {
 	t.Helper()
+	var config struct {
+		Team    team.Team     `json:"team"`
+		Members []team.Member `json:"members"`
+	}
+	if err := json.Unmarshal([]byte(read(t, dir, "config.json")), &config); err != nil || config.Team.ID != "a" || config.Team.Reason != hostile || len(config.Members) != 3 {
+		t.Errorf("config.json has %+v, %v", config, err)
+	}
 	page, summary, transcript := read(t, dir, "report.html"), read(t, dir, "README.md"), read(t, dir, "transcripts/coder-2.md")
 	if strings.Contains(transcript, "I looked.") || strings.Index(page, ">coder-2 ") > strings.Index(page, ">coder-2.a1b2c3d ") || !strings.Contains(page, "I looked. &lt;script&gt;") {
 		t.Errorf("the page lacks a subagent below its owner:\n%s", page)

@@ -56,6 +56,19 @@ func TestConflicts(t *testing.T) {
 	}
 }
 
+// A branch of another repository is refused with what to do.
+func TestNoHistoryInCommon(t *testing.T) {
+	r := setUp(t)
+	head := r.head()
+	sh(t, r.user, "git checkout -q --orphan other && git commit -qm other")
+	r.look()
+	r.must(r.Fetch(r.ctx, r.c))
+	_, err := r.Merge(r.ctx, head, r.c.Head)
+	if team.CodeOf(err) != team.InvalidArgument || !strings.Contains(err.Error(), "another repository than this folder") || !strings.Contains(team.HintOf(err), "--team NAME") {
+		t.Errorf("merged: %v (%s)", err, team.HintOf(err))
+	}
+}
+
 // In-tree attributes that are in the base already have no say either.
 func TestAttributesOfTheBase(t *testing.T) {
 	r := &rig{t: t, ctx: t.Context(), user: userRepo(t)}

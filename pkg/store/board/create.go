@@ -191,7 +191,7 @@ func (b *Board) create(ctx context.Context, by team.AgentID, key string, tasks [
 			return nil, false, err
 		}
 		for i := range created {
-			created[i].Op = ulid.Make().String()
+			created[i].Op, created[i].DeliverablePath = ulid.Make().String(), norm.NFC.String(created[i].DeliverablePath) // a letter in lower case may be one with its mark
 		}
 		if err := seq.intend(created, key); err != nil {
 			return nil, false, err

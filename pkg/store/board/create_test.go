@@ -85,14 +85,14 @@ func TestCreateTogether(t *testing.T) {
 func TestCreateSeveral(t *testing.T) {
 	b, _ := open(t)
 	first := add(t, b)
-	got, err := b.Create(t.Context(), "leader", team.NewTask{Title: "a"}, team.NewTask{Title: "b", Dependencies: []team.TaskID{first.ID}}, team.NewTask{Title: "cafe\u0301"})
+	got, err := b.Create(t.Context(), "leader", team.NewTask{Title: "a"}, team.NewTask{Title: "b", Dependencies: []team.TaskID{first.ID}}, team.NewTask{Title: "cafe\u0301 J\u030c"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if want := []team.TaskID{"T-002", "T-003", "T-004"}; !slices.Equal(ids(got), want) || got[1].Title != "b" {
 		t.Errorf("created %v, want %v", ids(got), want)
 	}
-	if want := "deliverables/T-004-caf\u00e9.md"; got[2].DeliverablePath != want {
+	if want := "deliverables/T-004-caf\u00e9-\u01f0.md"; got[2].DeliverablePath != want {
 		t.Errorf("the deliverable is %q, want %q", got[2].DeliverablePath, want)
 	}
 	for _, task := range got {
