@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -82,6 +83,7 @@ var worded = []reflect.Type{
 var needs = map[journal.Kind][]string{
 	journal.Start: {}, journal.Mail: {"message"}, journal.Backlog: {"backlog", "inbox_seq"}, journal.Task: {"task"}, journal.Note: {"text"},
 	journal.Turn: {"turn"}, journal.Result: {"result"}, journal.Refused: {"refusal"}, journal.Compact: {"context"}, journal.Overview: {"text"}, journal.End: {},
+	journal.Project: {}, journal.Stop: {},
 }
 
 // schema is made from a record's type. Further fields are allowed: those of newer versions are.
@@ -240,6 +242,24 @@ func TestSchemasAreUpToDate(t *testing.T) {
 	files, err := filepath.Glob(schemas + "/*.json")
 	if err != nil || len(files) != len(published) {
 		t.Errorf("there are %d schemas of %d records: %v", len(files), len(published), err)
+	}
+}
+
+// Every kind of record is one of the schema.
+func TestEveryKindIsInTheSchema(t *testing.T) {
+	t.Parallel()
+	code, err := os.ReadFile("../store/journal/journal.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := regexp.MustCompile(`Kind = "(\w+)"`).FindAllStringSubmatch(string(code), -1)
+	for _, m := range kinds {
+		if needs[journal.Kind(m[1])] == nil {
+			t.Errorf("no schema has the kind %s", m[1])
+		}
+	}
+	if len(kinds) != len(needs) {
+		t.Errorf("there are %d kinds, and %d in the schema", len(kinds), len(needs))
 	}
 }
 
