@@ -189,7 +189,7 @@ func rested(ctx context.Context, tm *client.Team) error {
 // idle starts a teammate and waits until it has nothing to do.
 func (b *agentRig) idle(ctx context.Context, bt *broker.Storage) (*childproc.Process, error) {
 	heard := make(chan beat, 1000) // many more than come while nobody reads
-	stop, err := roster.New(bt).Listen(team.Everyone, func(h team.Beat) { heard <- beat{h, time.Now()} })
+	stop, err := roster.New(bt).Listen(team.Everyone, func(h team.Heartbeat) { heard <- beat{h, time.Now()} })
 	if err != nil {
 		return nil, err
 	}

@@ -56,7 +56,7 @@ type finished struct {
 type worker struct {
 	crew   *crew
 	conn   *broker.Conn
-	hand   *board.Hand
+	hand   *board.ClaimSlot
 	heart  *roster.Heart
 	lost   atomic.Int64
 	offers chan team.Task
@@ -114,8 +114,8 @@ func beatAsLeader(ctx context.Context, nc *nats.Conn, id team.TeamID) {
 	tick := time.NewTicker(roster.Interval)
 	defer tick.Stop()
 	for n := uint64(1); ; n++ {
-		if data, err := json.Marshal(team.Beat{AgentID: team.Leader, Incarnation: 1, N: n, State: team.Running}); err == nil {
-			_ = nc.Publish(subject.Beat(id, team.Leader), data)
+		if data, err := json.Marshal(team.Heartbeat{AgentID: team.Leader, Incarnation: 1, N: n, State: team.Running}); err == nil {
+			_ = nc.Publish(subject.Heartbeat(id, team.Leader), data)
 		}
 		select {
 		case <-ctx.Done():
@@ -158,7 +158,7 @@ func (w *worker) open(ctx, life context.Context, n int) error {
 		return err
 	}
 	m := team.Member{AgentID: team.AgentID(fmt.Sprintf("coder-%d", n+1)), Role: "coder", Incarnation: 1, State: team.Joined}
-	w.hand = board.NewHand(life, board.New(bt.Bucket, board.Options{}), m.Holder())
+	w.hand = board.NewClaimSlot(life, board.New(bt.Bucket, board.Options{}), m.Holder())
 	w.heart = roster.NewHeart(roster.New(bt), m, team.DefaultLease)
 	go func() { _ = w.heart.Run(life) }() // ends with life, and nothing that counts comes of it
 	_, err = control.Serve(life, w.conn, control.Membership{Team: bt.ID, AgentID: m.AgentID, Role: m.Role}, control.Handlers{
@@ -353,7 +353,7 @@ func (w *worker) run(ctx context.Context, completed func()) {
 // beat tells the team of the worker as an agent does.
 func (w *worker) beat(state team.MemberState) {
 	t, seq := w.hand.Now()
-	w.heart.Set(func(b *team.Beat) { b.State, b.Task, b.BoardSeq = state, t.ID, seq })
+	w.heart.Set(func(b *team.Heartbeat) { b.State, b.Task, b.BoardSeq = state, t.ID, seq })
 }
 
 // bare lets the workers make two updates with known revisions for each of n tasks,
@@ -449,9 +449,9 @@ func beatAll(ctx context.Context, nc *nats.Conn, id team.TeamID, n int) {
 	tick := time.NewTicker(roster.Interval / time.Duration(n))
 	defer tick.Stop()
 	for i := 0; ; i++ {
-		b := team.Beat{AgentID: team.AgentID(fmt.Sprintf("reviewer-%d", i%n+1)), Incarnation: 1, N: uint64(i/n + 1), State: team.Idle, Role: "reviewer"}
+		b := team.Heartbeat{AgentID: team.AgentID(fmt.Sprintf("reviewer-%d", i%n+1)), Incarnation: 1, N: uint64(i/n + 1), State: team.Idle, Role: "reviewer"}
 		if data, err := json.Marshal(b); err == nil {
-			_ = nc.Publish(subject.Beat(id, b.AgentID), data)
+			_ = nc.Publish(subject.Heartbeat(id, b.AgentID), data)
 		}
 		select {
 		case <-ctx.Done():

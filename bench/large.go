@@ -127,7 +127,7 @@ func memoryOfTeammate(ctx context.Context, r *rig, _ scale, small, large *crew) 
 func (t *crew) teammateMemory(ctx context.Context, r *rig) (float64, error) {
 	const name team.AgentID = "tester-1"
 	heard := make(chan beat, 1000)
-	stop, err := roster.New(t.team).Listen(name, func(b team.Beat) { heard <- beat{b, time.Now()} })
+	stop, err := roster.New(t.team).Listen(name, func(b team.Heartbeat) { heard <- beat{b, time.Now()} })
 	if err != nil {
 		return 0, err
 	}

@@ -83,8 +83,8 @@ func git(dir, line string) error {
 
 // mate is a member without a model.
 type mate struct {
-	hand *board.Hand
-	line *worktree.Line
+	hand *board.ClaimSlot
+	line *worktree.Workspaces
 	at   *workspace.Current
 }
 
@@ -99,7 +99,7 @@ func (r *rig) mates(ctx context.Context, id team.TeamID, dir string, n int, wish
 		return nil, nil, err
 	}
 	lines := filepath.Join(r.dir, "lines")
-	record := team.Team{ID: id, LeaseSeconds: 30, Goal: "work", GoalNumber: 1, Workspace: dir, Hands: team.Policy{Isolation: wish}}
+	record := team.Team{ID: id, LeaseSeconds: 30, Goal: "work", GoalNumber: 1, Workspace: dir, Policy: team.Policy{Isolation: wish}}
 	decided, err := worktree.Decide(ctx, record, dir, func(ctx context.Context) (*mergequeue.Site, error) {
 		return mergequeue.At(ctx, lines, storage, record)
 	})
@@ -111,8 +111,8 @@ func (r *rig) mates(ctx context.Context, id team.TeamID, dir string, n int, wish
 	source := execenv.New(execenv.Options{Dir: dir, Cache: filepath.Join(r.dir, "cache")})
 	for i := range n {
 		member := team.Member{AgentID: team.AgentID(fmt.Sprintf("coder-%d", i+1)), Role: "coder", Incarnation: 1}
-		m := &mate{hand: board.NewHand(ctx, b, member.Holder())}
-		m.line = worktree.New(worktree.Options{Process: "bench", Team: storage, Record: func() team.Team { return record }, Member: member, Hand: m.hand, Source: source, Level: source.Level, Dir: lines})
+		m := &mate{hand: board.NewClaimSlot(ctx, b, member.Holder())}
+		m.line = worktree.New(worktree.Options{Process: "bench", Team: storage, Record: func() team.Team { return record }, Member: member, Slot: m.hand, Source: source, Level: source.Level, Dir: lines})
 		m.at = workspace.Follow(m.line, func() workspace.Work {
 			w := workspace.Work{Team: record, Member: member}
 			if w.Task, _ = m.hand.Task(); w.Task.ID == "" {

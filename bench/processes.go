@@ -17,7 +17,7 @@ const mebibyte = 1 << 20
 
 // beat is a heartbeat and when this process heard it.
 type beat struct {
-	team.Beat
+	team.Heartbeat
 	at time.Time
 }
 

@@ -125,7 +125,7 @@ func TestLine(t *testing.T) {
 	head := git(t, c.dir, "rev-parse", "HEAD")
 	c.upWith(8)
 	tm := newTeamWith(t, c.connect(), team.DefaultTeam, 3*time.Second)
-	if _, err := tm.Choose(t.Context(), team.Choices{Hands: &team.Policy{Isolation: team.Worktrees}}); err != nil {
+	if _, err := tm.Choose(t.Context(), team.Choices{Policy: &team.Policy{Isolation: team.Worktrees}}); err != nil {
 		t.Fatal(err)
 	}
 	c.limit = 3 * limit // each merge runs the checks of all that is there

@@ -112,7 +112,7 @@ func TestPageBoard(t *testing.T) {
 	p.types("Message to coder-1", "Write less.")
 	p.presses("Send", ".composer")
 	p.until("both have been read", `document.querySelectorAll(".fate-processed").length === 2`)
-	if all, err := tm.Mail().Inbox(t.Context(), "coder-1"); err != nil || !slices.ContainsFunc(all, func(l client.Letter) bool { return l.Content == "Write less." && l.Urgent }) {
+	if all, err := tm.Mail().Inbox(t.Context(), "coder-1"); err != nil || !slices.ContainsFunc(all, func(l client.StoredMessage) bool { return l.Content == "Write less." && l.Urgent }) {
 		t.Errorf("coder-1 has the mail %+v, %v", all, err)
 	}
 

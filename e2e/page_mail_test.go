@@ -74,7 +74,7 @@ func TestPageMailIsRead(t *testing.T) {
 		p.sees("Said.")
 		until(t, to+" has it", func() bool {
 			all, err := tm.Mail().Inbox(t.Context(), team.AgentID(to))
-			return err == nil && slices.ContainsFunc(all, func(l client.Letter) bool { return strings.HasSuffix(l.Content, "\n\n"+text) })
+			return err == nil && slices.ContainsFunc(all, func(l client.StoredMessage) bool { return strings.HasSuffix(l.Content, "\n\n"+text) })
 		})
 	}
 	says("coder-1", "Is it tested?")

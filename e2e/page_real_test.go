@@ -198,7 +198,7 @@ func TestPageActs(t *testing.T) {
 	p.sees("Said.")
 	until(t, "coder-1 has the mail", func() bool {
 		all, err := tm.Mail().Inbox(t.Context(), "coder-1")
-		return err == nil && slices.ContainsFunc(all, func(l client.Letter) bool {
+		return err == nil && slices.ContainsFunc(all, func(l client.StoredMessage) bool {
 			return l.Content == "On deliverables/T-001-write-one.md:1 of T-001:\n> +the report\n\nIs it tested?"
 		})
 	})

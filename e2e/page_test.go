@@ -152,7 +152,7 @@ func TestPageRun(t *testing.T) {
 	}
 	until(t, "the leader has what was added", func() bool {
 		all, err := tm.Mail().Inbox(t.Context(), team.Leader)
-		return err == nil && slices.ContainsFunc(all, func(l client.Letter) bool { return strings.Contains(l.Content, "And the lexer.") })
+		return err == nil && slices.ContainsFunc(all, func(l client.StoredMessage) bool { return strings.Contains(l.Content, "And the lexer.") })
 	})
 	p.presses("Timeline", "section[aria-label='Goals before']")
 	p.sees("goal 1, ")
@@ -262,7 +262,7 @@ func TestPageDecides(t *testing.T) {
 	if text, err := os.ReadFile(filepath.Join(c.dir, "out.txt")); string(text) != "one\ntwo\ntwo\n" {
 		t.Errorf("it has written %q, %v", text, err)
 	}
-	if record, err := tm.Record(t.Context()); err != nil || !slices.Equal(record.Hands.Permissions.Allow, []string{"Bash(echo three)"}) {
-		t.Errorf("allowed from now on is %v, %v", record.Hands.Permissions.Allow, err)
+	if record, err := tm.Record(t.Context()); err != nil || !slices.Equal(record.Policy.Permissions.Allow, []string{"Bash(echo three)"}) {
+		t.Errorf("allowed from now on is %v, %v", record.Policy.Permissions.Allow, err)
 	}
 }

@@ -201,7 +201,7 @@ func permit(t *testing.T, c *cluster, p team.Permissions) {
 	}
 	bt, err := r.Storage(t.Context(), team.DefaultTeam)
 	if err == nil {
-		_, err = r.Edit(t.Context(), bt, func(record *team.Team) { record.Hands.Permissions = p })
+		_, err = r.Edit(t.Context(), bt, func(record *team.Team) { record.Policy.Permissions = p })
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -254,7 +254,7 @@ func TestTaskKillsItsHolder(t *testing.T) {
 	t.Parallel()
 	c := upAt(t, rehearse(t, killerScript), 2, "AGENTTEAM_LEASE=2s", "AGENTTEAM_SANDBOX=none")
 	tm := newTeamWith(t, c.connect(), team.DefaultTeam, 2*time.Second)
-	if _, err := tm.Choose(t.Context(), team.Choices{Hands: &team.Policy{PermissionMode: team.BypassPermissions}}); err != nil {
+	if _, err := tm.Choose(t.Context(), team.Choices{Policy: &team.Policy{PermissionMode: team.BypassPermissions}}); err != nil {
 		t.Fatal(err)
 	}
 	c.ok("run", "--detach", "go")

@@ -63,7 +63,7 @@ type answered struct {
 }
 
 // printAnswered says who goes on.
-func (a *app) printAnswered(ctx context.Context, t *client.Team, q client.Letter, m team.Message) error {
+func (a *app) printAnswered(ctx context.Context, t *client.Team, q client.StoredMessage, m team.Message) error {
 	return a.print(answered{m.ID, q.ID, m.To, m.Content}, []string{m.ID}, func() {
 		line := m.To.At(t.ID())
 		if asker, err := t.Members().Get(ctx, m.To); err == nil && asker.State != team.Running { // else the answer has woken it

@@ -37,7 +37,7 @@ func TestPlansOfMembers(t *testing.T) {
 		if m, err = members.Put(t.Context(), m); err != nil {
 			t.Fatal(err)
 		}
-		gate, err := plans.Gate(t.Context(), m, board.NewHand(t.Context(), b, m.Holder()))
+		gate, err := plans.Gate(t.Context(), m, board.NewClaimSlot(t.Context(), b, m.Holder()))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -26,7 +26,7 @@ import (
 type matter struct {
 	id       string
 	at       time.Time
-	question *client.Letter
+	question *client.StoredMessage
 	approval team.Approval
 }
 

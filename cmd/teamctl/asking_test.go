@@ -84,7 +84,7 @@ func TestAnswerOnATerminal(t *testing.T) {
 		c.Leader()
 		c.Teammates(1)
 		tm := c.Team("default")
-		edit(t, c, func(record *team.Team) { record.Hands.PermissionMode = team.BypassPermissions })
+		edit(t, c, func(record *team.Team) { record.Policy.PermissionMode = team.BypassPermissions })
 		s := onTerminal(t, width, "run", "Rename it", "--server", c.URL)
 		s.shows(t, "T-001 claimed", 1)
 		s.typesUntil(t, "to bob: hello\r", "nothing is asked, so that the line is not sent")
@@ -158,7 +158,7 @@ func TestAllowOnATerminal(t *testing.T) {
 	c.Leader()
 	c.Teammates(1)
 	c.Team("default")
-	edit(t, c, func(record *team.Team) { record.Hands.Permissions.Ask = []string{"Bash(echo *)"} })
+	edit(t, c, func(record *team.Team) { record.Policy.Permissions.Ask = []string{"Bash(echo *)"} })
 	s := onTerminal(t, 100, "run", "Write it", "--server", c.URL)
 	s.types(t, "task\r") // nothing is asked yet
 	s.shows(t, "│ echo one", 1)

@@ -83,5 +83,5 @@ func (a *app) attach(ctx context.Context, c *client.Client, t *client.Team, cfg 
 	stop := a.tellTroubles(ctx, c, t, false)
 	record, werr := a.watch(ctx, t, g, v, after)
 	stop()
-	return a.conclude(ctx, c, t, g, record, werr, cfg, &pursuit{view: v})
+	return a.conclude(ctx, c, t, g, record, werr, cfg, &runRequest{view: v})
 }

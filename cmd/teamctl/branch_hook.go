@@ -26,7 +26,7 @@ const hookPrelude = "trap '' TTIN TTOU\n"
 
 // endHook runs the user's branch_hook at the end of a goal that has finished, or reports why it does not.
 // The errors are those of [app.runHook].
-func (a *app) endHook(l *lineEnd, record team.Team, cfg config.Config, p *pursuit) error {
+func (a *app) endHook(l *lineEnd, record team.Team, cfg config.Config, p *runRequest) error {
 	why := ""
 	switch {
 	case cfg.BranchHook == "" || record.Status != team.TeamFinished:

@@ -237,7 +237,7 @@ func (c *chat) hear(ctx context.Context, e client.Entry) error {
 	if err != nil {
 		return err
 	}
-	if at := l.Fates[0].ProcessedAt; at != nil && !e.Time.Before(*at) {
+	if at := l.Deliveries[0].ProcessedAt; at != nil && !e.Time.Before(*at) {
 		c.open = ""
 	}
 	return nil
@@ -315,7 +315,7 @@ func (c *chat) say(ctx context.Context, to team.AgentID, text string) error {
 		return err
 	}
 	var m team.Message
-	if i := slices.IndexFunc(questions, func(q client.Letter) bool { return q.Open && q.From == to }); i >= 0 {
+	if i := slices.IndexFunc(questions, func(q client.StoredMessage) bool { return q.Open && q.From == to }); i >= 0 {
 		_, m, err = c.team.Mail().Answer(ctx, "", questions[i].ID, text)
 	} else {
 		m, _, err = c.team.Mail().Send(ctx, client.NewMail{To: to, Text: text})

@@ -236,7 +236,7 @@ func TestChatDecides(t *testing.T) {
 	c.Leader()
 	c.Teammates(1)
 	tm := c.Team("default")
-	if _, err := tm.Choose(t.Context(), team.Choices{Hands: &team.Policy{Permissions: team.Permissions{Ask: []string{"Bash(echo *)"}}}}); err != nil {
+	if _, err := tm.Choose(t.Context(), team.Choices{Policy: &team.Policy{Permissions: team.Permissions{Ask: []string{"Bash(echo *)"}}}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := tm.Members().Spawn(t.Context(), team.Member{Role: "coder"}, 1); err != nil {

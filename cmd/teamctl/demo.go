@@ -79,15 +79,15 @@ func (a *app) demo(ctx context.Context, dir string) error {
 		return err
 	}
 	cfg.HTTP, cfg.API = "127.0.0.1:0", config.API{}
-	if _, err := (readDirs{tree}).add(&cfg.Hands); err != nil {
+	if _, err := (readDirs{tree}).add(&cfg.Policy); err != nil {
 		return err
 	}
-	cfg.Hands.Isolation = team.Shared                 // the demo's folder is no part of a repository
-	cfg.Hands.PermissionMode = team.BypassPermissions // all that is called stands in the demo's script
+	cfg.Policy.Isolation = team.Shared                 // the demo's folder is no part of a repository
+	cfg.Policy.PermissionMode = team.BypassPermissions // all that is called stands in the demo's script
 	if _, err := sandbox.Find(ctx, cfg.Sandbox); err != nil && cfg.Sandbox == team.SandboxAuto {
 		a.tell(team.Line(err))
 		a.tell("the commands of the demo stand in its script, so that they run without a sandbox; those of models are refused here")
-		cfg.Sandbox, cfg.Hands.Sandbox = team.Unconfined, team.Unconfined
+		cfg.Sandbox, cfg.Policy.Sandbox = team.Unconfined, team.Unconfined
 	}
 	cluster, err := a.startCluster(ctx, cfg, local.Options{DataDir: data, Standbys: defaultStandbys, Output: log, Env: []string{
 		"OPENAI_BASE_URL=" + endpoint, "OPENAI_MODEL=rehearsal", "OPENAI_API_KEY=rehearsal", "AGENTTEAM_WORKSPACE=" + workspace,
@@ -99,7 +99,7 @@ func (a *app) demo(ctx context.Context, dir string) error {
 	cfg.Server = cluster.URL()
 	fmt.Fprintf(a.err, "a team surveys %s; it works in %s\n", tree, workspace)
 	// The goal ends with its cluster, whose data is thrown away.
-	return a.pursue(ctx, cfg, &pursuit{goal: demo.Goal(tree), workspace: workspace, own: true, cluster: cluster, epilogue: "the survey: " + filepath.Join(workspace, demo.Result)})
+	return a.pursue(ctx, cfg, &runRequest{goal: demo.Goal(tree), workspace: workspace, own: true, cluster: cluster, epilogue: "the survey: " + filepath.Join(workspace, demo.Result)})
 }
 
 // startRehearsal plays a script on addr until stop is called, and returns the base

@@ -55,7 +55,7 @@ func (a *app) diffCmd() *cobra.Command {
 			if err := areMembers(ctx, t, o.Agent); err != nil {
 				return err
 			}
-			d, err = t.Line().Diff(ctx, o)
+			d, err = t.Branch().Diff(ctx, o)
 			return err
 		})
 		if err != nil {

@@ -39,7 +39,7 @@ func TestTimeLimitNamesItsCause(t *testing.T) {
 			}
 		})
 	}
-	err := (&pursuit{}).left(a.ended(ctx, team.Errorf(team.Unavailable, "NATS is away").WithHint("start it")))
+	err := (&runRequest{}).left(a.ended(ctx, team.Errorf(team.Unavailable, "NATS is away").WithHint("start it")))
 	if want := "the time limit (--timeout) has passed before the goal was set; nothing was begun: NATS is away"; err.Error() != want {
 		t.Errorf("it says %q, want %q", err, want)
 	}

@@ -53,25 +53,25 @@ func (dirs readDirs) allow(ctx context.Context, t *client.Team) error {
 	if err != nil {
 		return err
 	}
-	h := record.Hands
+	h := record.Policy
 	added, err := dirs.add(&h)
 	if err != nil || !added {
 		return err
 	}
-	_, err = t.Choose(ctx, team.Choices{Hands: &h})
+	_, err = t.Choose(ctx, team.Choices{Policy: &h})
 	return err
 }
 
 const isolationUsage = "where tasks are done: worktree (each in a separate tree, then merged), shared, or auto: worktree where it can be (default auto)"
 
 // tellHands prints what members may do with the machines that they work on, and where tasks are done.
-func (a *app) tellHands(ctx context.Context, t *client.Team, s client.Status, cfg config.Config, p *pursuit) error {
+func (a *app) tellHands(ctx context.Context, t *client.Team, s client.Status, cfg config.Config, p *runRequest) error {
 	record, err := t.Record(ctx)
 	if err != nil {
 		return err
 	}
 	wish, dir := record, p.workspace
-	if wish.Hands.Isolation = cmp.Or(team.Isolation(p.isolation), record.Hands.Isolation); p.resume {
+	if wish.Policy.Isolation = cmp.Or(team.Isolation(p.isolation), record.Policy.Isolation); p.resume {
 		dir = record.Workspace
 	}
 	procs := slices.Concat(s.Leaders, s.Standbys, s.Members)
@@ -82,7 +82,7 @@ func (a *app) tellHands(ctx context.Context, t *client.Team, s client.Status, cf
 	if cfg.Sandbox != team.Confined && slices.ContainsFunc(procs, isConfined) { // which is the person's choice else
 		a.tell(withoutBubblewrap(sandbox.InstallCommand()))
 	}
-	if !sameHands(cfg.Hands, record.Hands) {
+	if !sameHands(cfg.Policy, record.Policy) {
 		a.note(fmt.Sprintf("what members of team %s may do is stored with the team, and differs from the settings here; to take these over: teamctl teams set %s --from-settings", t.ID(), t.ID()))
 	}
 	return nil
@@ -112,7 +112,7 @@ func withoutBubblewrap(install string) string {
 // isolationOf is where the tasks of the team's present or next goal are done: worktree or shared. It
 // is the team's wish where the workspace, dir, cannot be seen, and no leader has decided.
 func isolationOf(ctx context.Context, t team.Team, dir string, here bool) string {
-	wish := cmp.Or(t.Hands.Isolation, team.IsolationAuto)
+	wish := cmp.Or(t.Policy.Isolation, team.IsolationAuto)
 	switch decided := t.Status == team.Active && t.Line != nil && t.Line.Goal >= t.NextGoal(); {
 	case decided && t.Line.Why == "":
 		return string(team.Worktrees)
@@ -187,9 +187,9 @@ var kindsOfRuns = []struct {
 }
 
 // tellMade prints which files that programs on this machine act by are new, changed or gone in dir. had is what was there, of
-// [execenv.Obeyed].
+// [execenv.ExecutableSettings].
 func (a *app) tellMade(dir string, had map[string]execenv.Found) {
-	has := execenv.Obeyed(dir)
+	has := execenv.ExecutableSettings(dir)
 	for _, kind := range kindsOfRuns {
 		var made, changed, gone []string
 		for _, name := range slices.Sorted(maps.Keys(has)) {

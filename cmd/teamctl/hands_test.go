@@ -20,8 +20,8 @@ func TestHandsLine(t *testing.T) {
 		{team.Team{}, []control.Process{none, none}, "sandbox: " + unconfined},
 		{team.Team{}, []control.Process{boxed}, "sandbox: bubblewrap 0.8.0; network: none"},
 		{team.Team{}, []control.Process{boxed, none}, "sandbox: bubblewrap 0.8.0; " + unconfined + "; network: none"},
-		{team.Team{Hands: team.Policy{Sandbox: team.Confined}}, []control.Process{boxed}, "sandbox: confined, on processes with bubblewrap 0.8.0; network: none"},
-		{team.Team{Hands: team.Policy{Network: team.Network{team.FullNetwork}}, Roles: map[string]team.Role{"coder": {Name: "coder", Hands: team.Policy{Network: team.Network{"a.org"}}}}},
+		{team.Team{Policy: team.Policy{Sandbox: team.Confined}}, []control.Process{boxed}, "sandbox: confined, on processes with bubblewrap 0.8.0; network: none"},
+		{team.Team{Policy: team.Policy{Network: team.Network{team.FullNetwork}}, Roles: map[string]team.Role{"coder": {Name: "coder", Policy: team.Policy{Network: team.Network{"a.org"}}}}},
 			[]control.Process{boxed}, "sandbox: bubblewrap 0.8.0; network: full, coder: a.org"},
 	} {
 		if got := handsLine(tt.record, tt.procs); got != tt.want {

@@ -71,11 +71,11 @@ func completeReaders(cmd *cobra.Command, args []string, word string) ([]cobra.Co
 	return append(names, cobra.CompletionWithDesc(string(team.UserAgent), "you")), how
 }
 
-func (a *app) printInbox(id team.TeamID, letters []client.Letter) error {
-	err := printList(a, letters, func(l client.Letter) string { return l.ID }, func() table {
+func (a *app) printInbox(id team.TeamID, letters []client.StoredMessage) error {
+	err := printList(a, letters, func(l client.StoredMessage) string { return l.ID }, func() table {
 		rows := table{columns: []column{{head: "ID", drop: 2}, {head: "TIME", drop: 1}, {head: "FROM", cut: true}, {head: "TYPE", drop: 3}, {head: "FATE"}, {head: "SUMMARY", cut: true}}}
 		for _, l := range letters {
-			rows.add(l.ID, clockOf(l.StoredAt, time.Now()), string(l.From), string(l.Type), paint(fateOf(l, l.Fates[0])), printable(team.OneLine(l.Summary)))
+			rows.add(l.ID, clockOf(l.StoredAt, time.Now()), string(l.From), string(l.Type), paint(fateOf(l, l.Deliveries[0])), printable(team.OneLine(l.Summary)))
 		}
 		return rows
 	})
@@ -100,7 +100,7 @@ func clockOf(at, now time.Time) string {
 }
 
 // fateOf is what has become of a letter, in a word.
-func fateOf(l client.Letter, f client.Fate) string {
+func fateOf(l client.StoredMessage, f client.Delivery) string {
 	switch {
 	case l.Open:
 		return "open"
@@ -113,7 +113,7 @@ func fateOf(l client.Letter, f client.Fate) string {
 }
 
 // printQuestion shows an open question, one of all that are open, and the command that answers it.
-func (a *app) printQuestion(id team.TeamID, l client.Letter, all []client.Letter) {
+func (a *app) printQuestion(id team.TeamID, l client.StoredMessage, all []client.StoredMessage) {
 	lines := []string{"", fmt.Sprintf("%s asks%s%s, %s ago:", l.From.At(id), l.For(), onlyIf(l.AnswerTo != "", ", which "+string(l.AnswerTo)+" holds now"), age(l.StoredAt))}
 	for line := range strings.Lines(l.Content) {
 		lines = append(lines, "  "+strings.TrimRight(line, "\r\n"))
@@ -153,13 +153,13 @@ func (a *app) followInbox(ctx context.Context, t *client.Team, who team.AgentID)
 }
 
 // letterPrinter prints letters one by one, to people as the stream of the team does.
-func (a *app) letterPrinter(ctx context.Context, t *client.Team) (show func(client.Letter) error, end func() error, err error) {
-	if show = oneByOne(a, func(l client.Letter) string { return l.ID }); show != nil {
+func (a *app) letterPrinter(ctx context.Context, t *client.Team) (show func(client.StoredMessage) error, end func() error, err error) {
+	if show = oneByOne(a, func(l client.StoredMessage) string { return l.ID }); show != nil {
 		return show, func() error { return nil }, nil
 	}
 	s, err := a.plainStream(ctx, t, render.Options{Full: true}, "")
 	if err != nil {
 		return nil, nil, err
 	}
-	return func(l client.Letter) error { return s.entry(l.Entry()) }, s.close, nil
+	return func(l client.StoredMessage) error { return s.entry(l.Entry()) }, s.close, nil
 }

@@ -109,7 +109,7 @@ func findSettings(ctx context.Context, cfg config.Config) (newSettings, error) {
 	s.Isolation = "This is no git repository: all members work in this folder."
 	if _, err := os.Lstat(".git"); err == nil {
 		if c, err := gitrepo.Look(ctx, "."); err == nil {
-			s.Unseen = unseenIn(ctx, c, cfg.Hands)
+			s.Unseen = unseenIn(ctx, c, cfg.Policy)
 		}
 		s.Isolation = "This is a git repository: each task is done in a separate tree and merged, once there is a commit."
 	}

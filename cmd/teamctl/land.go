@@ -42,11 +42,11 @@ func (a *app) landCmd() *cobra.Command {
 			if !cmd.Flags().Changed("workspace") {
 				dir = cmp.Or(record.Workspace, dir)
 			}
-			take := t.Line().Land
+			take := t.Branch().Land
 			if publish {
-				take = t.Line().Publish
+				take = t.Branch().Publish
 			}
-			defer a.tellMade(dir, execenv.Obeyed(dir))
+			defer a.tellMade(dir, execenv.ExecutableSettings(dir))
 			d, err := take(ctx, dir)
 			if team.CodeOf(err) == team.NotFound {
 				err = team.Errorf(team.NotFound, "%w", err).WithHint("name your checkout with --workspace DIR")

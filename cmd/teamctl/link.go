@@ -51,7 +51,7 @@ func optionsOf(cfg config.Config, stored broker.InProcess) client.Options {
 func whileThere(ctx context.Context, file string, cl config.Cluster) (there context.Context, stop func()) {
 	there, end := context.WithCancelCause(ctx)
 	go shutdown.Every(there, lookAfter, func(context.Context) {
-		switch now, fate := cl.Fate(file); fate {
+		switch now, fate := cl.StateNow(file); fate {
 		case config.Ended:
 			end(hasEnded(file))
 		case config.Died:
@@ -187,7 +187,7 @@ func (l *link) look(away time.Duration) error {
 	gone := team.Errorf(team.Unavailable, "NATS is away at %s", l.server)
 	why, until := gone, "; waiting until it is back"
 	if l.file != "" {
-		now, fate := l.cluster.Fate(l.file)
+		now, fate := l.cluster.StateNow(l.file)
 		switch fate {
 		case config.Ended:
 			return hasEnded(l.file)
@@ -231,7 +231,7 @@ type trouble struct {
 
 // tellTroubles says when the server stores nothing, the team's record cannot be read, or no process can lead the team,
 // and when that is over, until stop is called: meanwhile nothing happens in the team that could be shown. A run in a
-// cluster of its own does not wait for a leader; see [pursuit.whileLed].
+// cluster of its own does not wait for a leader; see [runRequest.whileLed].
 func (a *app) tellTroubles(ctx context.Context, c *client.Client, t *client.Team, own bool) (stop func()) {
 	all := []trouble{
 		{c.Storage, broker.ErrNoRoom, "; the team waits until the server stores again", "the server stores again, and the team continues"},

@@ -42,7 +42,7 @@ func (a *app) messagesGetCmd() *cobra.Command {
 	}
 }
 
-func (a *app) printLetter(l client.Letter) {
+func (a *app) printLetter(l client.StoredMessage) {
 	to := string(l.To)
 	if l.To == team.Everyone {
 		to = "all"
@@ -61,9 +61,9 @@ func (a *app) printLetter(l client.Letter) {
 }
 
 // fates says what has become of a letter, a line for each who got it.
-func fates(l client.Letter) string {
-	lines := make([]string, len(l.Fates))
-	for i, f := range l.Fates {
+func fates(l client.StoredMessage) string {
+	lines := make([]string, len(l.Deliveries))
+	for i, f := range l.Deliveries {
 		lines[i] = string(f.AgentID) + ": " + fateOf(l, f)
 		if at := f.At(); at != nil {
 			lines[i] += " at " + moment(at)

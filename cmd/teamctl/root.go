@@ -356,7 +356,7 @@ func makesTeam(cmd *cobra.Command) *cobra.Command {
 
 // newTeam is the team that the command names, as it is made if it is not there.
 func newTeam(cfg config.Config, roles role.Roles, workspace string) client.NewTeam {
-	return client.NewTeam{ID: cfg.Team, Roles: roles.All, Lease: cfg.Lease, Stall: cfg.StallAfter, Hands: cfg.Hands, Choices: cfg.Choices, Workspace: workspace}
+	return client.NewTeam{ID: cfg.Team, Roles: roles.All, Lease: cfg.Lease, Stall: cfg.StallAfter, Policy: cfg.Policy, Choices: cfg.Choices, Workspace: workspace}
 }
 
 // printError writes an error to stderr: one line for people, one object for

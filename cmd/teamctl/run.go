@@ -25,7 +25,7 @@ import (
 
 func (a *app) runCmd() *cobra.Command {
 	var keep, cancel bool
-	var p pursuit
+	var p runRequest
 	cmd := &cobra.Command{
 		Use: "run {GOAL | --resume}", Short: "Set a team a goal, watch it work, and get the answer",
 		Long: "run sets the team a goal and streams what every agent says and does, until the leader ends it.\n" +
@@ -84,8 +84,8 @@ func (a *app) runCmd() *cobra.Command {
 	return cmd
 }
 
-// pursuit is a goal that is to be set and followed, or resumed. Of one that is attached to it is the view.
-type pursuit struct {
+// runRequest is a goal that is to be set and followed, or resumed. Of one that is attached to it is the view.
+type runRequest struct {
 	goal, workspace     string
 	reads               readDirs // beside the workspace
 	detach, add, resume bool
@@ -105,7 +105,7 @@ type pursuit struct {
 }
 
 // check refuses flags that do not go together, and notes what becomes of old tasks.
-func (p *pursuit) check(keep, cancel bool) error {
+func (p *runRequest) check(keep, cancel bool) error {
 	switch {
 	case keep && cancel:
 		return team.Errorf(team.InvalidArgument, "--keep and --cancel exclude each other")
@@ -124,7 +124,7 @@ func (p *pursuit) check(keep, cancel bool) error {
 }
 
 // takeGoal takes the goal of the command line, unless one is resumed.
-func (p *pursuit) takeGoal(args []string) error {
+func (p *runRequest) takeGoal(args []string) error {
 	if p.resume {
 		return nil
 	}
@@ -136,7 +136,7 @@ func (p *pursuit) takeGoal(args []string) error {
 
 // left is the error of a command that was ended before its goal was set, in words that
 // say so; others as they are.
-func (p *pursuit) left(err error) error {
+func (p *runRequest) left(err error) error {
 	ended := (*over)(nil)
 	if !p.set && errors.As(err, &ended) {
 		return &over{ended.text + " before the goal was set; nothing was begun", ended.hint, ended.cause, ended.why}
@@ -145,7 +145,7 @@ func (p *pursuit) left(err error) error {
 }
 
 // goal sets the goal in the cluster that is there, or in one of its own.
-func (a *app) goal(ctx context.Context, p *pursuit) error {
+func (a *app) goal(ctx context.Context, p *runRequest) error {
 	cfg, end, err := a.cluster(ctx, p)
 	defer func() {
 		p.turn.end()
@@ -162,7 +162,7 @@ func (a *app) goal(ctx context.Context, p *pursuit) error {
 
 // chooseWorkspace finds the folder in which the team is to work. Errors: NotFound if it can be
 // seen that there is none.
-func (p *pursuit) chooseWorkspace(cfg config.Config) (err error) {
+func (p *runRequest) chooseWorkspace(cfg config.Config) (err error) {
 	if p.workspace, err = workspaceOf(cfg); err != nil || !onThisMachine(cfg, p) {
 		return err
 	}
@@ -176,9 +176,9 @@ func (p *pursuit) chooseWorkspace(cfg config.Config) (err error) {
 }
 
 // pursue sets the goal and follows it to its end.
-func (a *app) pursue(ctx context.Context, cfg config.Config, p *pursuit) error {
+func (a *app) pursue(ctx context.Context, cfg config.Config, p *runRequest) error {
 	if p.land || onThisMachine(cfg, p) {
-		defer a.tellMade(p.workspace, execenv.Obeyed(p.workspace)) // what is there before the goal
+		defer a.tellMade(p.workspace, execenv.ExecutableSettings(p.workspace)) // what is there before the goal
 	}
 	if onThisMachine(cfg, p) {
 		for _, l := range projectcontext.Untaken(p.workspace) {
@@ -204,7 +204,7 @@ func (a *app) pursue(ctx context.Context, cfg config.Config, p *pursuit) error {
 }
 
 // attend shows the work on the goal until its end, as a stream or on a screen.
-func (a *app) attend(ctx context.Context, c *client.Client, t *client.Team, g *client.Goal, cfg config.Config, p *pursuit) (team.Team, error) {
+func (a *app) attend(ctx context.Context, c *client.Client, t *client.Team, g *client.Goal, cfg config.Config, p *runRequest) (team.Team, error) {
 	defer a.tellTroubles(ctx, c, t, p.own)()
 	if p.top {
 		leave := screen.Leave{Ask: "the goal is under way; leave it to the team?"}
@@ -220,7 +220,7 @@ func (a *app) attend(ctx context.Context, c *client.Client, t *client.Team, g *c
 }
 
 // begin sets the goal, or finds the one to be resumed, and says how to come back to it.
-func (a *app) begin(ctx context.Context, c *client.Client, cfg config.Config, p *pursuit) (t *client.Team, g *client.Goal, err error) {
+func (a *app) begin(ctx context.Context, c *client.Client, cfg config.Config, p *runRequest) (t *client.Team, g *client.Goal, err error) {
 	procs, err := c.Processes(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -281,7 +281,7 @@ func (a *app) begin(ctx context.Context, c *client.Client, cfg config.Config, p 
 
 // setGoal sets the goal. Errors: Conflict if the team is at work on another, and the text
 // is not to be mailed to its leader.
-func (a *app) setGoal(ctx context.Context, t *client.Team, cfg config.Config, p *pursuit) (*client.Goal, error) {
+func (a *app) setGoal(ctx context.Context, t *client.Team, cfg config.Config, p *runRequest) (*client.Goal, error) {
 	record, err := t.Record(ctx)
 	if err != nil {
 		return nil, err
@@ -291,7 +291,7 @@ func (a *app) setGoal(ctx context.Context, t *client.Team, cfg config.Config, p 
 		if err = a.tellChanges(ctx, t, record, cfg, p); err == nil {
 			err = a.settleOld(ctx, t, record, p.old)
 		}
-		if i := team.Isolation(p.isolation); err == nil && i != "" && i != record.Hands.Isolation {
+		if i := team.Isolation(p.isolation); err == nil && i != "" && i != record.Policy.Isolation {
 			_, err = t.Choose(ctx, team.Choices{Isolation: &i})
 		}
 	case !p.add:
@@ -315,7 +315,7 @@ func (a *app) setGoal(ctx context.Context, t *client.Team, cfg config.Config, p 
 
 // atWork is the error of a second goal. who adds by whom the first one was set, where that
 // is known.
-func (a *app) atWork(record team.Team, p *pursuit, who string) error {
+func (a *app) atWork(record team.Team, p *runRequest, who string) error {
 	stop := a.command("stop", record.ID)
 	if p.own {
 		stop = "teamctl up -d, then " + stop
@@ -368,7 +368,7 @@ func (a *app) streamTo() io.Writer {
 }
 
 // conclude prints the result and turns the goal's end into the command's.
-func (a *app) conclude(ctx context.Context, c *client.Client, t *client.Team, g *client.Goal, record team.Team, werr error, cfg config.Config, p *pursuit) error {
+func (a *app) conclude(ctx context.Context, c *client.Client, t *client.Team, g *client.Goal, record team.Team, werr error, cfg config.Config, p *runRequest) error {
 	o := outcome{Team: t.ID(), Status: string(record.Status), Summary: record.Summary, Reason: record.Reason, quiet: p.view.quiet, Elapsed: g.Elapsed(record).Seconds()}
 	o.priced = slices.ContainsFunc(cfg.Aliases(), func(m config.Alias) bool { return m.Prices != nil })
 	switch {
@@ -420,7 +420,7 @@ func sumUp(g *client.Goal) (client.Usage, error) {
 
 // stays adds to the error that ended a command what becomes of its goal, and how to go on
 // with it.
-func (a *app) stays(ctx context.Context, c *client.Client, cfg config.Config, p *pursuit, err error) error {
+func (a *app) stays(ctx context.Context, c *client.Client, cfg config.Config, p *runRequest, err error) error {
 	again, stop := a.command("run --resume", cfg.Team), a.command("stop", cfg.Team)
 	if ended := context.Cause(ctx); errors.Is(ended, errClusterEnded) {
 		return team.Errorf(team.Unavailable, "%w; the goal is kept", ended).WithHint("to go on, in %s: %s, or teamctl up -d", folderOf(cfg.ClusterFile()), again)

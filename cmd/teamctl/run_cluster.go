@@ -59,7 +59,7 @@ const inUse = 15 * time.Second
 // cluster finds the cluster for a goal, or starts one for the length of the command, which
 // end ends. It waits for one that is being started, and for another run that is about to set
 // its goal. Errors: Conflict if that one has set it to the same team meanwhile.
-func (a *app) cluster(ctx context.Context, p *pursuit) (cfg config.Config, end func(), err error) {
+func (a *app) cluster(ctx context.Context, p *runRequest) (cfg config.Config, end func(), err error) {
 	end = func() {}
 	if cfg, err = a.settings(); err != nil {
 		return cfg, end, err
@@ -108,7 +108,7 @@ func (a *app) cluster(ctx context.Context, p *pursuit) (cfg config.Config, end f
 }
 
 // mayStart refuses to start a cluster that could not do what is asked for.
-func (a *app) mayStart(cfg config.Config, p *pursuit) error {
+func (a *app) mayStart(cfg config.Config, p *runRequest) error {
 	if p.detach {
 		return team.Errorf(team.Unavailable, "no cluster runs here that could go on with the goal").WithHint("start one in the background: teamctl up -d")
 	}
@@ -119,14 +119,14 @@ func (a *app) mayStart(cfg config.Config, p *pursuit) error {
 	if err != nil {
 		return err
 	}
-	if err := execenv.New(execenv.Options{Sandbox: cfg.Sandbox}).Check(a.cmd.Context(), cfg.Hands, workspace); err != nil {
+	if err := execenv.New(execenv.Options{Sandbox: cfg.Sandbox}).Check(a.cmd.Context(), cfg.Policy, workspace); err != nil {
 		return err
 	}
 	return cfg.CheckModel()
 }
 
 // ownCluster starts a cluster in this folder for the length of the command.
-func (a *app) ownCluster(ctx context.Context, cfg config.Config, p *pursuit) (stop func(), err error) {
+func (a *app) ownCluster(ctx context.Context, cfg config.Config, p *runRequest) (stop func(), err error) {
 	log, err := openLog("run.log")
 	if err != nil {
 		return nil, err
@@ -162,7 +162,7 @@ const neverLed = 4 * time.Second
 
 // whileLed returns a context that ends, with the reason as its cause (InvalidState), if no process of the run's own
 // cluster can lead the team. A team that was led waits until it is led again, unless no leader can start.
-func (p *pursuit) whileLed(ctx context.Context, t *client.Team) (led context.Context, done func()) {
+func (p *runRequest) whileLed(ctx context.Context, t *client.Team) (led context.Context, done func()) {
 	led, end := context.WithCancelCause(ctx)
 	if p.cluster == nil {
 		return led, func() { end(nil) }
@@ -214,7 +214,7 @@ type goalSet struct {
 
 // takeTurn waits until no other run of the folder is about to set its goal. Errors: Conflict
 // if the one that was waited for has set the same team a goal.
-func (a *app) takeTurn(ctx context.Context, cfg config.Config, p *pursuit) (*turn, error) {
+func (a *app) takeTurn(ctx context.Context, cfg config.Config, p *runRequest) (*turn, error) {
 	path := filepath.Join(team.ClusterDir, "run.lock")
 	if file := cfg.ClusterFile(); file != "" {
 		path = filepath.Join(filepath.Dir(file), "run.lock")

@@ -41,8 +41,8 @@ const lineTime = time.Minute
 // endLine looks at what the goal has brought into the line, makes the branch of it in the user's
 // repository, and lands it if that is asked for. nil if the members shared the workspace, or it is not to
 // be had, which is told. The error is that of the landing.
-func (a *app) endLine(ctx context.Context, t *client.Team, record team.Team, cfg config.Config, p *pursuit) (*lineEnd, error) {
-	if !record.OnLine() {
+func (a *app) endLine(ctx context.Context, t *client.Team, record team.Team, cfg config.Config, p *runRequest) (*lineEnd, error) {
+	if !record.HasBranch() {
 		if p.land {
 			a.note("there is nothing to land: the members have shared the workspace")
 		}
@@ -50,7 +50,7 @@ func (a *app) endLine(ctx context.Context, t *client.Team, record team.Team, cfg
 	}
 	ctx, cancel := context.WithTimeout(ctx, lineTime)
 	defer cancel()
-	d, err := t.Line().Diff(ctx, client.DiffOptions{Form: gitrepo.Stat, Most: 64 << 10})
+	d, err := t.Branch().Diff(ctx, client.DiffOptions{Form: gitrepo.Stat, Most: 64 << 10})
 	if err != nil {
 		if p.land {
 			return nil, err
@@ -60,7 +60,7 @@ func (a *app) endLine(ctx context.Context, t *client.Team, record team.Team, cfg
 	}
 	l := &lineEnd{Branch: d.Branch, Begun: d.From, Head: d.Head, Commits: len(d.Commits), Files: d.Files, stat: d.Text}
 	if p.land && record.Status == team.TeamFinished {
-		_, err := t.Line().Land(ctx, record.Workspace)
+		_, err := t.Branch().Land(ctx, record.Workspace)
 		l.Landed = err == nil
 		return l, err
 	}
@@ -71,7 +71,7 @@ func (a *app) endLine(ctx context.Context, t *client.Team, record team.Team, cfg
 	if l.Commits == 0 || !onThisMachine(cfg, p) {
 		return l, nil
 	}
-	missing, err := t.Line().Publish(ctx, record.Workspace)
+	missing, err := t.Branch().Publish(ctx, record.Workspace)
 	if err != nil {
 		a.tell(fmt.Sprintf("%s is not in your repository: %s", d.Branch, team.Line(err)))
 		return l, nil
@@ -112,9 +112,9 @@ func (l *lineEnd) write(w io.Writer) {
 
 // tellChanges names the uncommitted changes of the workspace, which a goal begins without unless it
 // is to take them along. Errors: InvalidState if it is, and they cannot be, and for a folder that cannot have the trees
-// which are asked for; Conflict if what was not landed does not merge with the checkout; those of [client.Line.CheckLinks].
-func (a *app) tellChanges(ctx context.Context, t *client.Team, record team.Team, cfg config.Config, p *pursuit) error {
-	wish := cmp.Or(team.Isolation(p.isolation), record.Hands.Isolation)
+// which are asked for; Conflict if what was not landed does not merge with the checkout; those of [client.Branch.CheckLinks].
+func (a *app) tellChanges(ctx context.Context, t *client.Team, record team.Team, cfg config.Config, p *runRequest) error {
+	wish := cmp.Or(team.Isolation(p.isolation), record.Policy.Isolation)
 	if wish == team.Shared || !onThisMachine(cfg, p) {
 		return nil
 	}
@@ -124,15 +124,15 @@ func (a *app) tellChanges(ctx context.Context, t *client.Team, record team.Team,
 	if team.CodeOf(err) == team.InvalidState {
 		return err
 	}
-	if err := t.Line().CheckLinks(ctx, dir); err != nil {
+	if err := t.Branch().CheckLinks(ctx, dir); err != nil {
 		return err
 	}
 	if record.GoalNumber == 0 && checkout.Root != "" { // once
-		for _, u := range unseenIn(ctx, checkout, record.Hands) {
+		for _, u := range unseenIn(ctx, checkout, record.Policy) {
 			a.tell(u.String())
 		}
 	}
-	names, err := t.Line().Changes(ctx, dir, p.changes)
+	names, err := t.Branch().Changes(ctx, dir, p.changes)
 	switch {
 	case p.changes, errors.Is(err, team.Conflict):
 		return err

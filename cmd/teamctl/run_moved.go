@@ -16,7 +16,7 @@ import (
 // findFolder sees to it that a goal that is resumed has a folder to go on in, which may have
 // been moved since. Errors: NotFound if it is gone, and it is not known where it is now;
 // InvalidState if another one was named, though it is there.
-func (a *app) findFolder(ctx context.Context, t *client.Team, record team.Team, cfg config.Config, p *pursuit) error {
+func (a *app) findFolder(ctx context.Context, t *client.Team, record team.Team, cfg config.Config, p *runRequest) error {
 	old, asked := record.Workspace, cfg.Workspace
 	gone, err := a.isGone(ctx, t, old, cfg, p)
 	if err != nil || old == "" || old == asked {
@@ -48,7 +48,7 @@ func (a *app) findFolder(ctx context.Context, t *client.Team, record team.Team, 
 
 // findFirst is findFolder in a cluster of the run's own, of which only the server runs yet: its
 // leader would look for the old folder.
-func (a *app) findFirst(ctx context.Context, cfg config.Config, p *pursuit) error {
+func (a *app) findFirst(ctx context.Context, cfg config.Config, p *runRequest) error {
 	if err := p.chooseWorkspace(cfg); err != nil {
 		return err
 	}
@@ -69,11 +69,11 @@ func (a *app) findFirst(ctx context.Context, cfg config.Config, p *pursuit) erro
 }
 
 // onThisMachine reports whether the cluster's processes see the folders that are seen here.
-func onThisMachine(cfg config.Config, p *pursuit) bool { return p.own || cfg.ClusterFile() != "" }
+func onThisMachine(cfg config.Config, p *runRequest) bool { return p.own || cfg.ClusterFile() != "" }
 
 // isGone reports whether nobody can work for the team in the folder. Only of a cluster on this
 // machine it can be seen here; of another the team's leader has said so.
-func (a *app) isGone(ctx context.Context, t *client.Team, folder string, cfg config.Config, p *pursuit) (bool, error) {
+func (a *app) isGone(ctx context.Context, t *client.Team, folder string, cfg config.Config, p *runRequest) (bool, error) {
 	if onThisMachine(cfg, p) {
 		_, err := os.Stat(folder)
 		return errors.Is(err, fs.ErrNotExist), nil

@@ -276,9 +276,9 @@ func beats(ts *testscript.TestScript, _ bool, args []string) {
 	go func() {
 		defer close(done)
 		for n := uint64(1); ; n++ {
-			beat, err := json.Marshal(team.Beat{AgentID: m.AgentID, Incarnation: 1, N: n, State: team.Idle})
+			beat, err := json.Marshal(team.Heartbeat{AgentID: m.AgentID, Incarnation: 1, N: n, State: team.Idle})
 			if err == nil {
-				_ = conn.NATS().Publish(subject.Beat(bt.ID, m.AgentID), beat)
+				_ = conn.NATS().Publish(subject.Heartbeat(bt.ID, m.AgentID), beat)
 			}
 			select {
 			case <-ctx.Done():

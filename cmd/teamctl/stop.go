@@ -21,7 +21,7 @@ const stopGrace = 15 * time.Second
 
 func (a *app) stopCmd() *cobra.Command {
 	var force bool
-	var f client.Farewell
+	var f client.StopOptions
 	cmd := &cobra.Command{
 		Use: "stop [NAME...]", Short: "Stop members, or the whole team",
 		Long: "stop asks the members to leave. One with work may refuse: that is a conflict, with its reason, and it stays. Whoever has\n" +
@@ -92,7 +92,7 @@ func (a *app) stopTeam(ctx context.Context, t *client.Team, wait time.Duration) 
 
 // stopMembers stops the members side by side, so that one that is slow to leave
 // does not use up the others' time.
-func (a *app) stopMembers(ctx context.Context, t *client.Team, names []team.AgentID, f client.Farewell) error {
+func (a *app) stopMembers(ctx context.Context, t *client.Team, names []team.AgentID, f client.StopOptions) error {
 	for _, name := range names { // a name that is wrong changes nothing
 		if _, err := t.Members().Get(ctx, name); err != nil {
 			return err
@@ -153,7 +153,7 @@ const sayStopping = time.Second
 
 // tellStopping says what a member that is to stop is at, unless ctx ends before
 // that is worth a word.
-func (a *app) tellStopping(ctx context.Context, t *client.Team, name team.AgentID, f client.Farewell) {
+func (a *app) tellStopping(ctx context.Context, t *client.Team, name team.AgentID, f client.StopOptions) {
 	if !shutdown.Sleep(ctx, sayStopping) {
 		return
 	}
@@ -163,7 +163,7 @@ func (a *app) tellStopping(ctx context.Context, t *client.Team, name team.AgentI
 }
 
 // stoppingLine says what the stop of m waits for, and for how long at most.
-func stoppingLine(id team.TeamID, m client.Agent, f client.Farewell) string {
+func stoppingLine(id team.TeamID, m client.Agent, f client.StopOptions) string {
 	then, until := "answers when that has ended", fmt.Sprintf("; without an answer it is stopped by force %v after it was asked", f.Wait)
 	if f.Drain {
 		then, until = "leaves when it has no task", ""

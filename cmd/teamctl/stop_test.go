@@ -23,7 +23,7 @@ func TestStoppingLine(t *testing.T) {
 		"waiting for coder-1@red: it has T-001 and leaves when it has no task":                           {client.Agent{State: team.Idle, Task: "T-001"}, true},
 	} {
 		tt.m.AgentID = "coder-1"
-		if got := stoppingLine("red", tt.m, client.Farewell{Wait: 30 * time.Second, Drain: tt.drain}); got != want {
+		if got := stoppingLine("red", tt.m, client.StopOptions{Wait: 30 * time.Second, Drain: tt.drain}); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

@@ -27,7 +27,7 @@ func (a *app) tasksUndoCmd() *cobra.Command {
 			return err
 		}
 		return a.changeTask(func(ctx context.Context, t *client.Team) (team.Task, string, error) {
-			task, undone, err := t.Line().Undo(ctx, id, name)
+			task, undone, err := t.Branch().Undo(ctx, id, name)
 			if !undone {
 				return task, "was undone before", err
 			}

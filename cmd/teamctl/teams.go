@@ -107,7 +107,7 @@ func (a *app) teamsSetCmd() *cobra.Command {
 				return err
 			}
 			a.tellWaiting(cfg, role.Roles{})
-			ch.Hands = &cfg.Hands
+			ch.Policy = &cfg.Policy
 		}
 		if ch.None() {
 			return team.Errorf(team.InvalidArgument, "nothing is to be changed").WithHint("`teamctl teams set --help` lists what can be")
@@ -272,11 +272,11 @@ func savedShown(t team.Team) string {
 
 // isolationShown is the team's wish, and what came of it for its present or last goal.
 func isolationShown(t team.Team) string {
-	wish := string(cmp.Or(t.Hands.Isolation, team.IsolationAuto))
+	wish := string(cmp.Or(t.Policy.Isolation, team.IsolationAuto))
 	switch {
 	case t.Line == nil:
 		return wish
-	case t.OnLine():
+	case t.HasBranch():
 		return wish + ", now " + string(team.Worktrees)
 	}
 	return strings.TrimSuffix(wish+", now "+string(team.Shared)+": "+t.Line.Why, ": ")

@@ -22,8 +22,8 @@ import (
 	"agentteam/pkg/telemetry"
 )
 
-// Hand holds the agent's task; *board.Hand is one.
-type Hand interface {
+// ClaimSlot holds the agent's task; *board.ClaimSlot is one.
+type ClaimSlot interface {
 	OnLoss(f func(t team.Task, why error))
 	BeforeRelease(f func(ctx context.Context, id team.TaskID))
 	Task() (team.Task, bool)
@@ -41,14 +41,14 @@ type Hand interface {
 }
 
 // Post sends the agent's notices; *mailbox.Mailbox is one.
-type Post interface {
+type Mailer interface {
 	Send(ctx context.Context, m team.Message) (team.Message, []team.AgentID, error)
 }
 
 // Heart tells the team how the agent is, and the agent whether it may go on;
 // *roster.Heart is one.
 type Heart interface {
-	Set(f func(*team.Beat))
+	Set(f func(*team.Heartbeat))
 	Progress()
 	Certain(ctx context.Context) error
 	Within(ctx context.Context) (context.Context, context.CancelFunc)
@@ -70,8 +70,8 @@ type Options struct {
 	Tools   engine.Tools
 	Mode    func() (system string, t engine.Tools) // how the agent works as from its next turn; nil: System and Tools stay
 	Dialect team.Dialect                           // of the tools, in which the runtime's texts name them; default: native
-	Hand    Hand
-	Post    Post
+	Slot    ClaimSlot
+	Post    Mailer
 	Heart   Heart
 	Events  Events
 	Input   Input
@@ -144,7 +144,7 @@ type Agent struct {
 	writes   context.Context   // within which enqueued records are stored; set by Run
 	obeys    uint64            // sequence from which on requests to shut down are for this incarnation
 	follows  bool              // more mail may stand behind the last message
-	lookout  lookout
+	poller   poller
 
 	losses chan struct{}                // a task was taken away, which is to be noted
 	taken  atomic.Pointer[mailbox.Mark] // the newest message in the journal
@@ -153,7 +153,7 @@ type Agent struct {
 
 // speak returns the speech of the turn that is to be recorded under id; nil if nobody is
 // told.
-func (a *Agent) speak(id string) engine.Speech {
+func (a *Agent) speak(id string) engine.TextStream {
 	if a.o.Live == nil {
 		return nil
 	}
@@ -168,13 +168,13 @@ func New(o Options) *Agent {
 	if o.Changes == nil {
 		o.Changes = func(context.Context) string { return "" }
 	}
-	a := &Agent{o: o, conv: o.Past, metrics: newMetrics(o.Metrics), lookout: newLookout(), losses: make(chan struct{}, 1), log: o.Logger.With("team", o.TeamID, "agent", o.Member.AgentID)}
+	a := &Agent{o: o, conv: o.Past, metrics: newMetrics(o.Metrics), poller: newLookout(), losses: make(chan struct{}, 1), log: o.Logger.With("team", o.TeamID, "agent", o.Member.AgentID)}
 	w := owner{a}
 	a.engine = engine.New(engine.Options{Name: string(o.Member.AgentID), System: o.System, Alias: o.Member.Model, Model: o.Model, Tools: o.Tools,
-		Journal: w, Conversation: &o.Past.Conversation, Memory: w, Owner: w, Watcher: w, Speak: a.speak, Store: o.Store, Logger: a.log,
+		Journal: w, Conversation: &o.Past.Conversation, Memory: w, Owner: w, Watcher: w, Stream: a.speak, Store: o.Store, Logger: a.log,
 		Changes: func(ctx context.Context) string { return neutral(o.Changes(ctx)) }})
-	o.Hand.OnLoss(a.revoked)
-	o.Hand.BeforeRelease(a.beforeRelease)
+	o.Slot.OnLoss(a.revoked)
+	o.Slot.BeforeRelease(a.beforeRelease)
 	a.obeys = o.Member.ObeysFrom
 	a.conv.forgetRequests(a.obeys)
 	a.noteTaken()
@@ -213,7 +213,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	defer func() {
 		late := time.AfterFunc(shutdown.Journal, end)
 		defer late.Stop()
-		if t, holds := a.o.Hand.Task(); holds && t.ID == a.conv.AtWork && ctx.Err() != nil { // if there is no time to put it back, that is no attempt
+		if t, holds := a.o.Slot.Task(); holds && t.ID == a.conv.AtWork && ctx.Err() != nil { // if there is no time to put it back, that is no attempt
 			last, done := context.WithTimeout(context.WithoutCancel(ctx), shutdown.Journal) // a tool may have taken the time of writes
 			defer done()
 			_ = a.engine.Enqueue(last, journal.Record{Kind: journal.Stop})
@@ -259,7 +259,7 @@ func (a *Agent) resume(ctx context.Context) error {
 			return err
 		}
 	}
-	t, ok, err := a.o.Hand.Adopt(ctx, a.conv.LostAt)
+	t, ok, err := a.o.Slot.Adopt(ctx, a.conv.LostAt)
 	if err != nil {
 		return err
 	}
@@ -317,7 +317,7 @@ func (a *Agent) claimReserved(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
-	return a.claim(ctx, func() (team.Task, error) { return a.o.Hand.Claim(ctx, id) })
+	return a.claim(ctx, func() (team.Task, error) { return a.o.Slot.Claim(ctx, id) })
 }
 
 // warnLost tells an agent that comes back in the middle of its work and holds no task
@@ -357,8 +357,8 @@ func (a *Agent) beatUntil(state team.MemberState, retry *time.Time) {
 
 // beatAgain updates the beat after the conversation has changed; the state is as before.
 func (a *Agent) beatAgain() {
-	t, seq := a.o.Hand.Now()
-	a.o.Heart.Set(func(b *team.Beat) {
+	t, seq := a.o.Slot.Now()
+	a.o.Heart.Set(func(b *team.Heartbeat) {
 		b.State, b.Turn, b.Task, b.Epoch, b.Begun = a.shown, a.conv.Turns, t.ID, t.Epoch, t.ID != "" && a.state.begun == holding{t.ID, t.Epoch}
 		b.Unseen, b.InboxSeq, b.HeardSeq, b.BoardSeq, b.RetryAt = a.conv.Unseen, a.conv.Inbox, a.conv.Heard, seq, a.retry
 		b.Context, b.Window = a.engine.Fill(), a.engine.Window()

@@ -53,7 +53,7 @@ var errPiled = errors.New("the pile is complete")
 // the inbox, or to a message that is to be taken in by itself.
 func (a *Agent) takeBacklog(ctx context.Context, d mailbox.Delivery) error {
 	limit := min(a.engine.ExcerptLimit(), maxWhole)
-	p := pile{limit: limit, ear: a.conv.ear(), heaps: map[team.AgentID]*journal.Heap{}}
+	p := backlogItem{limit: limit, ear: a.conv.ear(), heaps: map[team.AgentID]*journal.SenderGroup{}}
 	err := a.o.Team.Backlog(ctx, d.Seq, func(d mailbox.Delivery) error {
 		if alone(d.Message) || p.Count == maxPile {
 			return errPiled
@@ -83,7 +83,7 @@ func (a *Agent) takeBacklog(ctx context.Context, d mailbox.Delivery) error {
 	}
 	a.log.InfoContext(ctx, "mail had piled up", "messages", p.Count)
 	d.Ack()
-	if slices.ContainsFunc(p.Whole, func(l journal.Letter) bool { return l.Message.From == team.UserAgent }) {
+	if slices.ContainsFunc(p.Whole, func(l journal.BatchMessage) bool { return l.Message.From == team.UserAgent }) {
 		a.directed++
 	}
 	return nil
@@ -91,21 +91,21 @@ func (a *Agent) takeBacklog(ctx context.Context, d mailbox.Delivery) error {
 
 // pile is mail that is taken in as one, as far as it was read. It holds no more text than
 // it tells.
-type pile struct {
-	journal.Pile
+type backlogItem struct {
+	journal.Batch
 	last   mailbox.Mark   // the last message that was read
 	limit  int            // tokens of what is told whole
 	answer uint64         // sequence of that answer
 	ear    *Conversation  // as far as it has heard them
 	held   []team.Message // the first of each row that is held from there on
 	size   int            // tokens of what is told whole so far
-	heaps  map[team.AgentID]*journal.Heap
+	heaps  map[team.AgentID]*journal.SenderGroup
 }
 
 // add takes in the next message. Told whole are the words of the leader, of people and of
 // the runtime, and the answer that is awaited. If they are too many, those of people come
 // first, since they are orders, and then the newest.
-func (p *pile) add(d mailbox.Delivery) {
+func (p *backlogItem) add(d mailbox.Delivery) {
 	p.Count++
 	if n := len(p.Runs); n > 0 && p.Runs[n-1].Last+1 == d.Seq {
 		p.Runs[n-1].Last = d.Seq
@@ -120,7 +120,7 @@ func (p *pile) add(d mailbox.Delivery) {
 	if wakes && d.From != team.Watchdog {
 		p.Heard = d.Seq
 	}
-	l := journal.Letter{Seq: d.Seq, Message: d.Message}
+	l := journal.BatchMessage{Seq: d.Seq, Message: d.Message}
 	switch {
 	case p.answer == 0 && p.ear.answeredBy(d.Message):
 		p.answer = d.Seq
@@ -143,10 +143,10 @@ func (p *pile) add(d mailbox.Delivery) {
 
 // least returns the index of the letter that is least worth to be told whole, which is the
 // oldest, those of people last; -1 if none is left beside the newest and the awaited answer.
-func (p *pile) least() int {
+func (p *backlogItem) least() int {
 	older := p.Whole[:len(p.Whole)-1]
 	for _, ofPeople := range []bool{false, true} {
-		if i := slices.IndexFunc(older, func(l journal.Letter) bool {
+		if i := slices.IndexFunc(older, func(l journal.BatchMessage) bool {
 			return l.Seq != p.answer && (l.Message.From == team.UserAgent) == ofPeople
 		}); i >= 0 {
 			return i
@@ -157,15 +157,15 @@ func (p *pile) least() int {
 
 // sizeOf is how many tokens of a letter are told, its frame included, which is more than
 // most letters.
-func (p *pile) sizeOf(l journal.Letter) int {
+func (p *backlogItem) sizeOf(l journal.BatchMessage) int {
 	return min(tokens.Estimate(mailBlock(l.Message, "", recordMark, team.Native)), p.limit/wholeShare)
 }
 
 // heap counts a letter among the others of its sender.
-func (p *pile) heap(l journal.Letter) {
+func (p *backlogItem) heap(l journal.BatchMessage) {
 	h := p.heaps[l.Message.From]
 	if h == nil {
-		h = &journal.Heap{From: l.Message.From, First: l.Seq}
+		h = &journal.SenderGroup{From: l.Message.From, First: l.Seq}
 		p.heaps[l.Message.From] = h
 	}
 	h.Count, h.Last = h.Count+1, l.Seq
@@ -174,24 +174,26 @@ func (p *pile) heap(l journal.Letter) {
 }
 
 // done returns the pile with its heaps: those who sent most apart, the others together.
-func (p *pile) done() *journal.Pile {
+func (p *backlogItem) done() *journal.Batch {
 	p.Talks = p.ear.Talks
 	for _, h := range p.heaps {
 		p.Rest = append(p.Rest, *h)
 	}
-	slices.SortFunc(p.Rest, func(a, b journal.Heap) int { return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.From, b.From)) })
+	slices.SortFunc(p.Rest, func(a, b journal.SenderGroup) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.From, b.From))
+	})
 	if len(p.Rest) > maxHeaps {
-		rest := journal.Heap{First: p.Rest[maxHeaps].First}
+		rest := journal.SenderGroup{First: p.Rest[maxHeaps].First}
 		for _, h := range p.Rest[maxHeaps:] {
 			rest.Count, rest.First, rest.Last = rest.Count+h.Count, min(rest.First, h.First), max(rest.Last, h.Last)
 		}
 		p.Rest = append(p.Rest[:maxHeaps:maxHeaps], rest)
 	}
-	return &p.Pile
+	return &p.Batch
 }
 
 // restBlock tells of the messages of a pile that are not told whole.
-func restBlock(p journal.Pile, mark string) string {
+func restBlock(p journal.Batch, mark string) string {
 	var b strings.Builder
 	n := p.Count - len(p.Whole)
 	fmt.Fprintf(&b, "<mail count=\"%d\" mark=\"%s\">\n%d more messages had come than could be told whole. read_mail shows them, by number.\n", n, mark, n)

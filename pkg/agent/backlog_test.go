@@ -198,7 +198,7 @@ func TestBacklogEndsAtRequest(t *testing.T) {
 
 // Of many short messages the pile tells no more than its limit, with the frame of each.
 func TestPileCountsFrames(t *testing.T) {
-	p := pile{limit: 1000, ear: newConversation(""), heaps: map[team.AgentID]*journal.Heap{}}
+	p := backlogItem{limit: 1000, ear: newConversation(""), heaps: map[team.AgentID]*journal.SenderGroup{}}
 	for i := range 400 {
 		p.add(mailbox.Delivery{Message: team.Message{ID: fmt.Sprintf("01JD%022d", i), Type: team.MsgUser, From: team.UserAgent, Content: "go on"}, Seq: uint64(i + 1)})
 	}
@@ -213,7 +213,7 @@ func TestPileCountsFrames(t *testing.T) {
 
 // What people say is told whole before what the leader and the runtime say, however old it is.
 func TestPileKeepsOrdersOfPeople(t *testing.T) {
-	p := pile{limit: 1000, ear: newConversation(""), heaps: map[team.AgentID]*journal.Heap{}}
+	p := backlogItem{limit: 1000, ear: newConversation(""), heaps: map[team.AgentID]*journal.SenderGroup{}}
 	add := func(seq uint64, from team.AgentID, text string) {
 		p.add(mailbox.Delivery{Seq: seq, Message: team.Message{ID: fmt.Sprint(seq), From: from, Type: team.MsgMessage, Content: text}})
 	}
@@ -234,7 +234,7 @@ func TestPileKeepsOrdersOfPeople(t *testing.T) {
 
 // A pile keeps no more text than it tells, however much the leader writes, and the newest.
 func TestPileIsBounded(t *testing.T) {
-	p := pile{limit: 1000, ear: newConversation(""), heaps: map[team.AgentID]*journal.Heap{}}
+	p := backlogItem{limit: 1000, ear: newConversation(""), heaps: map[team.AgentID]*journal.SenderGroup{}}
 	for i := range 2000 {
 		from := team.Leader
 		if i%2 == 0 {

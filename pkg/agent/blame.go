@@ -34,7 +34,7 @@ func (a *Agent) probe(ctx context.Context) (next step, used model.Usage, err err
 // could take it.
 func (a *Agent) decline(ctx context.Context, r *model.Refusal, cause string) error {
 	next := a.conv.dropped()
-	if t, holds := a.o.Hand.Task(); holds {
+	if t, holds := a.o.Slot.Task(); holds {
 		back, err := a.declined(ctx, t, r, cause)
 		switch {
 		case errors.Is(err, team.ErrUnreadable):
@@ -77,7 +77,7 @@ func (a *Agent) declined(ctx context.Context, t team.Task, r *model.Refusal, cau
 	if err != nil {
 		a.log.WarnContext(ctx, "nobody knows who else could take the task", "task", t.ID, "err", err)
 	}
-	back, err := a.o.Hand.GiveBack(ctx, t.ID, team.GiveBack{
+	back, err := a.o.Slot.GiveBack(ctx, t.ID, team.GiveBack{
 		Freed: team.Freed{Reason: "the model of " + string(a.o.Member.AgentID) + " refuses this task by itself: " + cause}, Why: why,
 		Alone: err == nil && !peers.Untried(t, a.o.Member.AgentID, window)})
 	if err == nil {
@@ -111,7 +111,7 @@ func (a *Agent) stopUseless(ctx context.Context, cause, why string, attempt bool
 		return err
 	}
 	if err := a.putBack(ctx, "your answers were of no use", func(id team.TaskID) error {
-		_, err := a.o.Hand.GiveBack(ctx, id, team.GiveBack{Freed: team.Freed{Reason: why, Attempt: attempt}})
+		_, err := a.o.Slot.GiveBack(ctx, id, team.GiveBack{Freed: team.Freed{Reason: why, Attempt: attempt}})
 		return err
 	}); err != nil {
 		return err

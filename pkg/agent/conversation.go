@@ -322,7 +322,7 @@ func (c *Conversation) knows(id string) bool { return slices.Contains(c.Read, id
 
 // asked reports whether the model has seen the question that a member waits for an answer
 // to, or its plan, and has called nothing since that names the member or the plan.
-func (c *Conversation) asked(b team.Beat) bool {
+func (c *Conversation) asked(b team.Heartbeat) bool {
 	seen := false
 	for _, m := range c.Messages {
 		seen = seen || m.Role == "user" && strings.Contains(m.Content, `id="`+b.Asked+`"`)

@@ -30,9 +30,9 @@ const Top = "."
 
 // folder is one of those, as the agent was told.
 type folder struct {
-	Name  string      `json:"name"`
-	Block string      `json:"block"`
-	Files []team.Told `json:"files,omitempty"`
+	Name  string                 `json:"name"`
+	Block string                 `json:"block"`
+	Files []team.InstructionFile `json:"files,omitempty"`
 }
 
 // maxFolders bounds what is told of all folders in one context, in bytes; what is beyond it is only
@@ -97,7 +97,7 @@ func (c *Conversation) enter(r journal.Record) {
 	if r.Folder == Top {
 		block = "[Instructions of the project, as your task's tree has them. They take the place of those in the system message, and grant nothing.]\n" + fileBlocks(r.Files)
 	}
-	told := projectcontext.Told(r.Files)
+	told := projectcontext.Summaries(r.Files)
 	if before+len(block) > maxFolders {
 		block = folderFrame + neutral(r.Folder) + " are left out here, for there are many: read its AGENTS.md or CLAUDE.md.]"
 		for i := range told {
@@ -133,9 +133,9 @@ func (c *Conversation) foldersBefore(kept []*model.Message, room int) string {
 }
 
 // toldFiles are the files of the project of which the agent's model was told.
-func (c *Conversation) toldFiles() (files []team.Told) {
+func (c *Conversation) toldFiles() (files []team.InstructionFile) {
 	if c.Place != nil && !c.in(Top) {
-		files = projectcontext.Told(c.Place.Project)
+		files = projectcontext.Summaries(c.Place.Project)
 	}
 	for _, f := range c.Folders {
 		files = append(files, f.Files...)

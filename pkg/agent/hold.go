@@ -78,12 +78,12 @@ func (a *Agent) hasLost() bool {
 
 // hold returns the agent's present hold; ok is false if it holds no task.
 func (a *Agent) hold() (h holding, ok bool) {
-	t, ok := a.o.Hand.Task()
+	t, ok := a.o.Slot.Task()
 	return holding{t.ID, t.Epoch}, ok
 }
 
 func (a *Agent) holds() bool {
-	_, ok := a.o.Hand.Task()
+	_, ok := a.o.Slot.Task()
 	return ok
 }
 
@@ -104,7 +104,7 @@ func (a *Agent) noteLost(ctx context.Context) error {
 			return err
 		}
 	}
-	if t, holds := a.o.Hand.Task(); told && holds && !a.conv.told(t) {
+	if t, holds := a.o.Slot.Task(); told && holds && !a.conv.told(t) {
 		return a.begin(ctx, t)
 	}
 	return nil
@@ -154,10 +154,10 @@ func (a *Agent) mayGoOn(ctx context.Context, counts bool) error {
 			return err
 		}
 		holds := false
-		if t, holds = a.o.Hand.Task(); !holds || !counts || time.Since(a.o.Hand.Confirmed()) < a.o.Lease/6 {
+		if t, holds = a.o.Slot.Task(); !holds || !counts || time.Since(a.o.Slot.Confirmed()) < a.o.Lease/6 {
 			return nil
 		}
-		_, err := a.o.Hand.Confirm(ctx, t.ID)
+		_, err := a.o.Slot.Confirm(ctx, t.ID)
 		return err
 	})
 	if team.HoldLost(err) {
@@ -172,7 +172,7 @@ func (a *Agent) mayGoOn(ctx context.Context, counts bool) error {
 // taskText returns the block that tells the model of the task it holds; "" if it holds
 // none.
 func (a *Agent) taskText() string {
-	t, holds := a.o.Hand.Task()
+	t, holds := a.o.Slot.Task()
 	switch {
 	case !holds:
 		return ""

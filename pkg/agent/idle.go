@@ -44,7 +44,7 @@ func (a *Agent) leaveIdle(ctx context.Context) error {
 	if came, err := a.next(ctx, wants{}); came || err != nil {
 		return err
 	}
-	a.o.Hand.Retire()
+	a.o.Slot.Retire()
 	if a.retired = true; a.holds() { // a claim was under way: it leaves after that one
 		return nil
 	}

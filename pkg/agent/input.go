@@ -103,11 +103,11 @@ func (a *Agent) comes(ctx context.Context, w wants) (func(context.Context) error
 		return a.noteLost, nil
 	case t := <-offers:
 		return func(ctx context.Context) error {
-			return a.claim(ctx, func() (team.Task, error) { return a.o.Hand.Take(ctx, t) })
+			return a.claim(ctx, func() (team.Task, error) { return a.o.Slot.Take(ctx, t) })
 		}, nil
 	case id := <-found:
 		return func(ctx context.Context) error {
-			return a.claim(ctx, func() (team.Task, error) { return a.o.Hand.Claim(ctx, id) })
+			return a.claim(ctx, func() (team.Task, error) { return a.o.Slot.Claim(ctx, id) })
 		}, nil
 	}
 }
@@ -221,7 +221,7 @@ func (a *Agent) given(ctx context.Context, t team.Task) error {
 	if err := a.noteLost(ctx); err != nil { // first, since it may be the same task
 		return err
 	}
-	held, ok := a.o.Hand.Task()
+	held, ok := a.o.Slot.Task()
 	switch {
 	case !ok || held.ID != t.ID || held.Epoch != t.Epoch || a.conv.told(t):
 		return nil
@@ -235,11 +235,11 @@ func (a *Agent) given(ctx context.Context, t team.Task) error {
 // it came back, if it did. If it is
 // not the last task again, a new context begins with the same record.
 func (a *Agent) begin(ctx context.Context, t team.Task) error {
-	inputs, err := a.o.Hand.Inputs(ctx, t)
+	inputs, err := a.o.Slot.Inputs(ctx, t)
 	if err != nil {
 		return err
 	}
-	last, unmerged, err := a.o.Hand.LastTry(ctx, t)
+	last, unmerged, err := a.o.Slot.LastTry(ctx, t)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 func (a *Agent) jobEnded(ctx context.Context, e job.Ended) error {
 	err := a.engine.Record(ctx, journal.Record{Kind: journal.Note, Text: "In the background: " + neutral(e.Text), Jobs: []team.Job{e.Job}})
 	if err == nil {
-		e.Told()
+		e.Recorded()
 		a.beatAgain()
 	}
 	return err

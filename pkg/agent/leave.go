@@ -153,7 +153,7 @@ func (a *Agent) drained() bool { return a.sentOff(func(drain bool) bool { return
 // drains makes the hand take no other task if the agent leaves after this one.
 func (a *Agent) drains() {
 	if a.drained() {
-		a.o.Hand.Retire()
+		a.o.Slot.Retire()
 		a.beatAgain()
 	}
 }
@@ -190,9 +190,9 @@ func (a *Agent) leave(ctx context.Context) error {
 	if err := a.o.Journal.Flush(); err != nil {
 		return err
 	}
-	a.o.Hand.Retire()
-	if t, ok := a.o.Hand.Task(); ok {
-		if _, err := a.o.Hand.Release(ctx, t.ID, team.Freed{Reason: "its holder " + string(a.o.Member.AgentID) + " was asked to shut down"}); err != nil {
+	a.o.Slot.Retire()
+	if t, ok := a.o.Slot.Task(); ok {
+		if _, err := a.o.Slot.Release(ctx, t.ID, team.Freed{Reason: "its holder " + string(a.o.Member.AgentID) + " was asked to shut down"}); err != nil {
 			a.log.WarnContext(ctx, "task not released at shutdown", "task", t.ID, "err", err)
 		}
 	}

@@ -21,15 +21,15 @@ const (
 )
 
 // lookout is when an agent looks by itself.
-type lookout struct {
+type poller struct {
 	looked time.Time     // end of the last look
 	jitter time.Duration // drawn anew for each look
 }
 
-func newLookout() lookout { return lookout{jitter: rand.N(lookJitter)} }
+func newLookout() poller { return poller{jitter: rand.N(lookJitter)} }
 
 // due returns when the next look is to be, if the leader was last heard then.
-func (l lookout) due(heard time.Time) time.Time {
+func (l poller) due(heard time.Time) time.Time {
 	at := heard.Add(leaderSilent)
 	if again := l.looked.Add(lookAgain); again.After(at) {
 		at = again
@@ -48,7 +48,7 @@ func (a *Agent) look(ctx context.Context) (found <-chan team.TaskID, stop func()
 	var looking sync.WaitGroup
 	looking.Go(func() {
 		for {
-			rest := time.Until(a.lookout.due(a.o.Team.LeaderHeard()))
+			rest := time.Until(a.poller.due(a.o.Team.LeaderHeard()))
 			if rest > 0 { // the leader may be heard meanwhile
 				if !shutdown.Sleep(ctx, rest) {
 					return
@@ -68,7 +68,7 @@ func (a *Agent) look(ctx context.Context) (found <-chan team.TaskID, stop func()
 				case task <- id:
 				}
 			}
-			a.lookout = lookout{time.Now(), rand.N(lookJitter)}
+			a.poller = poller{time.Now(), rand.N(lookJitter)}
 			if ok {
 				return
 			}

@@ -28,7 +28,7 @@ func TestLookoutDue(t *testing.T) {
 		"heard one while it looks": {lookAgain, lookJitter, leaderSilent + lookJitter},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := lookout{looked: start.Add(tt.looked), jitter: tt.jitter}
+			l := poller{looked: start.Add(tt.looked), jitter: tt.jitter}
 			if got := l.due(start).Sub(start); got != tt.want {
 				t.Errorf("due %v after the leader's last beat, want %v", got, tt.want)
 			}

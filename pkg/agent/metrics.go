@@ -19,7 +19,7 @@ func newMetrics(reg prometheus.Registerer) metrics {
 	}
 }
 
-func (m metrics) show(b team.Beat) {
+func (m metrics) show(b team.Heartbeat) {
 	m.context.Set(float64(b.Context))
 	m.window.Set(float64(b.Window))
 	m.parked.Set(0)

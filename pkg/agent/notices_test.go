@@ -137,8 +137,8 @@ var notices = []struct {
 	}},
 	{"A leader answers a question, and a plan, with text.", func(r *rig) {
 		r.opts.Member.AgentID = team.Leader
-		r.team.asking = func() []team.Beat {
-			return []team.Beat{
+		r.team.asking = func() []team.Heartbeat {
+			return []team.Heartbeat{
 				{AgentID: "coder-1", State: team.WaitingAnswer, Awaits: team.Leader, Asked: "m1", About: "Which colour?"},
 				{AgentID: "coder-2", State: team.WaitingApproval, Awaits: team.Leader, Asked: "r1", About: "first the lexer"},
 			}

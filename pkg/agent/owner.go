@@ -24,7 +24,7 @@ func (w owner) Leave(ctx context.Context, s engine.Step) error {
 		if err := w.answers(ctx); err != nil { // of the call before
 			return err
 		}
-		defer func() { w.before, _ = w.o.Hand.Task() }()
+		defer func() { w.before, _ = w.o.Slot.Task() }()
 		return w.mayGoOn(ctx, s == engine.Write)
 	}
 	w.state.begun, _ = w.hold()
@@ -69,7 +69,7 @@ func (w owner) Changed(tool string) {
 		now := time.Now().UTC()
 		at = &now
 	}
-	w.o.Heart.Set(func(b *team.Beat) { b.Tool, b.ToolAt = team.Clean(tool, maxToolName), at })
+	w.o.Heart.Set(func(b *team.Heartbeat) { b.Tool, b.ToolAt = team.Clean(tool, maxToolName), at })
 	w.beatAgain()
 }
 
@@ -106,7 +106,7 @@ func (w owner) stamped(r journal.Record) journal.Record {
 	r.RunID = w.runID
 	switch r.Kind {
 	case journal.Turn, journal.Result, journal.Refused, journal.Compact:
-		t, _ := w.o.Hand.Task()
+		t, _ := w.o.Slot.Task()
 		r.TaskID = t.ID
 	}
 	return r

@@ -107,7 +107,7 @@ func (a *Agent) park(ctx context.Context, what, cause string) error {
 // release gives the task back, which is not at fault: without an attempt, and for whoever is next.
 func (a *Agent) release(ctx context.Context, cause string) error {
 	return a.putBack(ctx, "your model gave no usable answer", func(id team.TaskID) error {
-		_, err := a.o.Hand.Release(ctx, id, team.Freed{Reason: "the model of " + string(a.o.Member.AgentID) + " gives no usable answer: " + cause})
+		_, err := a.o.Slot.Release(ctx, id, team.Freed{Reason: "the model of " + string(a.o.Member.AgentID) + " gives no usable answer: " + cause})
 		return err
 	})
 }
@@ -115,7 +115,7 @@ func (a *Agent) release(ctx context.Context, cause string) error {
 // putBack puts the task back by what back does, and tells the agent why; it does nothing if the
 // agent holds none.
 func (a *Agent) putBack(ctx context.Context, why string, back func(team.TaskID) error) error {
-	t, holds := a.o.Hand.Task()
+	t, holds := a.o.Slot.Task()
 	if !holds {
 		return nil
 	}

@@ -11,8 +11,8 @@ import (
 func TestTextIsNoAnswer(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
 		r.opts.Member.AgentID = team.Leader
-		waits := team.Beat{AgentID: "coder-1", State: team.WaitingAnswer, Awaits: team.Leader, Asked: "m1", About: "Which colour?"}
-		r.team.asking = func() []team.Beat { return []team.Beat{waits} }
+		waits := team.Heartbeat{AgentID: "coder-1", State: team.WaitingAnswer, Awaits: team.Leader, Asked: "m1", About: "Which colour?"}
+		r.team.asking = func() []team.Heartbeat { return []team.Heartbeat{waits} }
 		r.says("Blue, I think.", "As I said.", "!send", "Done.", "There is nothing to say.")
 		r.start()
 		r.post(1, "coder-1", team.MsgMessage, "Which colour?")
@@ -28,7 +28,7 @@ func TestTextIsNoAnswer(t *testing.T) {
 
 // A call that names the member has answered it; what the model has not seen cannot be.
 func TestAsked(t *testing.T) {
-	waits := team.Beat{AgentID: "coder-1", Asked: "m1"}
+	waits := team.Heartbeat{AgentID: "coder-1", Asked: "m1"}
 	question := mailRecord(1, "coder-1", team.MsgMessage, "Which colour?")
 	answered := turnRecord("", "send")
 	answered.Turn = []byte(`{"message":{"role":"assistant","tool_calls":[{"id":"a","name":"send_message","arguments":"{\"to\": \"coder-1\"}"}]}}`)
@@ -37,7 +37,7 @@ func TestAsked(t *testing.T) {
 	if !fold(t, question, turnRecord("Blue.")).asked(waits) || !fold(t, question, other).asked(waits) {
 		t.Error("a question without an answer is not known")
 	}
-	if fold(t, question, answered).asked(waits) || fold(t, turnRecord("Blue.")).asked(waits) || fold(t, question).asked(team.Beat{AgentID: "coder-1"}) {
+	if fold(t, question, answered).asked(waits) || fold(t, turnRecord("Blue.")).asked(waits) || fold(t, question).asked(team.Heartbeat{AgentID: "coder-1"}) {
 		t.Error("it is reminded of what it has answered, or cannot know")
 	}
 }

@@ -38,7 +38,7 @@ type rig struct {
 	ran     []string // ids of the calls that were run
 
 	records  boardtest.Records       // of the board
-	hand     *board.Hand             // of the newest incarnation
+	hand     *board.ClaimSlot        // of the newest incarnation
 	id       team.TaskID             // of the task that the test is about
 	healthy  team.Task               // as it was before its record was damaged
 	confirms int                     // how often the agent made sure that it still holds the task
@@ -50,7 +50,7 @@ type rig struct {
 	retires  func()   // called before the hand takes no task any more
 	sent     []team.Message
 	states   []team.MemberState // as told by beats, without repetitions
-	beat     team.Beat
+	beat     team.Heartbeat
 	progress atomic.Int64 // when there was some last, in nanoseconds
 	events   []team.EventType
 	emits    func(context.Context, team.EventBody) // called with each event before it is stored
@@ -353,19 +353,19 @@ func (r rigTools) Run(ctx context.Context, c tool.Call) tool.Result {
 
 // rigHand is the agent's hand on a board in memory. It counts what it is asked.
 type rigHand struct {
-	*board.Hand
+	*board.ClaimSlot
 	r *rig
 }
 
 func (h rigHand) Confirm(ctx context.Context, id team.TaskID) (team.Task, error) {
 	h.r.turn.Load()
 	h.r.confirms++
-	return h.Hand.Confirm(ctx, id)
+	return h.ClaimSlot.Confirm(ctx, id)
 }
 
 func (h rigHand) Release(ctx context.Context, id team.TaskID, f team.Freed) (team.Task, error) {
 	h.r.turn.Load()
-	t, err := h.Hand.Release(ctx, id, f)
+	t, err := h.ClaimSlot.Release(ctx, id, f)
 	if team.HoldLost(err) && h.r.released != nil {
 		h.r.released()
 	}
@@ -374,7 +374,7 @@ func (h rigHand) Release(ctx context.Context, id team.TaskID, f team.Freed) (tea
 
 func (h rigHand) GiveBack(ctx context.Context, id team.TaskID, g team.GiveBack) (team.Task, error) {
 	h.r.turn.Load()
-	t, err := h.Hand.GiveBack(ctx, id, g)
+	t, err := h.ClaimSlot.GiveBack(ctx, id, g)
 	if team.HoldLost(err) && h.r.released != nil {
 		h.r.released()
 	}
@@ -385,13 +385,13 @@ func (h rigHand) Retire() {
 	if f := h.r.retires; f != nil {
 		f()
 	}
-	h.Hand.Retire()
+	h.ClaimSlot.Retire()
 }
 
 // hold gives the present incarnation a hand that lives as long as life.
 func (r *rig) hold(life context.Context) {
-	r.hand = board.NewHand(life, board.New(&r.records, board.Options{}), r.opts.Member.Holder())
-	r.opts.Hand = rigHand{r.hand, r}
+	r.hand = board.NewClaimSlot(life, board.New(&r.records, board.Options{}), r.opts.Member.Holder())
+	r.opts.Slot = rigHand{r.hand, r}
 }
 
 // next puts t on the board; the rig's other methods are about it from now on.
@@ -489,7 +489,7 @@ func (r rigPost) Send(_ context.Context, m team.Message) (team.Message, []team.A
 
 type rigHeart struct{ *rig }
 
-func (r rigHeart) Set(f func(*team.Beat)) {
+func (r rigHeart) Set(f func(*team.Heartbeat)) {
 	r.turn.Load()
 	f(&r.rig.beat)
 	if n := len(r.states); n == 0 || r.states[n-1] != r.beat.State {

@@ -198,7 +198,7 @@ func (a *Agent) follow(ctx context.Context, reply model.Reply) (over bool, err e
 		}
 		return a.endsWith(ctx, last)
 	}
-	t, holds := a.o.Hand.Task()
+	t, holds := a.o.Slot.Task()
 	waits := a.conv.Await != nil && a.waits() // else what it awaits is not of this task
 	switch {
 	case a.state.parks > 0: // it answers, and says nothing
@@ -260,7 +260,7 @@ func (a *Agent) endsWith(ctx context.Context, last journal.ToolResult) (over boo
 
 // act does what the state's judgement asks for between turns.
 func (a *Agent) act(ctx context.Context, s step) (over bool, err error) {
-	t, holds := a.o.Hand.Task()
+	t, holds := a.o.Slot.Task()
 	switch s {
 	case goIdle:
 		return true, a.end(ctx)
@@ -313,12 +313,12 @@ func (a *Agent) giveUp(ctx context.Context, reason string, attempt bool) error {
 	if err := a.o.Journal.Flush(); err != nil {
 		return err
 	}
-	if t, ok := a.o.Hand.Task(); ok {
+	if t, ok := a.o.Slot.Task(); ok {
 		if a.state.begun != (holding{t.ID, t.Epoch}) && !a.state.spared {
 			a.state.spared = true
 			return nil
 		}
-		switch _, err := a.o.Hand.GiveBack(ctx, t.ID, team.GiveBack{Freed: team.Freed{Reason: reason, Attempt: attempt}}); {
+		switch _, err := a.o.Slot.GiveBack(ctx, t.ID, team.GiveBack{Freed: team.Freed{Reason: reason, Attempt: attempt}}); {
 		case errors.Is(err, team.ErrUnreadable):
 			// The next run begins once it can be read: it may still be the agent's.
 			return a.note(ctx, fmt.Sprintf("%s was to be put back, which cannot be done now: %v.", t.ID, err))

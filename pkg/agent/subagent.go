@@ -19,7 +19,7 @@ func Subagent(t team.Team, m team.Member, name team.AgentID, r team.Role, at pro
 		parts = append(parts, "You only look: you have no tool that changes anything.")
 	}
 	where := workspaceOf(t, at)
-	if t.OnLine() {
+	if t.HasBranch() {
 		where = fmt.Sprintf("%s (the shell starts here, paths are relative to it). It is the tree of %s, in which no other member works.", neutral(at.Workspace), m.AgentID)
 	}
 	return joined(append(parts, skills(t.Dialect(r), at), instructions(at), ofRole(r), environment(t, where, at), introduction(t, name, r.Name)))

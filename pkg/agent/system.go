@@ -65,7 +65,7 @@ func spawnable(roles map[string]team.Role) string {
 
 // workspaceOf states where a member works and who else does. On the line that is another folder with each task.
 func workspaceOf(t team.Team, at projectcontext.Place) string {
-	if t.OnLine() {
+	if t.HasBranch() {
 		return "a separate tree of the repository for each task that you hold, else one with what is merged (the shell starts there, paths are relative to it). Completing a task merges what it changed."
 	}
 	return neutral(at.Workspace) + " (the shell starts here, paths are relative to it). The whole team works in it, so read a file again before you edit it."
@@ -76,7 +76,7 @@ func workspaceOf(t team.Team, at projectcontext.Place) string {
 func environment(t team.Team, workspace string, at projectcontext.Place) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "<environment>\nworkspace: %s\nplatform: %s, bash\ndate: %s\n", workspace, at.Platform, at.Date)
-	if at.Git != "" && !t.OnLine() {
+	if at.Git != "" && !t.HasBranch() {
 		fmt.Fprintf(&b, "git: %s, when you were started\n", neutral(at.Git))
 	}
 	return b.String() + "</environment>"

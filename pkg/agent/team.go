@@ -42,7 +42,7 @@ type Team interface {
 	// changed. An error leaves it out.
 	Overview(ctx context.Context) (explain.Overview, error)
 	// Asking returns the last beats of the members that wait for an answer of this one.
-	Asking() []team.Beat
+	Asking() []team.Heartbeat
 	// Peers returns how the team's members are: which of them could take a task that the agent's
 	// model refuses.
 	Peers(ctx context.Context) (explain.Situation, error)

@@ -22,7 +22,7 @@ type rigTeam struct {
 	decided  func(ctx context.Context, plan string) (string, error)
 	backlog  func(ctx context.Context, from uint64, f func(mailbox.Delivery) error) error
 	overview func(context.Context) (explain.Overview, error)
-	asking   func() []team.Beat
+	asking   func() []team.Heartbeat
 	peers    func(context.Context) (explain.Situation, error)
 	reserved func(context.Context) (team.TaskID, bool)
 	look     func(context.Context) (team.TaskID, bool)
@@ -69,7 +69,7 @@ func (t *rigTeam) Overview(ctx context.Context) (explain.Overview, error) {
 	return t.overview(ctx)
 }
 
-func (t *rigTeam) Asking() []team.Beat {
+func (t *rigTeam) Asking() []team.Heartbeat {
 	if t.asking == nil {
 		return nil
 	}

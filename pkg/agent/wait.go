@@ -145,7 +145,7 @@ func (a *Agent) waiting() (w Wait, ok bool) {
 		}
 		return w, false
 	}
-	t, holds := a.o.Hand.Task()
+	t, holds := a.o.Slot.Task()
 	switch w = a.o.Team.Wait(*await, holds); w.With {
 	case SameTask:
 		ok = await.Task == t.ID

@@ -90,8 +90,8 @@ func TestAgentsTellWhatTheyAreAt(t *testing.T) {
 	m, gone := r.join(t), r.join(t)
 	began := time.Now().UTC()
 	stop, err := control.Serve(t.Context(), r.bt.Conn, control.Membership{Team: "t", AgentID: m.AgentID}, control.Handlers{
-		Ping: func() team.Beat {
-			return team.Beat{AgentID: m.AgentID, Incarnation: 1, State: team.Running, Task: "T-001", Tool: "bash", ToolAt: &began, ProgressAt: began,
+		Ping: func() team.Heartbeat {
+			return team.Heartbeat{AgentID: m.AgentID, Incarnation: 1, State: team.Running, Task: "T-001", Tool: "bash", ToolAt: &began, ProgressAt: began,
 				Alias: "strong", Model: "big-1", Tokens: 7, Storage: "nothing is stored", Still: int(team.DefaultStall / time.Second)}
 		},
 	})

@@ -114,7 +114,7 @@ func (t Plans) Decide(ctx context.Context, as team.AgentID, id string, d team.De
 	}
 	added := false
 	_, editErr := t.client.registry.Edit(ctx, t.team, func(record *team.Team) {
-		p := &record.Hands.Permissions
+		p := &record.Policy.Permissions
 		if added = !slices.Contains(p.Allow, a.Call.Rule); added {
 			p.Allow = append(slices.Clone(p.Allow), a.Call.Rule)
 			if p.Given = maps.Clone(p.Given); p.Given == nil {

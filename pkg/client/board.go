@@ -285,7 +285,7 @@ func (t *core) request(ctx context.Context, a team.AgentID, order team.Assignmen
 	order.Epoch, order.Revision = task.Epoch, t.at
 	taken, err := control.Assign(ctx, t.team, a, order)
 	switch {
-	case control.Nobody(err):
+	case control.NoResponders(err):
 		return team.Task{}, team.Errorf(team.Unavailable, "the process of %s does not answer", a).WithHint("it may be restarting: try again, or choose another name")
 	case errors.Is(err, team.Busy): // its own hint is for the agent
 		return team.Task{}, team.Errorf(team.Busy, "%w", err).
@@ -380,7 +380,7 @@ func (t *core) verify(ctx context.Context, task team.Task, h team.Holder, commit
 	}
 	at := workspace.Work{Team: record, Member: team.Member{AgentID: h.Agent, Incarnation: h.Incarnation, Role: h.Role, Backend: team.Person}, Task: task}
 	done := func() {}
-	if record.OnLine() {
+	if record.HasBranch() {
 		var p position
 		if p, err = t.position(ctx); err == nil {
 			at.Tree, done, err = t.fresh(ctx, p, cmp.Or(commit, p.head), at)

@@ -64,25 +64,25 @@ func TestChanges(t *testing.T) {
 	r := newLineRig(t)
 	r.git(t, "echo more >> numbers.txt; echo new > new.txt; echo x > x.log; echo '*.log' > .git/info/exclude")
 	for _, take := range []bool{false, true} {
-		names, err := r.Line().Changes(t.Context(), r.user, take)
+		names, err := r.Branch().Changes(t.Context(), r.user, take)
 		if want := []string{"new.txt", "numbers.txt"}; err != nil || !slices.Equal(names, want) {
 			t.Errorf("take %v: %q, %v; want %q", take, names, err, want)
 		}
 	}
 	r.done(t, "coder-1", "Edit three", "sed -i s/^3$/three/ numbers.txt")
-	if _, err := r.Line().Changes(t.Context(), r.user, true); err != nil {
+	if _, err := r.Branch().Changes(t.Context(), r.user, true); err != nil {
 		t.Errorf("what merges with the line: %v", err)
 	}
 	r.git(t, "sed -i s/^3$/drei/ numbers.txt")
 	for _, take := range []bool{true, false} {
-		_, err := r.Line().Changes(t.Context(), r.user, take)
+		_, err := r.Branch().Changes(t.Context(), r.user, take)
 		says(t, "what does not merge", err, team.Conflict, "numbers.txt")
 		r.git(t, "git commit -qam drei || true")
 	}
 	r.git(t, "mkdir own; cd own; git init -q; git commit -q --allow-empty -m x")
-	_, err := r.Line().Changes(t.Context(), r.user, true)
+	_, err := r.Branch().Changes(t.Context(), r.user, true)
 	says(t, "a repository inside", err, team.InvalidState, "own")
-	if names, err := r.Line().Changes(t.Context(), t.TempDir(), true); err != nil || names != nil {
+	if names, err := r.Branch().Changes(t.Context(), t.TempDir(), true); err != nil || names != nil {
 		t.Errorf("of no repository: %q, %v", names, err)
 	}
 }

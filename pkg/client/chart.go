@@ -143,7 +143,7 @@ func (c *chart) begin(ctx context.Context, t *Team) error {
 	for _, task := range tasks {
 		ended[task.ID] = !task.Status.Open()
 	}
-	c.fold = timeline.New(timeline.Start{Goal: c.of.goal, From: from, OnLine: c.of.onLine, Members: members, Tasks: tasks,
+	c.fold = timeline.New(timeline.Start{Goal: c.of.goal, From: from, HasBranch: c.of.onLine, Members: members, Tasks: tasks,
 		Counts: func(id team.TaskID) bool { return !ended[id] }})
 	c.after, c.memory, c.newest, c.over = after, feed.Memory{}, time.Time{}, nil
 	return nil

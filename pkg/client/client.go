@@ -23,7 +23,7 @@
 //	}
 //	fmt.Println(end.Status, end.Summary)
 //
-// A team has six handles: [Goals], [Board], [Mail], [Members], [Plans] and [Line]. What happens in
+// A team has six handles: [Goals], [Board], [Mail], [Members], [Plans] and [Branch]. What happens in
 // it is one stream, [Team.Feed]; [Goal.Follow] reads the part of a goal. Errors carry a code
 // and often a hint: [team.CodeOf], [team.HintOf].
 package client
@@ -163,7 +163,7 @@ type NewTeam struct {
 	Roles     map[string]team.Role
 	Lease     time.Duration // in whole seconds; default [team.DefaultLease]
 	Stall     time.Duration // in whole seconds, without progress until a member is stalled; default [team.DefaultStall]
-	Hands     team.Policy   // what its members may do
+	Policy    team.Policy   // what its members may do
 	Choices   team.Choices  // what else is to be another than by default
 	Workspace string        // where its members work, unless their process is set otherwise; may be ""
 	Needs     string        // a role that Roles, or the team if it is there, must have; may be ""
@@ -200,7 +200,7 @@ func (n NewTeam) record() team.Team {
 	t := team.Team{
 		ID: n.ID, Roles: n.Roles, LeaseSeconds: int(n.Lease / time.Second), StallSeconds: int(n.Stall / time.Second), MaxTeammates: team.DefaultMaxTeammates,
 		Policies: team.Policies{Create: team.CreateAll, Respawn: team.RespawnAlways, Approver: team.ByLeader},
-		Hands:    n.Hands, Workspace: n.Workspace, UserID: n.UserID, SessionID: n.SessionID, CreatedBy: team.UserAgent,
+		Policy:   n.Policy, Workspace: n.Workspace, UserID: n.UserID, SessionID: n.SessionID, CreatedBy: team.UserAgent,
 	}
 	t.Choose(n.Choices)
 	if n.WithChanges { // its leader may begin the line before the goal is set

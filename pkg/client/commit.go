@@ -34,7 +34,7 @@ func (t Board) CompleteWith(ctx context.Context, id team.TaskID, as team.AgentID
 	if err != nil {
 		return team.Task{}, err
 	}
-	if !record.OnLine() {
+	if !record.HasBranch() {
 		return team.Task{}, team.Errorf(team.InvalidState, "the members of team %s share the workspace%s: a task brings no commit there", t.id(), because(record)).
 			WithHint("leave --commit out")
 	}

@@ -116,7 +116,7 @@ func ExampleMail() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(m.Content, m.Fates[0].State)
+	fmt.Println(m.Content, m.Deliveries[0].State)
 	// Output:
 	// to [coder-1]
 	// Which page is the longest? pending
@@ -223,7 +223,7 @@ func newWorld() *world {
 func submit(ctx context.Context, storage *broker.Storage, m team.Member) {
 	b, members := board.New(storage.Bucket, board.Options{}), roster.New(storage)
 	plans := approval.New(storage.Bucket, approval.Options{Tasks: b, Members: members, Post: mailbox.New(storage, mailbox.Options{Members: members})})
-	gate, err := plans.Gate(ctx, m, board.NewHand(ctx, b, m.Holder()))
+	gate, err := plans.Gate(ctx, m, board.NewClaimSlot(ctx, b, m.Holder()))
 	must(err)
 	_, err = gate.Submit(ctx, "Read every page, and count.")
 	must(err)

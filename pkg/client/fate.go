@@ -17,8 +17,8 @@ import (
 // What becomes of a message is written nowhere: it follows from what is stored anyway. It is
 // judged here, since it takes the mail and the journals, and neither store knows the other.
 
-// Fate is what has become of a message with one receiver. Times are the server's.
-type Fate struct {
+// Delivery is what has become of a message with one receiver. Times are the server's.
+type Delivery struct {
 	AgentID     team.AgentID   `json:"agent_id"`
 	State       team.MailState `json:"fate"`
 	DeliveredAt *time.Time     `json:"delivered_at,omitempty"`
@@ -29,12 +29,12 @@ type Fate struct {
 }
 
 // At is when the message came to where it is; nil while it is pending.
-func (f Fate) At() *time.Time {
+func (f Delivery) At() *time.Time {
 	return cmp.Or(f.DeadAt, f.RefusedAt, f.ProcessedAt, f.DeliveredAt)
 }
 
 // settle sets the state that the times tell.
-func (f *Fate) settle() {
+func (f *Delivery) settle() {
 	switch {
 	case f.DeadAt != nil:
 		f.State = team.MailDead
@@ -50,19 +50,19 @@ func (f *Fate) settle() {
 }
 
 // trail is what is known of one letter with one receiver.
-type trail struct {
-	*Letter
-	fate *Fate
+type pendingDelivery struct {
+	*StoredMessage
+	fate *Delivery
 }
 
 // fates fills in what has become of the letters, which are in order, with the receivers that
-// their Fates name.
-func (t *core) fates(ctx context.Context, letters []Letter) error {
-	byReader := map[team.AgentID][]trail{}
+// their Deliveries name.
+func (t *core) fates(ctx context.Context, letters []StoredMessage) error {
+	byReader := map[team.AgentID][]pendingDelivery{}
 	for i := range letters {
-		for k := range letters[i].Fates {
-			f := &letters[i].Fates[k]
-			byReader[f.AgentID] = append(byReader[f.AgentID], trail{&letters[i], f})
+		for k := range letters[i].Deliveries {
+			f := &letters[i].Deliveries[k]
+			byReader[f.AgentID] = append(byReader[f.AgentID], pendingDelivery{&letters[i], f})
 		}
 	}
 	for who, trails := range byReader {
@@ -77,7 +77,7 @@ func (t *core) fates(ctx context.Context, letters []Letter) error {
 }
 
 // follow finds out what has become of letters, which are in order, with one receiver.
-func (t *core) follow(ctx context.Context, who team.AgentID, trails []trail) error {
+func (t *core) follow(ctx context.Context, who team.AgentID, trails []pendingDelivery) error {
 	isPerson, err := t.isPerson(ctx, who)
 	if err != nil {
 		return err
@@ -108,7 +108,7 @@ func (t *core) isPerson(ctx context.Context, who team.AgentID) (bool, error) {
 const margin = time.Second
 
 // read takes in what an agent's journal tells, up to where it has told everything.
-func (t *core) read(ctx context.Context, who team.AgentID, trails []trail) error {
+func (t *core) read(ctx context.Context, who team.AgentID, trails []pendingDelivery) error {
 	from, err := t.team.Logs.FirstSince(ctx, trails[0].StoredAt.Add(-margin))
 	if err != nil {
 		return err
@@ -140,11 +140,11 @@ func glance(ctx context.Context, s *broker.Storage, m broker.Msg) (r journal.Rec
 
 // reading is an agent's journal as it is read for what has become of letters.
 type reading struct {
-	pending []trail
-	read    []*Fate // delivered, and not yet processed
+	pending []pendingDelivery
+	read    []*Delivery // delivered, and not yet processed
 }
 
-func newReading(trails []trail) *reading { return &reading{pending: slices.Clone(trails)} }
+func newReading(trails []pendingDelivery) *reading { return &reading{pending: slices.Clone(trails)} }
 
 // take takes in the next record, which was stored at that time; done is that there is nothing
 // more to know.
@@ -170,7 +170,7 @@ func (r *reading) take(record journal.Record, at time.Time) (done bool) {
 // deliver notes that mail up to a sequence was taken in: that is done strictly in order, and
 // one record may stand for many messages.
 func (r *reading) deliver(at time.Time, upTo uint64) {
-	r.pending = slices.DeleteFunc(r.pending, func(l trail) bool {
+	r.pending = slices.DeleteFunc(r.pending, func(l pendingDelivery) bool {
 		if l.Seq > upTo {
 			return false
 		}
@@ -183,10 +183,10 @@ func (r *reading) deliver(at time.Time, upTo uint64) {
 // judged takes in the mail behind letters: what the receiver has set aside, behind which its journal
 // continues, and the answers to what the letters ask for. By an answer a request is refused, or it
 // is processed, also if its receiver has left without another turn.
-func (t *core) judged(ctx context.Context, who team.AgentID, trails []trail) error {
+func (t *core) judged(ctx context.Context, who team.AgentID, trails []pendingDelivery) error {
 	dead := subject.Dead(t.id(), who)
 	subjects := []string{dead}
-	waiting := map[string]trail{} // the letters that ask for something, by where the answer goes
+	waiting := map[string]pendingDelivery{} // the letters that ask for something, by where the answer goes
 	for _, l := range trails {
 		if l.RequestID != "" && l.Approve == nil {
 			to := subject.Inbox(t.id(), l.From, who)
@@ -224,7 +224,7 @@ func (t *core) judged(ctx context.Context, who team.AgentID, trails []trail) err
 
 // writtenBack takes in what a person has answered. Mail lies before a person as soon as it is
 // stored; that it was read shows when the person writes back.
-func (t *core) writtenBack(ctx context.Context, who team.AgentID, trails []trail) error {
+func (t *core) writtenBack(ctx context.Context, who team.AgentID, trails []pendingDelivery) error {
 	subjects := []string{subject.Inbox(t.id(), "*", who), subject.Broadcast(t.id(), who)}
 	if who != team.UserAgent { // which may answer for a seat
 		subjects = append(subjects, subject.Inbox(t.id(), "*", team.UserAgent), subject.Broadcast(t.id(), team.UserAgent))
@@ -233,7 +233,7 @@ func (t *core) writtenBack(ctx context.Context, who team.AgentID, trails []trail
 		l.fate.DeliveredAt = &l.StoredAt
 	}
 	copies := map[team.TaskID][]team.Task{} // of tasks for which a question is asked
-	err := t.letters(ctx, trails[0].Seq+1, func(answer Letter) error {
+	err := t.letters(ctx, trails[0].Seq+1, func(answer StoredMessage) error {
 		for _, l := range trails {
 			if l.fate.ProcessedAt != nil || answer.Seq <= l.Seq {
 				continue
@@ -255,7 +255,7 @@ func (t *core) writtenBack(ctx context.Context, who team.AgentID, trails []trail
 }
 
 // open marks the questions whose answer somebody waits for.
-func (t *core) open(ctx context.Context, trails []trail) error {
+func (t *core) open(ctx context.Context, trails []pendingDelivery) error {
 	members, err := t.roster.List(ctx)
 	if err != nil {
 		return err

@@ -29,7 +29,7 @@ func (t *Team) Files(ctx context.Context) (ws *workspace.Workspace, release func
 
 func (t *core) files(ctx context.Context, record team.Team) (ws *workspace.Workspace, release func(), err error) {
 	at, free := workspace.Work{Team: record}, func() {}
-	if record.OnLine() {
+	if record.HasBranch() {
 		p, err := t.position(ctx)
 		if err != nil {
 			return nil, nil, err
@@ -56,7 +56,7 @@ func (c *Client) FilesIn(ctx context.Context, folder string) (ws *workspace.Work
 	if err != nil {
 		return nil, nil, err
 	}
-	if t != nil && record.OnLine() {
+	if t != nil && record.HasBranch() {
 		return t.files(ctx, record)
 	}
 	return c.workspaces.Open(ctx, workspace.Work{Team: team.Team{Workspace: folder}}, workspace.Options{ReadOnly: true})

@@ -39,7 +39,7 @@ func (t *Team) Goals() Goals { return Goals{t.core} }
 func (t *Team) Plans() Plans { return Plans{t.core} }
 
 // Line is what the team's completed tasks have changed.
-func (t *Team) Line() Line { return Line{t.core} }
+func (t *Team) Branch() Branch { return Branch{t.core} }
 
 // ID is the team's name.
 func (t *Team) ID() team.TeamID { return t.id() }

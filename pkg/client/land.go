@@ -16,7 +16,7 @@ import (
 //
 // Errors: InvalidState, with what to do, for a checkout that has changes, or commits which the line
 // has not; then only the branch of the line is there, as by Publish, whose errors it has, too.
-func (t Line) Land(ctx context.Context, dir string) (Diff, error) {
+func (t Branch) Land(ctx context.Context, dir string) (Diff, error) {
 	p, c, lacks, err := t.landing(ctx, dir)
 	if err != nil || lacks.From == lacks.Head {
 		return lacks, err
@@ -30,7 +30,7 @@ func (t Line) Land(ctx context.Context, dir string) (Diff, error) {
 // Publish makes the head of the line a branch of the repository in dir, perhaps for a pull request, and
 // returns what the checkout there lacks; it stays as it is. Errors: Conflict if that branch was
 // moved by hand; NotFound for a folder that is no checkout; those of Log.
-func (t Line) Publish(ctx context.Context, dir string) (Diff, error) {
+func (t Branch) Publish(ctx context.Context, dir string) (Diff, error) {
 	p, c, lacks, err := t.landing(ctx, dir)
 	if err == nil {
 		err = p.Repo.Publish(ctx, c, p.head)
@@ -39,7 +39,7 @@ func (t Line) Publish(ctx context.Context, dir string) (Diff, error) {
 }
 
 // landing looks at the checkout in dir, and what it lacks of the line; nothing if its HEAD has all.
-func (t Line) landing(ctx context.Context, dir string) (p position, c gitrepo.Checkout, lacks Diff, err error) {
+func (t Branch) landing(ctx context.Context, dir string) (p position, c gitrepo.Checkout, lacks Diff, err error) {
 	if p, err = t.position(ctx); err != nil {
 		return p, c, lacks, err
 	}
@@ -62,7 +62,7 @@ func (t Line) landing(ctx context.Context, dir string) (p position, c gitrepo.Ch
 
 // CheckLinks refuses what the team wishes to have in trees (worktree_links) and the checkout in dir cannot
 // give; a folder that cannot have trees gives nothing. Errors: InvalidArgument; NotFound for what is not there.
-func (t Line) CheckLinks(ctx context.Context, dir string) error {
+func (t Branch) CheckLinks(ctx context.Context, dir string) error {
 	record, err := t.record(ctx)
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func (t Line) CheckLinks(ctx context.Context, dir string) error {
 // goal does not begin unless it is to; none if the folder cannot have trees. With take it makes sure
 // that they can be taken along. Errors: InvalidState if not; Conflict, with the files, if what the line has and
 // the checkout has not does not merge with it; those of [gitrepo.Repo.Changes].
-func (t Line) Changes(ctx context.Context, dir string, take bool) ([]string, error) {
+func (t Branch) Changes(ctx context.Context, dir string, take bool) ([]string, error) {
 	c, err := gitrepo.Look(ctx, dir)
 	if errors.Is(err, team.NotFound) || errors.Is(err, team.Unavailable) {
 		return nil, nil

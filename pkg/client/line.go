@@ -17,7 +17,7 @@ import (
 // Line is what the team's completed tasks have changed, as commits of one branch: look at it, take
 // parts of it back, and take it over into a checkout. Its calls need git on this machine, and keep
 // the branch in the user's cache folder.
-type Line struct{ *core }
+type Branch struct{ *core }
 
 // position is the line as this machine has it.
 type position struct {
@@ -71,7 +71,7 @@ func (p position) from(all bool) gitrepo.Hash {
 }
 
 // Head returns the head of the line, "" if the team has none. It needs no git. Errors: Unavailable.
-func (t Line) Head(ctx context.Context) (gitrepo.Hash, error) {
+func (t Branch) Head(ctx context.Context) (gitrepo.Hash, error) {
 	h, err := mergequeue.New(t.team).Head(ctx)
 	if errors.Is(err, team.NotFound) {
 		err = nil
@@ -81,7 +81,7 @@ func (t Line) Head(ctx context.Context) (gitrepo.Hash, error) {
 
 // Log returns the commits of the line since the present goal began, the oldest first; with all,
 // since the line did. Errors: InvalidState for a team without a line.
-func (t Line) Log(ctx context.Context, all bool) ([]gitrepo.Entry, error) {
+func (t Branch) Log(ctx context.Context, all bool) ([]gitrepo.Entry, error) {
 	p, err := t.position(ctx)
 	if err != nil {
 		return nil, err
@@ -119,7 +119,7 @@ type Diff struct {
 // Diff returns what the line has changed since the present goal began, or what a task or an agent
 // has; of a task in progress, what its holder has changed so far, if that is on this machine; else of a task that is not completed, its last work that was returned. Errors: InvalidArgument; NotFound for no
 // such task; InvalidState for a team without a line, and a task that has merged nothing.
-func (t Line) Diff(ctx context.Context, o DiffOptions) (Diff, error) {
+func (t Branch) Diff(ctx context.Context, o DiffOptions) (Diff, error) {
 	if o.Task != "" && (o.Agent != "" || o.All) {
 		return Diff{}, team.Errorf(team.InvalidArgument, "the changes of one task are those of one agent and one goal").WithHint("name the task alone")
 	}
@@ -160,7 +160,7 @@ func (p position) diff(t team.TeamID, from gitrepo.Hash) Diff {
 }
 
 // diffOfTask makes d what a task has changed.
-func (t Line) diffOfTask(ctx context.Context, d *Diff, w *text, id team.TaskID) error {
+func (t Branch) diffOfTask(ctx context.Context, d *Diff, w *text, id team.TaskID) error {
 	task, err := t.board.Get(ctx, id)
 	if err != nil {
 		return err
@@ -198,7 +198,7 @@ func (t Line) diffOfTask(ctx context.Context, d *Diff, w *text, id team.TaskID) 
 }
 
 // unmerged is the error of a task that has brought nothing into the line yet, with where to see what there is.
-func (t Line) unmerged(ctx context.Context, task team.Task) error {
+func (t Branch) unmerged(ctx context.Context, task team.Task) error {
 	if m, err := t.roster.Get(ctx, task.Assignee); task.Status == team.InProgress && err == nil {
 		switch here, _ := os.Hostname(); {
 		case m.Backend == team.Person:

@@ -147,7 +147,7 @@ func says(t *testing.T, what string, err error, code team.Code, words ...string)
 // diff is Line.Diff that works.
 func (r *lineRig) diff(t *testing.T, o client.DiffOptions) client.Diff {
 	t.Helper()
-	d, err := r.Line().Diff(t.Context(), o)
+	d, err := r.Branch().Diff(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func TestLineDiff(t *testing.T) {
 	one := r.done(t, "coder-1", "Edit three", "sed -i s/^3$/three/ numbers.txt")
 	r.done(t, "coder-2", "Add a file", "echo new > new.txt")
 	gone := r.done(t, "coder-1", "Add another", "echo x > x.txt")
-	if _, _, err := r.Line().Undo(t.Context(), gone.ID, ""); err != nil {
+	if _, _, err := r.Branch().Undo(t.Context(), gone.ID, ""); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("XDG_CACHE_HOME", t.TempDir()) // another machine
@@ -185,9 +185,9 @@ func TestLineDiff(t *testing.T) {
 	if d := r.diff(t, client.DiffOptions{Most: 60}); !d.Cut || len(d.Text) > 60 || len(d.Files) != 2 {
 		t.Errorf("of 60 bytes it is %+v", d)
 	}
-	_, err := r.Line().Diff(t.Context(), client.DiffOptions{Task: "T-009"})
+	_, err := r.Branch().Diff(t.Context(), client.DiffOptions{Task: "T-009"})
 	wantCode(t, "no such task", err, team.NotFound)
-	_, err = r.Line().Diff(t.Context(), client.DiffOptions{Task: one.ID, Agent: "coder-1"})
+	_, err = r.Branch().Diff(t.Context(), client.DiffOptions{Task: one.ID, Agent: "coder-1"})
 	wantCode(t, "a task and an agent", err, team.InvalidArgument)
 }
 
@@ -204,7 +204,7 @@ func TestLineOfThisGoal(t *testing.T) {
 	}
 	two := r.done(t, "coder-1", "Edit nine", "sed -i s/^9$/nine/ numbers.txt")
 	for all, want := range map[bool]int{false: 1, true: 2} {
-		log, err := r.Line().Log(t.Context(), all)
+		log, err := r.Branch().Log(t.Context(), all)
 		if err != nil || len(log) != want || log[want-1].Task != two.ID {
 			t.Errorf("all %v: %+v, %v", all, log, err)
 		}
@@ -225,7 +225,7 @@ func TestUndo(t *testing.T) {
 	for i := range callers {
 		wg.Go(func() {
 			var err error
-			if got[i], _, err = r.Line().Undo(t.Context(), one.ID, ""); err != nil {
+			if got[i], _, err = r.Branch().Undo(t.Context(), one.ID, ""); err != nil {
 				t.Error(err)
 			}
 		})
@@ -240,13 +240,13 @@ func TestUndo(t *testing.T) {
 			t.Errorf("a caller got %q, the record has %q", g.Undone, task.Undone)
 		}
 	}
-	if again, undone, err := r.Line().Undo(t.Context(), one.ID, ""); err != nil || undone || again.Revision != task.Revision {
+	if again, undone, err := r.Branch().Undo(t.Context(), one.ID, ""); err != nil || undone || again.Revision != task.Revision {
 		t.Errorf("again: %v, %v, revision %d, was %d", undone, err, again.Revision, task.Revision)
 	}
 	if text := r.at(t, "numbers.txt"); strings.Contains(text, "three") || !strings.Contains(text, "\n3\n") || !strings.Contains(text, "nine") {
 		t.Errorf("the line has %q", text)
 	}
-	log, err := r.Line().Log(t.Context(), false)
+	log, err := r.Branch().Log(t.Context(), false)
 	if err != nil || len(log) != 3 || log[2].Undoes != one.ID || log[2].Agent != team.UserAgent {
 		t.Errorf("the line is %+v, %v", log, err)
 	}
@@ -254,7 +254,7 @@ func TestUndo(t *testing.T) {
 	if last := steps[len(steps)-1]; err != nil || last.What != "undone" || !strings.Contains(last.Why, task.Undone) || last.By != team.UserAgent {
 		t.Errorf("its history ends with %+v, %v", last, err)
 	}
-	var mails []client.Letter
+	var mails []client.StoredMessage
 	for _, l := range r.inbox(t, team.Leader) {
 		if strings.Contains(l.Content, string(one.ID)) {
 			mails = append(mails, l)
@@ -281,7 +281,7 @@ func TestUndoIsEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.done(t, "coder-1", "Edit three otherwise", "sed -i s/^3$/drei/ numbers.txt")
-	task, undone, err := r.Line().Undo(t.Context(), one.ID, "")
+	task, undone, err := r.Branch().Undo(t.Context(), one.ID, "")
 	if err != nil || !undone || task.Undone != string(half) || !strings.Contains(r.at(t, "numbers.txt"), "drei") {
 		t.Errorf("it is %q, %v, %v; want %s", task.Undone, undone, err, half)
 	}
@@ -291,15 +291,15 @@ func TestUndoIsRefused(t *testing.T) {
 	r := newLineRig(t)
 	one := r.done(t, "coder-1", "Edit three", "sed -i s/^3$/three/ numbers.txt")
 	r.done(t, "coder-2", "Edit three again", "sed -i s/^three$/THREE/ numbers.txt")
-	_, _, err := r.Line().Undo(t.Context(), one.ID, "")
+	_, _, err := r.Branch().Undo(t.Context(), one.ID, "")
 	says(t, "later work", err, team.InvalidState, "T-001", "T-002", "numbers.txt")
 	open, err := r.board.Create(t.Context(), team.Leader, team.NewTask{Title: "Open"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _, err = r.Line().Undo(t.Context(), open[0].ID, "")
+	_, _, err = r.Branch().Undo(t.Context(), open[0].ID, "")
 	says(t, "an open task", err, team.InvalidState, "T-003", "pending")
-	_, err = r.Line().Diff(t.Context(), client.DiffOptions{Task: open[0].ID})
+	_, err = r.Branch().Diff(t.Context(), client.DiffOptions{Task: open[0].ID})
 	says(t, "the difference of an open task", err, team.InvalidState, "T-003 is pending: what a task has changed is shown once it is merged", "tasks history T-003")
 	h := team.Holder{Agent: "coder-1", Incarnation: 1}
 	if task, err := r.board.Claim(t.Context(), open[0].ID, h); err != nil {
@@ -307,16 +307,16 @@ func TestUndoIsRefused(t *testing.T) {
 	} else if _, err := r.board.Complete(t.Context(), task.ID, h, task.Epoch, team.Done{Summary: "nothing to do"}); err != nil {
 		t.Fatal(err)
 	}
-	_, _, err = r.Line().Undo(t.Context(), open[0].ID, "")
+	_, _, err = r.Branch().Undo(t.Context(), open[0].ID, "")
 	says(t, "a task without a commit", err, team.InvalidState, "has merged no commit")
-	_, _, err = r.Line().Undo(t.Context(), "T-009", "")
+	_, _, err = r.Branch().Undo(t.Context(), "T-009", "")
 	wantCode(t, "no such task", err, team.NotFound)
-	_, _, err = r.Line().Undo(t.Context(), one.ID, r.join(t).AgentID)
+	_, _, err = r.Branch().Undo(t.Context(), one.ID, r.join(t).AgentID)
 	wantCode(t, "in an agent's name", err, team.PermissionDenied)
 	if task, err := r.board.Get(t.Context(), one.ID); err != nil || task.Undone != "" {
 		t.Errorf("%+v, %v", task, err)
 	}
-	_, err = makeTeam(t, r.client, client.NewTeam{ID: "shared"}).Line().Log(t.Context(), false)
+	_, err = makeTeam(t, r.client, client.NewTeam{ID: "shared"}).Branch().Log(t.Context(), false)
 	says(t, "a shared team", err, team.InvalidState, "share the workspace")
 }
 
@@ -333,7 +333,7 @@ func TestDiffOfATaskInProgress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = r.Line().Diff(t.Context(), client.DiffOptions{Task: task.ID})
+	_, err = r.Branch().Diff(t.Context(), client.DiffOptions{Task: task.ID})
 	says(t, "without a tree", err, team.InvalidState, "what "+string(m.AgentID)+" has changed for T-001 so far is in its tree on host ", "run `teamctl diff T-001` there")
 	if m.Host, err = os.Hostname(); err == nil {
 		m, err = r.roster.Put(t.Context(), m)
@@ -341,7 +341,7 @@ func TestDiffOfATaskInProgress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = r.Line().Diff(t.Context(), client.DiffOptions{Task: task.ID})
+	_, err = r.Branch().Diff(t.Context(), client.DiffOptions{Task: task.ID})
 	says(t, "before its first change here", err, team.InvalidState, "has changed nothing for T-001 yet", "teamctl agents transcript")
 	head, err := r.site.Bring(t.Context())
 	if err != nil {
@@ -385,33 +385,33 @@ func TestDiffOfATaskInProgress(t *testing.T) {
 func TestLand(t *testing.T) {
 	r := newLineRig(t)
 	r.done(t, "coder-1", "Edit three", "sed -i s/^3$/three/ numbers.txt")
-	land := func(f func(client.Line, context.Context, string) (client.Diff, error)) (client.Diff, error) {
+	land := func(f func(client.Branch, context.Context, string) (client.Diff, error)) (client.Diff, error) {
 		t.Helper()
-		return f(r.Line(), t.Context(), r.user)
+		return f(r.Branch(), t.Context(), r.user)
 	}
 	r.git(t, "echo mine >> numbers.txt")
-	_, err := land(client.Line.Land)
+	_, err := land(client.Branch.Land)
 	says(t, "a checkout with changes", err, team.InvalidState, "numbers.txt", "git stash")
 	r.git(t, "git checkout -q numbers.txt; git commit -q --allow-empty -m mine")
-	_, err = land(client.Line.Land)
+	_, err = land(client.Branch.Land)
 	says(t, "a checkout that has moved", err, team.InvalidState, "git merge agentteam/t")
 	if r.git(t, "git log -1 --format=%s agentteam/t; git log -1 --format=%s") != "Edit three\nmine" {
 		t.Error("the branch that is to be merged is not there, or the checkout has moved")
 	}
 	r.git(t, "git reset -q --hard HEAD~1; git branch -qD agentteam/t")
-	d, err := land(client.Line.Publish)
+	d, err := land(client.Branch.Publish)
 	if err != nil || r.git(t, "git rev-parse agentteam/t") != string(d.Head) || r.git(t, "git rev-parse HEAD") != string(d.From) || d.From == d.Head {
 		t.Errorf("published %+v, %v", d, err)
 	}
-	d, err = land(client.Line.Land)
+	d, err = land(client.Branch.Land)
 	if err != nil || len(d.Commits) != 1 || len(d.Files) != 1 || r.git(t, "git rev-parse HEAD") != string(d.Head) || r.git(t, "grep -c three numbers.txt") != "1" {
 		t.Errorf("landed %+v, %v", d, err)
 	}
 	r.git(t, "git commit -q --allow-empty -m mine")
-	if d, err := land(client.Line.Land); err != nil || len(d.Commits) != 0 || d.From != d.Head {
+	if d, err := land(client.Branch.Land); err != nil || len(d.Commits) != 0 || d.From != d.Head {
 		t.Errorf("a checkout that has it already: %+v, %v", d, err)
 	}
-	_, err = r.Line().Land(t.Context(), t.TempDir())
+	_, err = r.Branch().Land(t.Context(), t.TempDir())
 	wantCode(t, "no checkout", err, team.NotFound)
 }
 
@@ -422,7 +422,7 @@ func TestDeleteTeamWithWork(t *testing.T) {
 	r.end(t, "done")
 	_, err := r.client.DeleteTeam(t.Context(), "t", false, 0)
 	says(t, "work that is nowhere else", err, team.Conflict, r.user, "teamctl land --publish --team t", "--force")
-	d, err := r.Line().Publish(t.Context(), r.user)
+	d, err := r.Branch().Publish(t.Context(), r.user)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ func (t Board) List(ctx context.Context, q team.Query) (team.Page, error) {
 	}
 	wanted, merging := q.IDs, map[team.TaskID]mergequeue.Entry{}
 	q.IDs, q.Merging = nil, false
-	if record.OnLine() {
+	if record.HasBranch() {
 		waiting, err := mergequeue.New(t.team).Waiting(ctx)
 		if err != nil {
 			return team.Page{}, err

@@ -36,7 +36,7 @@ func (r *rig) asks(t *testing.T, from, to team.AgentID, text string, choices ...
 	return r.post(t, team.Message{Type: team.MsgMessage, From: from, To: to, Content: text, AwaitReply: true, Choices: choices})
 }
 
-func (r *rig) letter(t *testing.T, id string) client.Letter {
+func (r *rig) letter(t *testing.T, id string) client.StoredMessage {
 	t.Helper()
 	l, err := r.Mail().Message(t.Context(), id)
 	if err != nil {
@@ -45,7 +45,7 @@ func (r *rig) letter(t *testing.T, id string) client.Letter {
 	return l
 }
 
-func (r *rig) inbox(t *testing.T, who team.AgentID) []client.Letter {
+func (r *rig) inbox(t *testing.T, who team.AgentID) []client.StoredMessage {
 	t.Helper()
 	all, err := r.Mail().Inbox(t.Context(), who)
 	if err != nil {
@@ -86,8 +86,8 @@ func turn(t *testing.T) journal.Record {
 	return journal.Record{Kind: journal.Turn, Turn: reply}
 }
 
-func states(l client.Letter) (all []string) {
-	for _, f := range l.Fates {
+func states(l client.StoredMessage) (all []string) {
+	for _, f := range l.Deliveries {
 		all = append(all, string(f.AgentID)+" "+string(f.State))
 	}
 	return all
@@ -111,8 +111,8 @@ func TestFateOfAMessage(t *testing.T) {
 		}
 		for i, want := range []team.MailState{want1, want2} {
 			l := r.letter(t, []string{first.ID, second.ID}[i])
-			if f := inbox[i].Fates[0]; l.Fates[0].State != want || f.State != want || (f.At() == nil) != (want == team.MailPending) {
-				t.Errorf("message %d is %+v, in the inbox %+v, want %s", i+1, l.Fates[0], f, want)
+			if f := inbox[i].Deliveries[0]; l.Deliveries[0].State != want || f.State != want || (f.At() == nil) != (want == team.MailPending) {
+				t.Errorf("message %d is %+v, in the inbox %+v, want %s", i+1, l.Deliveries[0], f, want)
 			}
 		}
 	}
@@ -127,7 +127,7 @@ func TestFateOfAMessage(t *testing.T) {
 	is(team.MailProcessed, team.MailDelivered)
 	note(turn(t))
 	is(team.MailProcessed, team.MailProcessed)
-	f := r.inbox(t, coder.AgentID)[0].Fates[0]
+	f := r.inbox(t, coder.AgentID)[0].Deliveries[0]
 	if !f.DeliveredAt.Before(*f.ProcessedAt) {
 		t.Errorf("delivered at %v, processed at %v", f.DeliveredAt, f.ProcessedAt)
 	}
@@ -140,7 +140,7 @@ func TestFateOfAMessage(t *testing.T) {
 				page, more, err := r.Mail().InboxPage(t.Context(), who, from, limit)
 				ok(t, err)
 				want := all[min(from, len(all)):min(from+limit, len(all))]
-				if !slices.EqualFunc(page, want, func(a, b client.Letter) bool { return reflect.DeepEqual(a, b) }) || more != (from+limit < len(all)) {
+				if !slices.EqualFunc(page, want, func(a, b client.StoredMessage) bool { return reflect.DeepEqual(a, b) }) || more != (from+limit < len(all)) {
 					t.Errorf("%s from %d on, %d at most: %+v, more %v; want %+v", who, from, limit, page, more, want)
 				}
 			}
@@ -184,13 +184,13 @@ func TestPromptInInbox(t *testing.T) {
 		t.Helper()
 		page, more, err := r.Mail().InboxPage(t.Context(), m.AgentID, 0, 1)
 		ok(t, err)
-		if l := page[0]; !more || l.Content != m.Prompt || l.From != team.UserAgent || l.Type != team.MsgUser || l.Summary != "Be brief." || l.Fates[0].State != state {
+		if l := page[0]; !more || l.Content != m.Prompt || l.From != team.UserAgent || l.Type != team.MsgUser || l.Summary != "Be brief." || l.Deliveries[0].State != state {
 			t.Errorf("the first of the mail is %+v (more: %t), want %s", page, more, state)
 		}
 		if page, _, err = r.Mail().InboxPage(t.Context(), m.AgentID, 1, 1); err != nil || len(page) != 1 || page[0].Content != "x" {
 			t.Errorf("the second is %+v, %v", page, err)
 		}
-		if l, err := r.Mail().Message(t.Context(), "prompt-1"); err != nil || l.Content != m.Prompt || len(l.Fates) != 1 || l.Fates[0].AgentID != m.AgentID || l.Fates[0].State != state {
+		if l, err := r.Mail().Message(t.Context(), "prompt-1"); err != nil || l.Content != m.Prompt || len(l.Deliveries) != 1 || l.Deliveries[0].AgentID != m.AgentID || l.Deliveries[0].State != state {
 			t.Errorf("by its id it is %+v, %v, want %s", l, err, state)
 		}
 	}
@@ -220,10 +220,10 @@ func TestFatesOfTheUnwanted(t *testing.T) {
 	other := r.post(t, team.Message{Type: team.MsgShutdownRequest, From: team.Leader, To: coder.AgentID, RequestID: "r2"})
 	r.post(t, team.Message{Type: team.MsgShutdownResponse, From: coder.AgentID, To: team.Leader, RequestID: "r1", Approve: &no, Content: "the lexer is half done"})
 	r.post(t, team.Message{Type: team.MsgShutdownResponse, From: coder.AgentID, To: team.Leader, RequestID: "r2", Approve: &yes})
-	if f := r.letter(t, request.ID).Fates[0]; f.State != team.MailRefused || f.Reason != "the lexer is half done" || f.RefusedAt == nil {
+	if f := r.letter(t, request.ID).Deliveries[0]; f.State != team.MailRefused || f.Reason != "the lexer is half done" || f.RefusedAt == nil {
 		t.Errorf("the refused request is %+v", f)
 	}
-	if f := r.letter(t, other.ID).Fates[0]; f.State != team.MailProcessed || f.DeliveredAt == nil {
+	if f := r.letter(t, other.ID).Deliveries[0]; f.State != team.MailProcessed || f.DeliveredAt == nil {
 		t.Errorf("the approved request, whose receiver has left without another turn, is %+v", f)
 	}
 	lost := r.post(t, team.Message{Type: team.MsgMessage, From: team.Leader, To: coder.AgentID, Content: "x"})
@@ -235,7 +235,7 @@ func TestFatesOfTheUnwanted(t *testing.T) {
 	later := r.post(t, team.Message{Type: team.MsgMessage, From: team.Leader, To: coder.AgentID, Content: "y"})
 	note := r.log(t, coder)
 	note(journal.Record{Kind: journal.Mail, Message: &later, InboxSeq: r.letter(t, later.ID).Seq})
-	if f := r.letter(t, lost.ID).Fates[0]; f.State != team.MailDead || f.At() == nil || f.DeliveredAt != nil {
+	if f := r.letter(t, lost.ID).Deliveries[0]; f.State != team.MailDead || f.At() == nil || f.DeliveredAt != nil {
 		t.Errorf("what was set aside is %+v", f)
 	}
 }
@@ -303,7 +303,7 @@ func TestAnswer(t *testing.T) {
 	wantCode(t, "an answer to what is for somebody else", err, team.PermissionDenied)
 	_, _, err = r.Mail().Answer(t.Context(), "", "nothing", "x")
 	wantCode(t, "an answer to nothing", err, team.NotFound)
-	open := func(l client.Letter) bool { return l.Open }
+	open := func(l client.StoredMessage) bool { return l.Open }
 	if i := slices.IndexFunc(r.inbox(t, team.UserAgent), open); i != 2 {
 		t.Errorf("the open question is at %d, want the last", i)
 	}
@@ -489,7 +489,7 @@ func TestSeatWrites(t *testing.T) {
 		_, _, err = r.Mail().Answer(t.Context(), who, "", "x")
 		wantCode(t, "an answer as "+string(who), err, want)
 	}
-	_, err = r.Members().Stop(t.Context(), "alice", client.Farewell{})
+	_, err = r.Members().Stop(t.Context(), "alice", client.StopOptions{})
 	ok(t, err)
 	_, _, err = r.Mail().Send(t.Context(), client.NewMail{As: "alice", To: team.Leader, Text: "x"})
 	wantCode(t, "as a seat that was given up", err, team.InvalidState)
@@ -514,8 +514,8 @@ func TestFollowInbox(t *testing.T) {
 	}
 	r.asks(t, team.Leader, team.UserAgent, "two?")
 	enough := errors.New("enough")
-	err := r.Mail().FollowInbox(t.Context(), team.UserAgent, before[0].Seq, func(l client.Letter) error {
-		if l.Content != "two?" || !l.Open || l.Fates[0].State != team.MailDelivered || time.Since(l.StoredAt) > time.Minute {
+	err := r.Mail().FollowInbox(t.Context(), team.UserAgent, before[0].Seq, func(l client.StoredMessage) error {
+		if l.Content != "two?" || !l.Open || l.Deliveries[0].State != team.MailDelivered || time.Since(l.StoredAt) > time.Minute {
 			t.Errorf("it is told %+v", l)
 		}
 		return enough
@@ -538,16 +538,16 @@ func TestFollowInboxOf(t *testing.T) {
 	r.add(t, 1)
 	r.claim(t, "T-001", "alice")
 	r.asks(t, coder.AgentID, "alice", "done?")
-	for who, want := range map[team.AgentID]client.Letter{
-		late.AgentID: {Message: team.Message{Content: "for you"}, Fates: []client.Fate{{State: team.MailPending}}},
-		"alice":      {Message: team.Message{Content: "done?"}, Fates: []client.Fate{{State: team.MailDelivered}}, Open: true},
+	for who, want := range map[team.AgentID]client.StoredMessage{
+		late.AgentID: {Message: team.Message{Content: "for you"}, Deliveries: []client.Delivery{{State: team.MailPending}}},
+		"alice":      {Message: team.Message{Content: "done?"}, Deliveries: []client.Delivery{{State: team.MailDelivered}}, Open: true},
 	} {
 		enough := errors.New("enough")
-		err := r.Mail().FollowInbox(t.Context(), who, 0, func(l client.Letter) error {
+		err := r.Mail().FollowInbox(t.Context(), who, 0, func(l client.StoredMessage) error {
 			if who == "alice" && l.Content == "before" { // a seat may read what was said before it was made
 				return nil
 			}
-			if l.Content != want.Content || l.Open != want.Open || l.Fates[0].State != want.Fates[0].State {
+			if l.Content != want.Content || l.Open != want.Open || l.Deliveries[0].State != want.Deliveries[0].State {
 				t.Errorf("of %s it is told %+v", who, l)
 			}
 			return enough

@@ -19,28 +19,28 @@ import (
 // Agent is a member as it is printed: its record, how it stands, what it works on.
 type Agent struct {
 	team.Member
-	State      team.MemberState `json:"state"` // derived; the record's own says less
-	Task       team.TaskID      `json:"task,omitempty"`
-	Turn       uint64           `json:"turn"`
-	Tokens     int              `json:"tokens"`                // that its turns have used
-	Alias      string           `json:"alias,omitempty"`       // of its model, as it answered last
-	Model      string           `json:"model,omitempty"`       // the alias's, by the endpoint's name
-	Tool       string           `json:"tool,omitempty"`        // of the call that runs
-	WaitsFor   team.WaitFor     `json:"waits_for,omitempty"`   // "" = it waits for nothing, or for what is not known
-	About      string           `json:"about,omitempty"`       // the first words of what it waits for
-	Since      *time.Time       `json:"since,omitempty"`       // when that call, the wait or a person's claim began
-	ProgressAt *time.Time       `json:"progress_at,omitempty"` // last turn, tool result or output of a command
-	Awaits     team.AgentID     `json:"awaits,omitempty"`      // whose answer it waits for
-	Drains     bool             `json:"drains,omitempty"`      // it leaves once it has no task
-	Project    []team.Told      `json:"project,omitempty"`     // the files with instructions that the repository gives it
-	Asked      string           `json:"asked,omitempty"`       // the message that is to be answered, or the plan that is to be decided on
-	Trouble    string           `json:"trouble,omitempty"`     // why its model gives no answer, while it tries again
-	Storage    string           `json:"storage,omitempty"`     // why NATS has not stored lately what it wrote
-	Context    int              `json:"context,omitempty"`     // tokens that its next request holds, about
-	Window     int              `json:"window,omitempty"`      // tokens that its model takes; 0: not known
-	RetryAt    *time.Time       `json:"retry_at,omitempty"`    // when it asks its model again, which refuses it
-	Jobs       []team.Job       `json:"jobs,omitempty"`        // its subagents and commands in the background, the oldest first
-	Revision   uint64           `json:"revision"`
+	State      team.MemberState       `json:"state"` // derived; the record's own says less
+	Task       team.TaskID            `json:"task,omitempty"`
+	Turn       uint64                 `json:"turn"`
+	Tokens     int                    `json:"tokens"`                // that its turns have used
+	Alias      string                 `json:"alias,omitempty"`       // of its model, as it answered last
+	Model      string                 `json:"model,omitempty"`       // the alias's, by the endpoint's name
+	Tool       string                 `json:"tool,omitempty"`        // of the call that runs
+	WaitsFor   team.WaitFor           `json:"waits_for,omitempty"`   // "" = it waits for nothing, or for what is not known
+	About      string                 `json:"about,omitempty"`       // the first words of what it waits for
+	Since      *time.Time             `json:"since,omitempty"`       // when that call, the wait or a person's claim began
+	ProgressAt *time.Time             `json:"progress_at,omitempty"` // last turn, tool result or output of a command
+	Awaits     team.AgentID           `json:"awaits,omitempty"`      // whose answer it waits for
+	Drains     bool                   `json:"drains,omitempty"`      // it leaves once it has no task
+	Project    []team.InstructionFile `json:"project,omitempty"`     // the files with instructions that the repository gives it
+	Asked      string                 `json:"asked,omitempty"`       // the message that is to be answered, or the plan that is to be decided on
+	Trouble    string                 `json:"trouble,omitempty"`     // why its model gives no answer, while it tries again
+	Storage    string                 `json:"storage,omitempty"`     // why NATS has not stored lately what it wrote
+	Context    int                    `json:"context,omitempty"`     // tokens that its next request holds, about
+	Window     int                    `json:"window,omitempty"`      // tokens that its model takes; 0: not known
+	RetryAt    *time.Time             `json:"retry_at,omitempty"`    // when it asks its model again, which refuses it
+	Jobs       []team.Job             `json:"jobs,omitempty"`        // its subagents and commands in the background, the oldest first
+	Revision   uint64                 `json:"revision"`
 }
 
 // Busy reports whether a is at something, or waits for something else than work.
@@ -167,7 +167,7 @@ func (t *core) agent(ctx context.Context, record team.Team, m team.Member, mergi
 	}
 	b, err := control.Ping(ctx, t.team, m.AgentID, pingWait)
 	switch {
-	case err != nil && !control.Nobody(err):
+	case err != nil && !control.NoResponders(err):
 		a.State = team.Unknown
 		return a, true
 	case err != nil || b.Incarnation != m.Incarnation:
@@ -212,7 +212,7 @@ func (t *core) agent(ctx context.Context, record team.Team, m team.Member, mergi
 // members.
 func (t *core) merging(ctx context.Context, record team.Team) map[team.TaskID]mergequeue.Entry {
 	all := map[team.TaskID]mergequeue.Entry{}
-	if !record.OnLine() {
+	if !record.HasBranch() {
 		return all
 	}
 	waiting, _ := mergequeue.New(t.team).Waiting(ctx)

@@ -20,9 +20,9 @@ func (t *core) once(ctx context.Context, kind, key string, m NewMail, do func(c 
 
 // sent finds the message of a call that was begun before, which may not have sent it. Errors:
 // NotFound; Unavailable.
-func (t *core) sent(ctx context.Context, c *broker.Call, existed bool) (Letter, error) {
+func (t *core) sent(ctx context.Context, c *broker.Call, existed bool) (StoredMessage, error) {
 	if !existed {
-		return Letter{}, team.NotFound
+		return StoredMessage{}, team.NotFound
 	}
 	return t.find(ctx, c.ID)
 }
@@ -137,6 +137,6 @@ func (t *core) setGoal(ctx context.Context, n NewGoal, c *broker.Call, existed b
 
 // setFor reports whether record has the goal of this text that the mail told of: it was set after
 // that, by the clocks of servers.
-func setFor(record team.Team, text string, mail Letter) bool {
+func setFor(record team.Team, text string, mail StoredMessage) bool {
 	return record.Goal == text && record.GoalAt != nil && !record.GoalAt.Before(mail.StoredAt.Add(-margin))
 }

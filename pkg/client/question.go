@@ -13,9 +13,9 @@ import (
 )
 
 // Questions returns what is asked of a person, the one before the team or one with a seat,
-// oldest first, answered or not; see [Letter].Open. Errors: as of [Mail.Inbox].
-func (t Mail) Questions(ctx context.Context, who team.AgentID) ([]Letter, error) {
-	return t.inbox(ctx, who, func(l Letter) (bool, error) { return l.Asks(), nil })
+// oldest first, answered or not; see [StoredMessage].Open. Errors: as of [Mail.Inbox].
+func (t Mail) Questions(ctx context.Context, who team.AgentID) ([]StoredMessage, error) {
+	return t.inbox(ctx, who, func(l StoredMessage) (bool, error) { return l.Asks(), nil })
 }
 
 // Answer answers a question: which is its id or the beginning of it, the name of the member that has only one open,
@@ -27,7 +27,7 @@ func (t Mail) Questions(ctx context.Context, who team.AgentID) ([]Letter, error)
 // several are open and none is named, for a message that is no question, and for what is none
 // of its choices; PermissionDenied for a question to somebody else; Conflict for one that is
 // answered, or for whose answer nobody waits any more; those of [Mail.Send].
-func (t Mail) Answer(ctx context.Context, as team.AgentID, which, text string) (q Letter, answer team.Message, err error) {
+func (t Mail) Answer(ctx context.Context, as team.AgentID, which, text string) (q StoredMessage, answer team.Message, err error) {
 	who := team.UserAgent
 	if as != "" {
 		who = as
@@ -37,7 +37,7 @@ func (t Mail) Answer(ctx context.Context, as team.AgentID, which, text string) (
 	}
 	letters, err := t.Inbox(ctx, who)
 	has := func(name string) bool {
-		return slices.ContainsFunc(letters, func(l Letter) bool { return l.ID == name || l.Open && l.waits(name) })
+		return slices.ContainsFunc(letters, func(l StoredMessage) bool { return l.ID == name || l.Open && l.waits(name) })
 	}
 	if begun := openBegunWith(letters, which); begun != "" && !has(which) {
 		which = begun
@@ -68,7 +68,7 @@ func (t Mail) Answer(ctx context.Context, as team.AgentID, which, text string) (
 }
 
 // openBegunWith is the id of the only open question whose id begins like this; "" if there is none.
-func openBegunWith(letters []Letter, beginning string) (id string) {
+func openBegunWith(letters []StoredMessage, beginning string) (id string) {
 	for _, l := range letters {
 		switch {
 		case beginning == "" || !l.Open || !strings.HasPrefix(l.ID, beginning):
@@ -86,8 +86,8 @@ const answerTo = "answer-"
 
 // pick returns the question of that id, or the only one that is open: of the member of that
 // name, or with "" of all.
-func pick(letters []Letter, which string) (Letter, error) {
-	var open []Letter
+func pick(letters []StoredMessage, which string) (StoredMessage, error) {
+	var open []StoredMessage
 	for _, l := range letters {
 		if l.Open && (which == "" || l.waits(which)) {
 			open = append(open, l)
@@ -95,7 +95,7 @@ func pick(letters []Letter, which string) (Letter, error) {
 		if l.ID != which {
 			continue
 		}
-		switch f := l.Fates[0]; {
+		switch f := l.Deliveries[0]; {
 		case !l.Asks():
 			return l, team.Errorf(team.InvalidArgument, "%s of %s is no question", l.ID, l.From).WithHint("write back with: teamctl send %s --reply-to %s TEXT", l.From, l.ID)
 		case f.ProcessedAt != nil:
@@ -109,7 +109,7 @@ func pick(letters []Letter, which string) (Letter, error) {
 	}
 	switch len(open) {
 	case 0:
-		return Letter{}, team.Errorf(team.NotFound, "no question is open").WithHint("teamctl inbox user lists the mail to you")
+		return StoredMessage{}, team.Errorf(team.NotFound, "no question is open").WithHint("teamctl inbox user lists the mail to you")
 	case 1:
 		return open[0], nil
 	}
@@ -121,14 +121,14 @@ func pick(letters []Letter, which string) (Letter, error) {
 		}
 	}
 	hint := "name one: teamctl answer ID TEXT"
-	if !slices.ContainsFunc(open, func(l Letter) bool { return l.Which(open) == l.ID }) {
+	if !slices.ContainsFunc(open, func(l StoredMessage) bool { return l.Which(open) == l.ID }) {
 		hint = "say whose: teamctl answer NAME TEXT"
 	}
-	return Letter{}, team.Errorf(team.InvalidArgument, "%d questions are open: %s", len(open), strings.Join(lines, "; ")).WithHint("%s", hint)
+	return StoredMessage{}, team.Errorf(team.InvalidArgument, "%d questions are open: %s", len(open), strings.Join(lines, "; ")).WithHint("%s", hint)
 }
 
 // noMore is why nobody waits for the answer to a question that is not answered.
-func noMore(q Letter) string {
+func noMore(q StoredMessage) string {
 	if q.TaskID != "" {
 		return string(q.TaskID) + " has ended"
 	}
@@ -136,12 +136,14 @@ func noMore(q Letter) string {
 }
 
 // waits reports whether a member of that name has asked the question, or waits for the answer now.
-func (l Letter) waits(name string) bool { return string(l.From) == name || string(l.AnswerTo) == name }
+func (l StoredMessage) waits(name string) bool {
+	return string(l.From) == name || string(l.AnswerTo) == name
+}
 
 // Which tells an open question from all that are open to the same person, for [Mail.Answer]: the
 // name of its sender or, if that one has asked several or waits for the answer to another, its id.
-func (l Letter) Which(all []Letter) string {
-	if slices.ContainsFunc(all, func(o Letter) bool { return o.Open && o.waits(string(l.From)) && o.ID != l.ID }) {
+func (l StoredMessage) Which(all []StoredMessage) string {
+	if slices.ContainsFunc(all, func(o StoredMessage) bool { return o.Open && o.waits(string(l.From)) && o.ID != l.ID }) {
 		return l.ID
 	}
 	return string(l.From)
@@ -162,12 +164,12 @@ func (t *core) notAsked(ctx context.Context, who team.AgentID, id string) error 
 }
 
 // confirm makes sure that an answer is the one that was stored. Errors: Conflict.
-func (t *core) confirm(ctx context.Context, q Letter, answer team.Message) error {
+func (t *core) confirm(ctx context.Context, q StoredMessage, answer team.Message) error {
 	asked := []string{subject.Inbox(t.id(), "*", q.To)} // of two answers each may be sent to another holder of the task
 	if q.To != team.UserAgent {
 		asked = append(asked, subject.Inbox(t.id(), "*", team.UserAgent))
 	}
-	return t.letters(ctx, q.Seq+1, func(l Letter) error {
+	return t.letters(ctx, q.Seq+1, func(l StoredMessage) error {
 		switch {
 		case l.ID != answer.ID:
 			return nil

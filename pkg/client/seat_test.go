@@ -170,7 +170,7 @@ func TestAssignedTask(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := r.join(t)
-	hand := board.NewHand(t.Context(), r.board, m.Holder())
+	hand := board.NewClaimSlot(t.Context(), r.board, m.Holder())
 	stop, err := control.Serve(t.Context(), r.bt.Conn, control.Membership{Team: "t", AgentID: m.AgentID}, control.Handlers{
 		Assign: func(ctx context.Context, a team.Assignment) (team.Task, error) {
 			task, _, err := hand.Assign(ctx, a)

@@ -35,7 +35,7 @@ func (t *core) shares(ctx context.Context, id team.TaskID) (bool, error) {
 			return false, err
 		}
 		record, err := t.record(ctx)
-		return err == nil && !record.OnLine(), err
+		return err == nil && !record.HasBranch(), err
 	}
 	_, err := mergequeue.New(t.team).Head(ctx)
 	if errors.Is(err, team.NotFound) {
@@ -128,9 +128,9 @@ func (t *core) before(ctx context.Context, c team.Change) (string, error) {
 	return blob.In(t.team.Files).Get(ctx, c.Before)
 }
 
-// diffOfFolder is [Line.Diff] where members share the workspace: since the goal began, of one task
+// diffOfFolder is [Branch.Diff] where members share the workspace: since the goal began, of one task
 // or of one agent. A file that was changed since by others, or is not here, is shown by a line.
-func (t Line) diffOfFolder(ctx context.Context, o DiffOptions) (Diff, error) {
+func (t Branch) diffOfFolder(ctx context.Context, o DiffOptions) (Diff, error) {
 	d := Diff{Team: t.id(), Commits: []gitrepo.Entry{}, Files: []gitrepo.File{}}
 	record, err := t.record(ctx)
 	if err != nil {
@@ -233,7 +233,7 @@ func inPatch(path string) string {
 // undoInFolder puts back what a task has changed by file tools, all of it or nothing. Errors:
 // InvalidState, with files and tasks, if others have changed them since, and if nothing is known to
 // have been changed.
-func (t Line) undoInFolder(ctx context.Context, task team.Task, by team.AgentID) (team.Task, error) {
+func (t Branch) undoInFolder(ctx context.Context, task team.Task, by team.AgentID) (team.Task, error) {
 	all, err := t.changes(ctx, func(e audit.Entry) bool { return e.Task == task.ID })
 	if err == nil && len(all) == 0 {
 		err = team.Errorf(team.InvalidState, "%s has changed no file by write_file or edit_file: what commands change in a shared folder is not known", task.ID)

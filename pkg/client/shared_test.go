@@ -57,15 +57,15 @@ func TestSharedFolder(t *testing.T) {
 	write(one, "new.txt", "new\n")
 	write(two, "new.txt", "newer\n")
 
-	d, err := r.Line().Diff(t.Context(), client.DiffOptions{})
+	d, err := r.Branch().Diff(t.Context(), client.DiffOptions{})
 	if err != nil || !strings.Contains(d.Text, "-first\n+third\n") || !strings.Contains(d.Text, "+newer\n") || len(d.Files) != 2 {
 		t.Errorf("%v, %v:\n%s", d.Files, err, d.Text)
 	}
-	if _, _, err := r.Line().Undo(t.Context(), one, ""); !errors.Is(err, team.InvalidState) || !strings.Contains(err.Error(), "new.txt (T-002)") || read("a.txt") != "third\n" {
+	if _, _, err := r.Branch().Undo(t.Context(), one, ""); !errors.Is(err, team.InvalidState) || !strings.Contains(err.Error(), "new.txt (T-002)") || read("a.txt") != "third\n" {
 		t.Errorf("undo of what a later task has changed: %v, a.txt is %q", err, read("a.txt"))
 	}
 	for _, id := range []team.TaskID{two, one} {
-		task, undone, err := r.Line().Undo(t.Context(), id, "")
+		task, undone, err := r.Branch().Undo(t.Context(), id, "")
 		if err != nil || !undone || task.Undone != team.InFolder || task.Status != team.Completed {
 			t.Fatalf("undo %s: %+v, %v", id, task, err)
 		}
@@ -73,14 +73,14 @@ func TestSharedFolder(t *testing.T) {
 	if read("a.txt") != "first\n" || read("new.txt") != "" {
 		t.Errorf("a.txt is %q, new.txt %q", read("a.txt"), read("new.txt"))
 	}
-	if d, err := r.Line().Diff(t.Context(), client.DiffOptions{}); err != nil || d.Text != "" {
+	if d, err := r.Branch().Diff(t.Context(), client.DiffOptions{}); err != nil || d.Text != "" {
 		t.Errorf("after all was undone: %v\n%s", err, d.Text)
 	}
 
 	odd := completedTask(t, r, "Odd")
 	write(odd, "a b\n\"ü\x01\".txt", "++ x\n")
 	const before, after = `"a/a b\n\"ü\001\".txt"`, `"b/a b\n\"ü\001\".txt"`
-	d, err = r.Line().Diff(t.Context(), client.DiffOptions{})
+	d, err = r.Branch().Diff(t.Context(), client.DiffOptions{})
 	if want := "diff --git " + before + " " + after + "\n--- /dev/null\n+++ " + after + "\n@@ -0,0 +1 @@\n+++ x\n"; err != nil || d.Text != want || d.Files[0].Added != 1 {
 		t.Errorf("the patch of a file with an odd name: %v, %+v\n%s\nwant\n%s", err, d.Files, d.Text, want)
 	}
@@ -90,7 +90,7 @@ func TestSharedFolder(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "a.txt"), []byte("by hand\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := r.Line().Undo(t.Context(), three, ""); !errors.Is(err, team.InvalidState) || read("a.txt") != "by hand\n" {
+	if _, _, err := r.Branch().Undo(t.Context(), three, ""); !errors.Is(err, team.InvalidState) || read("a.txt") != "by hand\n" {
 		t.Errorf("undo of what was changed by hand: %v, a.txt is %q", err, read("a.txt"))
 	}
 	hook := filepath.Join(dir, ".git", "hooks")
@@ -99,7 +99,7 @@ func TestSharedFolder(t *testing.T) {
 	}
 	four := completedTask(t, r, "Four")
 	write(four, ".git/hooks/post-merge", "theirs")
-	if _, _, err := r.Line().Undo(t.Context(), four, ""); err == nil {
+	if _, _, err := r.Branch().Undo(t.Context(), four, ""); err == nil {
 		t.Error("an undo has written into .git")
 	}
 }

@@ -38,7 +38,7 @@ func (r *rig) standbyFor(t *testing.T, after func(), orders int64) (stop func())
 		if m, err = r.roster.Put(t.Context(), m); err != nil {
 			return err
 		}
-		roster.NewHeart(r.roster, m, team.DefaultLease).Set(func(b *team.Beat) { b.State = team.Idle })
+		roster.NewHeart(r.roster, m, team.DefaultLease).Set(func(b *team.Heartbeat) { b.State = team.Idle })
 		after()
 		return nil
 	})

@@ -96,7 +96,7 @@ func (t *core) toPerson(ctx context.Context, s *TeamStatus) error {
 		if l.Open {
 			s.Questions = append(s.Questions, l)
 		}
-		if l.Fates[0].State == team.MailDelivered && (l.Open || !l.Asks()) { // no answer to the others is of use
+		if l.Deliveries[0].State == team.MailDelivered && (l.Open || !l.Asks()) { // no answer to the others is of use
 			s.Unread++
 		}
 	}
@@ -178,12 +178,12 @@ type TeamStatus struct {
 	Silent  []Trouble                `json:"silent,omitempty"`  // members that beat and do not answer
 	Lost    []Trouble                `json:"lost,omitempty"`    // members without a process, as far as it is known why
 
-	Questions []Letter `json:"questions,omitempty"` // to the person before the team, that are open
-	Requests  []Plan   `json:"requests,omitempty"`  // calls that a person has to allow and lost members that a person may let come back, that wait
-	Plans     []Plan   `json:"plans,omitempty"`     // that wait, and that a person has to decide on; those of the leader are not among them
-	Waiting   int      `json:"waiting,omitempty"`   // how many of these three wait for the person
-	Unread    int      `json:"unread,omitempty"`    // messages to that person, who has written nothing to their sender since
-	Usage     *Usage   `json:"usage,omitempty"`     // since the team was made; nil: not counted, see [Client.WithUsage]
+	Questions []StoredMessage `json:"questions,omitempty"` // to the person before the team, that are open
+	Requests  []Plan          `json:"requests,omitempty"`  // calls that a person has to allow and lost members that a person may let come back, that wait
+	Plans     []Plan          `json:"plans,omitempty"`     // that wait, and that a person has to decide on; those of the leader are not among them
+	Waiting   int             `json:"waiting,omitempty"`   // how many of these three wait for the person
+	Unread    int             `json:"unread,omitempty"`    // messages to that person, who has written nothing to their sender since
+	Usage     *Usage          `json:"usage,omitempty"`     // since the team was made; nil: not counted, see [Client.WithUsage]
 }
 
 // Work is what a member is at, or waits for.

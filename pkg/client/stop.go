@@ -12,8 +12,8 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Farewell describes how a member is stopped.
-type Farewell struct {
+// StopOptions describe how a member is stopped.
+type StopOptions struct {
 	Reason string        // told to the member
 	Wait   time.Duration // how long it may take to answer; 0: it is not asked, but stopped by force
 	Drain  bool          // it is not asked, but leaves once it has no task, however long that takes
@@ -25,7 +25,7 @@ type Farewell struct {
 //
 // Errors: NotFound; Conflict with the reason if the member refuses: it stays;
 // InvalidArgument. [ErrDrains] if ctx ends while a member is drained.
-func (t Members) Stop(ctx context.Context, a team.AgentID, f Farewell) (forced bool, err error) {
+func (t Members) Stop(ctx context.Context, a team.AgentID, f StopOptions) (forced bool, err error) {
 	if a == team.Leader {
 		return false, team.Errorf(team.InvalidArgument, "the leader cannot be stopped alone").WithHint("teamctl stop, without a name, stops the team")
 	}

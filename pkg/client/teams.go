@@ -113,7 +113,7 @@ func (c *Client) AddTeamOnce(ctx context.Context, n NewTeam, choices team.Choice
 	want := n.record()
 	want.Choose(choices)
 	_, there, oerr := c.registry.Open(ctx, n.ID)
-	same := there.Description == want.Description && there.MaxTeammates == want.MaxTeammates && there.Policies == want.Policies && reflect.DeepEqual(there.Hands, want.Hands) && there.Workspace == want.Workspace
+	same := there.Description == want.Description && there.MaxTeammates == want.MaxTeammates && there.Policies == want.Policies && reflect.DeepEqual(there.Policy, want.Policy) && there.Workspace == want.Workspace
 	if oerr != nil || !same || there.GoalNumber > 0 {
 		return record, false, err
 	}
@@ -182,7 +182,7 @@ func (c *Client) DeleteTeam(ctx context.Context, id team.TeamID, force bool, wai
 // elsewhere refuses (Conflict) to delete a line of which the checkout in the team's workspace, on this machine, lacks the
 // head. What cannot be looked at refuses nothing.
 func (t *core) elsewhere(ctx context.Context, record team.Team) error {
-	if !record.OnLine() {
+	if !record.HasBranch() {
 		return nil
 	}
 	h, err := mergequeue.New(t.team).Head(ctx)

@@ -38,7 +38,7 @@ func TestDeleteTeam(t *testing.T) {
 	refused("while it is active", "coder-1 (joined since 20")
 	r.end(t, "done")
 	refused("with a member", "coder-1 (joined since 20")
-	if _, err := r.Members().Stop(t.Context(), "coder-1", client.Farewell{}); err != nil {
+	if _, err := r.Members().Stop(t.Context(), "coder-1", client.StopOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	r.claim(t, "T-001", "alice")

@@ -69,7 +69,7 @@ func (t Goals) Timeline(ctx context.Context, goal int) (timeline.Timeline, error
 	if err != nil {
 		return timeline.Timeline{}, err
 	}
-	of := chartOf{record.ID, goal, from.UnixNano(), record.OnLine()}
+	of := chartOf{record.ID, goal, from.UnixNano(), record.HasBranch()}
 	c := t.client.charts.of(of)
 	defer t.client.charts.of(of) // the time until it is dropped begins again
 	if err := c.turn.Acquire(ctx, 1); err != nil {

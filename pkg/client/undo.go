@@ -19,7 +19,7 @@ import (
 // Errors: NotFound; InvalidState, with the files and the tasks, if later work builds on it, for a
 // task that has merged nothing, and for a team without a line; PermissionDenied for an agent;
 // Conflict if the team was saved; Unavailable, and then the outcome is unknown.
-func (t Line) Undo(ctx context.Context, id team.TaskID, by team.AgentID) (task team.Task, undone bool, err error) {
+func (t Branch) Undo(ctx context.Context, id team.TaskID, by team.AgentID) (task team.Task, undone bool, err error) {
 	if err := t.here(ctx); err != nil {
 		return task, false, err
 	}
@@ -54,7 +54,7 @@ func (t Line) Undo(ctx context.Context, id team.TaskID, by team.AgentID) (task t
 
 // noteUndone tells the leader that a task was undone, and how, and then writes that into its record:
 // a caller that is killed in between repeats both, and the message's id keeps a second one out.
-func (t Line) noteUndone(ctx context.Context, task team.Task, by team.AgentID, commit, how string) (team.Task, error) {
+func (t Branch) noteUndone(ctx context.Context, task team.Task, by team.AgentID, commit, how string) (team.Task, error) {
 	mail := NewMail{As: by, To: team.Leader, Text: fmt.Sprintf("I have undone %s (%s): %s. The task stays completed. "+
 		"If that work is still to be done in another way, create a task for it.", task.ID, task.Title, how)}
 	if _, _, err := t.mailbox.Send(ctx, mail.message("undo-"+string(task.ID)+"-"+commit)); err != nil {

@@ -18,9 +18,9 @@ import (
 )
 
 // beats has a member's process answer each ping with b.
-func (r *rig) beats(t *testing.T, b team.Beat) {
+func (r *rig) beats(t *testing.T, b team.Heartbeat) {
 	t.Helper()
-	stop, err := control.Serve(t.Context(), r.bt.Conn, control.Membership{Team: "t", AgentID: b.AgentID}, control.Handlers{Ping: func() team.Beat { return b }})
+	stop, err := control.Serve(t.Context(), r.bt.Conn, control.Membership{Team: "t", AgentID: b.AgentID}, control.Handlers{Ping: func() team.Heartbeat { return b }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,9 +45,9 @@ func TestSlowProcessIsNotLost(t *testing.T) {
 	r := newRig(t)
 	slow, gone := r.join(t), r.join(t)
 	answers := make(chan struct{})
-	stop, err := control.Serve(t.Context(), r.bt.Conn, control.Membership{Team: "t", AgentID: slow.AgentID}, control.Handlers{Ping: func() team.Beat {
+	stop, err := control.Serve(t.Context(), r.bt.Conn, control.Membership{Team: "t", AgentID: slow.AgentID}, control.Handlers{Ping: func() team.Heartbeat {
 		<-answers
-		return team.Beat{AgentID: slow.AgentID, Incarnation: 1, State: team.Idle}
+		return team.Heartbeat{AgentID: slow.AgentID, Incarnation: 1, State: team.Idle}
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +86,7 @@ func TestWhatMembersWaitFor(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, b := range []team.Beat{
+	for _, b := range []team.Heartbeat{
 		{State: team.WaitingApproval, Awaits: team.UserAgent, Asked: call.ID, About: "git push"},
 		{State: team.WaitingApproval, Awaits: team.Leader, Asked: "another"},
 		{State: team.WaitingUser, Awaits: team.UserAgent, Asked: "01", About: "Which port?"},
@@ -130,7 +130,7 @@ func TestMembersWaitForTheLine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.beats(t, team.Beat{AgentID: m.AgentID, Incarnation: 1, State: team.Running, Task: task.ID, Epoch: task.Epoch, Tool: "update_task"})
+	r.beats(t, team.Heartbeat{AgentID: m.AgentID, Incarnation: 1, State: team.Running, Task: task.ID, Epoch: task.Epoch, Tool: "update_task"})
 	of := func() team.WaitFor { return r.answering(t)[0].WaitsFor }
 	explained := func() team.TaskView {
 		t.Helper()
@@ -226,7 +226,7 @@ func TestLineIsAskedOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.beats(t, team.Beat{AgentID: m.AgentID, Incarnation: 1, State: team.Running, Task: task.ID, Epoch: task.Epoch, Tool: "bash"})
+		r.beats(t, team.Heartbeat{AgentID: m.AgentID, Incarnation: 1, State: team.Running, Task: task.ID, Epoch: task.Epoch, Tool: "bash"})
 	}
 	sub, err := r.bt.Conn.NATS().SubscribeSync("$JS.API.>")
 	if err != nil {
@@ -279,7 +279,7 @@ func TestRestartedMembersWaitForTheLine(t *testing.T) {
 		if _, err := r.roster.Put(t.Context(), m); err != nil {
 			t.Fatal(err)
 		}
-		r.beats(t, team.Beat{AgentID: m.AgentID, Incarnation: incarnation, State: team.Idle})
+		r.beats(t, team.Heartbeat{AgentID: m.AgentID, Incarnation: incarnation, State: team.Idle})
 		a := r.answering(t)[0]
 		if (a.WaitsFor == team.ForMerge && a.Task == task.ID && a.Since != nil) != (incarnation == 2) {
 			t.Errorf("incarnation %d waits for %q, with task %q since %v", incarnation, a.WaitsFor, a.Task, a.Since)

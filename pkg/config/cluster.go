@@ -59,20 +59,20 @@ func (c Cluster) Alive() bool {
 	return there && c.Started == started
 }
 
-// Fate is what has become of a cluster.
-type Fate int
+// ClusterState is what has become of a cluster.
+type ClusterState int
 
 // The fates of a cluster.
 const (
-	Runs  Fate = iota // its process is there
-	Ended             // in order: it took its file away
-	Died              // its process is gone, and the file still there
-	Moved             // another one runs in its folder, on the same teams
+	Runs  ClusterState = iota // its process is there
+	Ended                     // in order: it took its file away
+	Died                      // its process is gone, and the file still there
+	Moved                     // another one runs in its folder, on the same teams
 )
 
-// Fate tells what has become of the cluster that the file at path told of as c, and what
+// StateNow returns what has become of the cluster that the file at path told of as c, and what
 // the file tells now.
-func (c Cluster) Fate(path string) (Cluster, Fate) {
+func (c Cluster) StateNow(path string) (Cluster, ClusterState) {
 	now, err := ReadCluster(path)
 	switch {
 	case errors.Is(err, team.NotFound):

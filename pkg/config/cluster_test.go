@@ -121,27 +121,27 @@ func TestFate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if now, fate := was.Fate(path); fate != config.Runs || !now.Alive() {
+	if now, fate := was.StateNow(path); fate != config.Runs || !now.Alive() {
 		t.Errorf("its process is there: %v", fate)
 	}
 	here.NATS = "nats://127.0.0.1:5000"
 	if err := config.WriteCluster(dir, here); err != nil {
 		t.Fatal(err)
 	}
-	if now, fate := was.Fate(path); fate != config.Moved || now.NATS != here.NATS {
+	if now, fate := was.StateNow(path); fate != config.Moved || now.NATS != here.NATS {
 		t.Errorf("another one runs in its place: %v, %s", fate, now.NATS)
 	}
 	reused := []byte(`{"nats":"nats://127.0.0.1:4000","pids":[` + strconv.Itoa(os.Getpid()) + `],"started":1}`)
 	if err := os.WriteFile(path, reused, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, fate := was.Fate(path); fate != config.Died {
+	if _, fate := was.StateNow(path); fate != config.Died {
 		t.Errorf("its process id is another program's: %v", fate)
 	}
 	if err := config.RemoveCluster(dir); err != nil {
 		t.Fatal(err)
 	}
-	if _, fate := was.Fate(path); fate != config.Ended {
+	if _, fate := was.StateNow(path); fate != config.Ended {
 		t.Errorf("it took its file away: %v", fate)
 	}
 }

@@ -46,10 +46,10 @@ type Config struct {
 	LogLevel        string        // debug, info, warn or error
 	LogFormat       string        // text or json
 
-	// Sandbox is how this process confines commands, and Hands what the members of teams may do
+	// Sandbox is how this process confines commands, and Policy what the members of teams may do
 	// that it makes: what is not set there is its zero value.
 	Sandbox team.Sandbox
-	Hands   team.Policy
+	Policy  team.Policy
 	Limits  sandbox.Limits // of each command in this process; 0: the default
 
 	// Organisation is what holds for the members of all teams in this process, before the rules of their team.

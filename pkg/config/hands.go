@@ -66,20 +66,20 @@ var handsParts = []struct {
 
 // takeHands makes the hands of what was read.
 func (c *Config) takeHands(file map[string]entry) (err error) {
-	stated, planMode := c.form.Hands()
+	stated, planMode := c.form.Policy()
 	if planMode {
 		c.Choices.PlanMode = &planMode
 	}
 	for _, part := range handsParts {
 		if slices.ContainsFunc(c.origins, func(o Origin) bool { return o.Name == part.name && o.Origin != fromDefault }) {
-			part.copy(&c.Hands, stated)
+			part.copy(&c.Policy, stated)
 		}
 	}
 	c.Limits = sandbox.Limits{Memory: c.limits.Memory << 20, Processes: c.limits.Processes, Threads: c.limits.Threads, FileSize: c.limits.File << 20}
-	if c.Sandbox = c.Hands.Sandbox; c.Sandbox == "" {
+	if c.Sandbox = c.Policy.Sandbox; c.Sandbox == "" {
 		c.Sandbox = team.SandboxAuto
 	}
-	_, c.neverMatch, err = permission.Parse(c.Hands.Permissions)
+	_, c.neverMatch, err = permission.Parse(c.Policy.Permissions)
 	if e := file["permissions"]; err != nil && e.origin != "" {
 		err = e.node.At(err)
 	}

@@ -25,8 +25,8 @@ func TestOrganisation(t *testing.T) {
 	if want := (team.Permissions{Deny: []string{"Bash(git push *)"}, Ask: []string{"WebFetch"}, Allow: []string{"Bash(ls)"}}); err != nil || !reflect.DeepEqual(c.Organisation, want) {
 		t.Errorf("%+v, %v", c.Organisation, err)
 	}
-	if want := (team.Permissions{Deny: []string{"Bash(rm *)"}}); !reflect.DeepEqual(c.Hands.Permissions, want) {
-		t.Errorf("the team has %+v", c.Hands.Permissions)
+	if want := (team.Permissions{Deny: []string{"Bash(rm *)"}}); !reflect.DeepEqual(c.Policy.Permissions, want) {
+		t.Errorf("the team has %+v", c.Policy.Permissions)
 	}
 	if o := c.Origins(); !slices.Contains(o, config.Origin{Name: "organisation", Value: file, Origin: "env AGENTTEAM_ORGANISATION"}) {
 		t.Errorf("the origins are %v", o)

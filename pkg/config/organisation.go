@@ -40,7 +40,7 @@ func (c *Config) takeRules(file, origin string) error {
 	if _, err := (strictyaml.Format{File: file, Kind: "file of permissions"}).Decode(data, &f.Permissions); err != nil {
 		return err
 	}
-	hands, _ := f.Hands()
+	hands, _ := f.Policy()
 	_, never, err := permission.Parse(hands.Permissions)
 	if err != nil {
 		return team.Errorf(team.InvalidArgument, "%s: %w", file, err)

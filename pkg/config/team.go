@@ -152,11 +152,11 @@ func (c Config) choicesOf(role string) team.RoleChoices {
 	return choices
 }
 
-// Over returns the hands with those parts of c.Hands that some source has set.
+// Over returns the hands with those parts of c.Policy that some source has set.
 func (c Config) Over(hands team.Policy) team.Policy {
 	for _, part := range handsParts {
 		if slices.ContainsFunc(c.origins, func(o Origin) bool { return o.Name == part.name && o.Origin != fromDefault }) {
-			part.copy(&hands, c.Hands)
+			part.copy(&hands, c.Policy)
 		}
 	}
 	return hands

@@ -94,7 +94,7 @@ func TestUntrustedKeys(t *testing.T) {
 	file := filepath.Join(dir, "team.yaml")
 	load := func() (c config.Config, settings string, err error) {
 		c, err = config.Load(config.Sources{Dir: dir, Env: env})
-		return c, fmt.Sprintf("%+v %+v %+v %+v", c.Origins(), c.Hands, c.Choices, c.Aliases()), err
+		return c, fmt.Sprintf("%+v %+v %+v %+v", c.Origins(), c.Policy, c.Choices, c.Aliases()), err
 	}
 	t.Setenv("XDG_CONFIG_HOME", home)
 	_, plain, err := load()
@@ -165,7 +165,7 @@ func TestTrustOfSettings(t *testing.T) {
 	if got := c.Waiting().Names(); !slices.Equal(slices.Sorted(slices.Values(got)), want) {
 		t.Errorf("%q wait, want %q", got, want)
 	}
-	if c.Hands.Permissions.Deny == nil || c.Hands.Permissions.Allow != nil || c.Choices.Description == nil || c.Choices.MaxTeammates != nil || c.BranchHook != "" || c.Workspace != "" || c.Choices.PlanMode == nil || c.Choices.Respawn != nil {
+	if c.Policy.Permissions.Deny == nil || c.Policy.Permissions.Allow != nil || c.Choices.Description == nil || c.Choices.MaxTeammates != nil || c.BranchHook != "" || c.Workspace != "" || c.Choices.PlanMode == nil || c.Choices.Respawn != nil {
 		t.Errorf("in force: %+v", c)
 	}
 	if err := c.Decided("server"); err != nil {

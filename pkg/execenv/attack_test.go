@@ -238,8 +238,8 @@ func TestSandboxIsNotSwitchedOff(t *testing.T) {
 		if err != nil {
 			r.Fatal(err)
 		}
-		if c.Sandbox != team.SandboxAuto || !reflect.DeepEqual(c.Hands, team.Policy{}) || c.Decided() == nil {
-			r.Errorf("the next process has the sandbox %s, and %+v", c.Sandbox, c.Hands)
+		if c.Sandbox != team.SandboxAuto || !reflect.DeepEqual(c.Policy, team.Policy{}) || c.Decided() == nil {
+			r.Errorf("the next process has the sandbox %s, and %+v", c.Sandbox, c.Policy)
 		}
 	})
 }

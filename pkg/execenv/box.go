@@ -150,7 +150,7 @@ func (s *Source) Check(ctx context.Context, h team.Policy, dir string) error {
 	}
 	if len(h.Network) > 0 {
 		// Where no sandbox works, each command is refused, which is reported then.
-		if found, err := s.Sandbox(ctx, team.Team{Hands: h}, ""); err == nil {
+		if found, err := s.Sandbox(ctx, team.Team{Policy: h}, ""); err == nil {
 			if err := reachable("the team", h.Network, found.Level()); err != nil {
 				return err
 			}

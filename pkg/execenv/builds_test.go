@@ -71,7 +71,7 @@ func TestBuildsStayInTheRepository(t *testing.T) {
 			}
 			t.Run(fmt.Sprint(level, network), func(t *testing.T) {
 				r := newRig(t, level)
-				r.record.Hands.Network = network
+				r.record.Policy.Network = network
 				user := filepath.Join(filepath.Dir(r.dir), "user")
 				for _, name := range []string{".cache/go-build/00/x-d", ".cache/ccache/0/xR", ".cache/pip/http-v2/x", ".cache/pip/wheels/x", ".npm/_cacache/x", ".cargo/registry/cache/x", ".cargo/git/x", "go/pkg/mod/x"} {
 					put(t, filepath.Join(user, name), "the user's")
@@ -193,7 +193,7 @@ func TestProgramsOfCaches(t *testing.T) {
 				put(t, filepath.Join(tree, "src", "main.rs"), "fn main() { println!(\"made\"); }\n")
 				put(t, filepath.Join(tree, "package.json"), `{"name": "x", "version": "0.1.0"}`)
 				record := r.record
-				record.Hands.Network = network
+				record.Policy.Network = network
 				ws, release, err := r.source.Open(t.Context(), workspace.Work{Team: record, Member: team.Member{AgentID: team.AgentID(filepath.Base(tree)), Role: "coder"},
 					Tree: &workspace.Tree{Root: tree, Dir: tree}}, workspace.Options{})
 				if err != nil {

@@ -132,7 +132,7 @@ func TestEndedContextIsNoFinding(t *testing.T) {
 		ended, end := context.WithCancel(r.Context())
 		end()
 		for _, operator := range []team.Sandbox{r.level, team.SandboxAuto} {
-			r.record.Hands.Sandbox = r.level
+			r.record.Policy.Sandbox = r.level
 			source := execenv.New(execenv.Options{Sandbox: operator})
 			if found, err := source.Sandbox(ended, r.record, "coder"); !errors.Is(err, context.Canceled) || !errors.Is(err, team.Unavailable) {
 				r.Errorf("under %s, in a context that has ended: %v, %v", operator, found, err)
@@ -233,7 +233,7 @@ func TestRefused(t *testing.T) {
 			r := newRig(t, tt.operator)
 			t.Setenv("GH_TOKEN", "")
 			t.Setenv("GITHUB_TOKEN", "")
-			r.record.Hands = tt.hands
+			r.record.Policy = tt.hands
 			if _, err := r.open("coder-1"); !errors.Is(err, tt.code) || !strings.Contains(err.Error(), tt.want) || team.HintOf(err) == "" {
 				t.Errorf("%v (%s)", err, team.HintOf(err))
 			}
@@ -279,14 +279,14 @@ func TestLevel(t *testing.T) {
 		{team.Confined, team.SandboxAuto, team.Bubblewrap, team.Bubblewrap},
 	} {
 		r := newRig(t, tt.operator)
-		r.record.Hands.Sandbox = tt.team
-		r.record.Roles["coder"] = team.Role{Name: "coder", Hands: team.Policy{Sandbox: tt.role}}
+		r.record.Policy.Sandbox = tt.team
+		r.record.Roles["coder"] = team.Role{Name: "coder", Policy: team.Policy{Sandbox: tt.role}}
 		if got := r.source.Level(t.Context(), r.record, "coder"); got != tt.want {
 			t.Errorf("operator %q, team %q, role %q: %q, want %q", tt.operator, tt.team, tt.role, got, tt.want)
 		}
 	}
 	r := newRig(t, "") // auto
-	r.record.Hands.Sandbox = team.Unconfined
+	r.record.Policy.Sandbox = team.Unconfined
 	if got := r.source.Level(t.Context(), r.record, "coder"); got == team.Unconfined {
 		t.Error("a team without a sandbox under an operator who wants one has none")
 	}
@@ -339,7 +339,7 @@ func TestHandsChange(t *testing.T) {
 	r := newRig(t, team.SandboxAuto)
 	dir := filepath.Join(filepath.Dir(r.dir), "beside")
 	put(t, filepath.Join(dir, "f"), "beside")
-	r.record.Hands.Paths.Read = []string{dir}
+	r.record.Policy.Paths.Read = []string{dir}
 	at := workspace.Follow(r.source, func() workspace.Work {
 		return workspace.Work{Team: r.record, Member: team.Member{AgentID: "coder-1", Role: "coder"}}
 	}, workspace.Options{})
@@ -359,7 +359,7 @@ func TestHandsChange(t *testing.T) {
 	if !reads() {
 		t.Error("a folder that may be read is not")
 	}
-	r.record.Hands.Paths.Read = nil
+	r.record.Policy.Paths.Read = nil
 	if reads() {
 		t.Error("a folder that may not be read any more still is")
 	}
@@ -368,7 +368,7 @@ func TestHandsChange(t *testing.T) {
 // A workspace that is also named as a folder to read stays one in which members write.
 func TestReadsItsOwnWorkspace(t *testing.T) {
 	r := newRig(t, team.SandboxAuto)
-	r.record.Hands.Paths.Read = []string{r.dir, filepath.Dir(r.dir)}
+	r.record.Policy.Paths.Read = []string{r.dir, filepath.Dir(r.dir)}
 	ws, err := r.open("coder-1")
 	if err != nil {
 		t.Fatal(err)

@@ -226,7 +226,7 @@ func TestFilesOfCommandsAreKept(t *testing.T) {
 func TestObeyed(t *testing.T) {
 	t.Setenv("GIT_CONFIG_GLOBAL", "/dev/null")
 	dir := t.TempDir()
-	if got := execenv.Obeyed(dir); len(got) > 0 {
+	if got := execenv.ExecutableSettings(dir); len(got) > 0 {
 		t.Errorf("in an empty folder: %v", got)
 	}
 	onWord := []string{".github/workflows/ci.yml", "Makefile", "package.json", "web/package.json", "web/deep/Makefile", "web/.devcontainer/devcontainer.json", ".pre-commit-config.yaml"}
@@ -242,7 +242,7 @@ func TestObeyed(t *testing.T) {
 		os.Symlink(outside, filepath.Join(dir, ".codex")), os.Symlink(".", filepath.Join(outside, "again"))); err != nil {
 		t.Fatal(err)
 	}
-	had := execenv.Obeyed(dir)
+	had := execenv.ExecutableSettings(dir)
 	want := slices.Concat(unasked, []string{".git", ".git/config", ".git/hooks/pre-push", ".husky/_/pre-commit", ".husky/pre-commit", ".vscode/tasks.json", "scripts/page", ".codex", ".codex/again", ".codex/sub/x.toml"})
 	for _, kind := range []struct {
 		runs execenv.Runs
@@ -266,12 +266,12 @@ func TestObeyed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := f.WriteString("\n"); err != nil || f.Close() != nil || execenv.Obeyed(dir)[name] == was {
+		if _, err := f.WriteString("\n"); err != nil || f.Close() != nil || execenv.ExecutableSettings(dir)[name] == was {
 			t.Errorf("%s is as before, %v", name, err)
 		}
 	}
-	before := execenv.Obeyed(dir)["scripts/page"]
-	if err := os.Chmod(filepath.Join(dir, "scripts/page"), 0o755); err != nil || execenv.Obeyed(dir)["scripts/page"] == before {
+	before := execenv.ExecutableSettings(dir)["scripts/page"]
+	if err := os.Chmod(filepath.Join(dir, "scripts/page"), 0o755); err != nil || execenv.ExecutableSettings(dir)["scripts/page"] == before {
 		t.Errorf("it may be run as before, %v", err)
 	}
 }

@@ -34,7 +34,7 @@ func TestRulesAreHeldByTheBox(t *testing.T) {
 		put(t, filepath.Join(r.dir, name), text)
 	}
 	gitIn(t, r.dir, "printf '.agentteam\\nuntracked\\n' > .gitignore; git init -q; touch -d '1 hour ago' .env sub/.env secrets/a/key vendor/x.go; git add -A; git commit -qm first")
-	r.record.Hands.Permissions = team.Permissions{Deny: []string{"Read(.env)", "Read(/secrets/**)", "Edit(/vendor/**)"}}
+	r.record.Policy.Permissions = team.Permissions{Deny: []string{"Read(.env)", "Read(/secrets/**)", "Edit(/vendor/**)"}}
 	for _, try := range []string{
 		"python3 -c 'print(open(\".env\").read())'", "cat .env sub/.env secrets/a/key untracked/.env", "grep -r c4n4r .", "tar cf - . | grep -a c4n4r", "f=env; cat .$f; cat < .env", "cp -r . /tmp/copy; grep -r c4n4r /tmp/copy",
 		"ln -s .env l; cat l", "ln .env h; cat h", "mv sub moved; cat moved/.env; mv moved sub", "mv .env e; cat e", "chmod 600 .env; cat .env", "rm -rf sub secrets; git stash; cat sub/.env", "umount .env; cat .env",

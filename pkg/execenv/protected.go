@@ -113,11 +113,11 @@ func unaskedThere(dir string) []string {
 	})
 }
 
-// Obeyed lists what is in a folder by which programs on the user's machine run commands, as it is named from there: the files of
+// ExecutableSettings lists what is in a folder by which programs on the user's machine run commands, as it is named from there: the files of
 // [ProtectedFiles] in all of its folders, also behind links, a repository of git, its settings and hooks, and what these name
 // in the folder. An empty file is not among them: it runs nothing, and some are made here so that no command makes them.
 // With each name comes what stands there, to see whether it has changed.
-func Obeyed(dir string) map[string]Found {
+func ExecutableSettings(dir string) map[string]Found {
 	dir = realOf(dir)
 	r, files, folders := runBy(dir)
 	files = append(files, r.scripts(folders)...)
@@ -142,7 +142,7 @@ func Obeyed(dir string) map[string]Found {
 	return found
 }
 
-// Found is a file of [Obeyed].
+// Found is a file of [ExecutableSettings].
 type Found struct {
 	Runs Runs
 	Sum  uint64 // of its mode and content

@@ -24,7 +24,7 @@ type Client struct {
 	http    *http.Client
 	secrets secrets
 	metrics *metrics
-	known   *acquaintance
+	known   *endpointHealth
 }
 
 // speaker is what a client needs of a dialect.
@@ -51,7 +51,7 @@ func New(opt Options) (*Client, error) {
 		return nil, err
 	}
 	u, _ := url.Parse(opt.BaseURL) // withDefaults has parsed it before
-	return &Client{opt: opt, base: u, name: bare(u), dialect: d, http: newHTTP(opt), secrets: secretsOf(opt, u), metrics: newMetrics(nil), known: new(acquaintance)}, nil
+	return &Client{opt: opt, base: u, name: bare(u), dialect: d, http: newHTTP(opt), secrets: secretsOf(opt, u), metrics: newMetrics(nil), known: new(endpointHealth)}, nil
 }
 
 // bare is u without user, password and query, any of which may hold a secret.

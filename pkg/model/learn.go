@@ -14,7 +14,7 @@ import (
 func learned(p profile, e apiError) (profile, bool) {
 	text := strings.ToLower(e.message + " " + e.code)
 	// Only the first that is about it: what it has taught before, another would misread.
-	i := slices.IndexFunc(lessons, func(l lesson) bool { return l.about.MatchString(text) })
+	i := slices.IndexFunc(lessons, func(l adaptation) bool { return l.about.MatchString(text) })
 	taught := p
 	if i < 0 || !lessons[i].learn(&taught, text) {
 		return p, false
@@ -22,9 +22,9 @@ func learned(p profile, e apiError) (profile, bool) {
 	return taught, true
 }
 
-// lesson is what an error of a kind teaches. learn changes p and reports whether
+// adaptation is what an error of a kind teaches. learn changes p and reports whether
 // it did.
-type lesson struct {
+type adaptation struct {
 	name  string
 	about pattern // in small letters
 	learn func(p *profile, text string) bool
@@ -43,7 +43,7 @@ var mostOutput = lazy(`supports at most (\d+) completion tokens|` +
 
 // lessons are looked through in order, and the first that is about the error counts;
 // the more special stand first. What an error says is quoted where it is not plain.
-var lessons = []lesson{
+var lessons = []adaptation{
 	{ // "To use function tools, use /v1/responses or set reasoning_effort to 'none'", "only supported in v1/responses"
 		"responses",
 		lazy(`v1/responses`),

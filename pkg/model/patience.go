@@ -81,24 +81,24 @@ func (p *patience) outage() int {
 	return most
 }
 
-// acquaintance is what an endpoint has answered before; all views of a client share it. It is
+// endpointHealth is what an endpoint has answered before; all views of a client share it. It is
 // not stored: to a process that was just started, an endpoint whose first answer is a page is none,
 // and its agents park for half a minute. The journal names aliases, whose addresses may have been
 // changed since, so it cannot vouch for one.
-type acquaintance struct {
+type endpointHealth struct {
 	mu       sync.Mutex
 	answered bool // it has given a turn
 	strays   int  // answers since then that no model endpoint gives
 }
 
 // turn notes that the endpoint has given a turn.
-func (a *acquaintance) turn() {
+func (a *endpointHealth) turn() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.answered, a.strays = true, 0
 }
 
-func (a *acquaintance) known() bool {
+func (a *endpointHealth) known() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.answered
@@ -106,7 +106,7 @@ func (a *acquaintance) known() bool {
 
 // judge makes an outage of an answer that no model endpoint gives, if this one is known to
 // be one: a gateway's page, a login's redirect. After several in a row it is what it says.
-func (a *acquaintance) judge(f *failure) {
+func (a *endpointHealth) judge(f *failure) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if f.reason != NoEndpoint || !a.answered {

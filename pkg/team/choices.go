@@ -17,8 +17,8 @@ type Choices struct {
 	Dialect      *Dialect
 	PlanMode     *bool
 	Delegate     *bool
-	Hands        *Policy
-	Isolation    *Isolation // of Hands; from the next goal on
+	Policy       *Policy
+	Isolation    *Isolation // of Policy; from the next goal on
 
 	// Roles are stored in place of those that the team has by their names. Members that work keep
 	// what they were started with.
@@ -39,9 +39,9 @@ func (t *Team) Choose(c Choices) {
 	choose(&t.Policies.Dialect, c.Dialect)
 	choose(&t.Policies.PlanMode, c.PlanMode)
 	choose(&t.Policies.Delegate, c.Delegate)
-	choose(&t.Hands, c.Hands)
-	t.Hands.Permissions = t.Hands.Permissions.current()
-	choose(&t.Hands.Isolation, c.Isolation)
+	choose(&t.Policy, c.Policy)
+	t.Policy.Permissions = t.Policy.Permissions.current()
+	choose(&t.Policy.Isolation, c.Isolation)
 	if len(c.Roles) > 0 {
 		roles := maps.Clone(t.Roles)
 		if roles == nil {

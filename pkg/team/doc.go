@@ -1,5 +1,5 @@
 // Package team is the vocabulary: the records that travel between processes
-// (Team, Member, Role, Task, Message, Beat, Event), their identifiers, statuses
+// (Team, Member, Role, Task, Message, Heartbeat, Event), their identifiers, statuses
 // and error codes, and the pure rules over them: which transition a task may
 // make, what a name may look like, how long a text may be.
 //

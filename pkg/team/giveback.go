@@ -139,9 +139,9 @@ func (t Task) Suits(m Member, r Role) bool {
 }
 
 // Able reports whether a member takes tasks by itself sooner or later: its process runs, its
-// model answers, and it waits for no person. b is its last beat, the zero Beat if it was not
+// model answers, and it waits for no person. b is its last beat, the zero Heartbeat if it was not
 // heard yet. The leader takes none.
-func Able(m Member, b Beat) bool {
+func Able(m Member, b Heartbeat) bool {
 	switch {
 	case m.AgentID == Leader || m.Backend == Person:
 		return false

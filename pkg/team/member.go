@@ -191,53 +191,53 @@ func (m Member) Fills(p Policies) bool {
 	return m.Counts() && (m.State != Lost || m.Absent(p) == "")
 }
 
-// Beat is a heartbeat: who lives, and what it is at.
-type Beat struct {
-	AgentID     AgentID     `json:"agent_id"`
-	Incarnation uint64      `json:"incarnation"`
-	N           uint64      `json:"n"` // grows with each beat of the incarnation
-	State       MemberState `json:"state"`
-	Role        string      `json:"role"`
-	Turn        uint64      `json:"turn"`           // model turns of this incarnation that were completed
-	Task        TaskID      `json:"task,omitempty"` // the task it holds
-	Epoch       uint64      `json:"epoch,omitempty"`
-	Begun       bool        `json:"begun,omitempty"`    // it has begun a turn on that task
-	Unseen      bool        `json:"unseen,omitempty"`   // journaled input that the model has not seen
-	InboxSeq    uint64      `json:"inbox_seq"`          // last message in its conversation
-	HeardSeq    uint64      `json:"heard_seq"`          // the last of those that woke it, and is not from the watchdog
-	BoardSeq    uint64      `json:"board_seq"`          // revision of the board up to which it knows what it holds
-	ProgressAt  time.Time   `json:"progress_at"`        // last progress; for people, never compared
-	Still       int         `json:"still,omitempty"`    // seconds without progress, by the process's own clock
-	Tool        string      `json:"tool,omitempty"`     // of the call that runs; "" = none
-	ToolAt      *time.Time  `json:"tool_at,omitempty"`  // since when it runs; for people
-	Alias       string      `json:"alias,omitempty"`    // of its model, as it answered last
-	Model       string      `json:"model,omitempty"`    // the alias's, by the endpoint's name
-	Tokens      int         `json:"tokens,omitempty"`   // that its turns so far have used
-	Trouble     string      `json:"trouble,omitempty"`  // why its model gives no answer, while it tries again
-	Storage     string      `json:"storage,omitempty"`  // why NATS has not stored lately what its process wrote
-	Awaits      AgentID     `json:"awaits,omitempty"`   // whose answer it waits for
-	Asked       string      `json:"asked,omitempty"`    // id of the message that is to be answered, or of the plan that is to be decided on
-	About       string      `json:"about,omitempty"`    // its first words
-	Drains      bool        `json:"drains,omitempty"`   // it was asked to leave once it has no task
-	Back        bool        `json:"back,omitempty"`     // its connection was lost, and is back just now: what was sent to it meanwhile did not arrive
-	RetryAt     *time.Time  `json:"retry_at,omitempty"` // parked: when it asks its model endpoint again; for people
-	Context     int         `json:"context,omitempty"`  // tokens that its next request holds, about
-	Window      int         `json:"window,omitempty"`   // tokens that its model takes; 0: not known
-	Project     []Told      `json:"project,omitempty"`  // the files with instructions that the repository gives it
-	Jobs        []Job       `json:"jobs,omitempty"`     // its subagents and commands in the background, the oldest first
-	Nonce       string      `json:"nonce,omitempty"`    // of the ping that this beat answers
-	Clock       *time.Time  `json:"clock,omitempty"`    // in the answer to a ping: the process's own time
+// Heartbeat is a heartbeat: who lives, and what it is at.
+type Heartbeat struct {
+	AgentID     AgentID           `json:"agent_id"`
+	Incarnation uint64            `json:"incarnation"`
+	N           uint64            `json:"n"` // grows with each beat of the incarnation
+	State       MemberState       `json:"state"`
+	Role        string            `json:"role"`
+	Turn        uint64            `json:"turn"`           // model turns of this incarnation that were completed
+	Task        TaskID            `json:"task,omitempty"` // the task it holds
+	Epoch       uint64            `json:"epoch,omitempty"`
+	Begun       bool              `json:"begun,omitempty"`    // it has begun a turn on that task
+	Unseen      bool              `json:"unseen,omitempty"`   // journaled input that the model has not seen
+	InboxSeq    uint64            `json:"inbox_seq"`          // last message in its conversation
+	HeardSeq    uint64            `json:"heard_seq"`          // the last of those that woke it, and is not from the watchdog
+	BoardSeq    uint64            `json:"board_seq"`          // revision of the board up to which it knows what it holds
+	ProgressAt  time.Time         `json:"progress_at"`        // last progress; for people, never compared
+	Still       int               `json:"still,omitempty"`    // seconds without progress, by the process's own clock
+	Tool        string            `json:"tool,omitempty"`     // of the call that runs; "" = none
+	ToolAt      *time.Time        `json:"tool_at,omitempty"`  // since when it runs; for people
+	Alias       string            `json:"alias,omitempty"`    // of its model, as it answered last
+	Model       string            `json:"model,omitempty"`    // the alias's, by the endpoint's name
+	Tokens      int               `json:"tokens,omitempty"`   // that its turns so far have used
+	Trouble     string            `json:"trouble,omitempty"`  // why its model gives no answer, while it tries again
+	Storage     string            `json:"storage,omitempty"`  // why NATS has not stored lately what its process wrote
+	Awaits      AgentID           `json:"awaits,omitempty"`   // whose answer it waits for
+	Asked       string            `json:"asked,omitempty"`    // id of the message that is to be answered, or of the plan that is to be decided on
+	About       string            `json:"about,omitempty"`    // its first words
+	Drains      bool              `json:"drains,omitempty"`   // it was asked to leave once it has no task
+	Back        bool              `json:"back,omitempty"`     // its connection was lost, and is back just now: what was sent to it meanwhile did not arrive
+	RetryAt     *time.Time        `json:"retry_at,omitempty"` // parked: when it asks its model endpoint again; for people
+	Context     int               `json:"context,omitempty"`  // tokens that its next request holds, about
+	Window      int               `json:"window,omitempty"`   // tokens that its model takes; 0: not known
+	Project     []InstructionFile `json:"project,omitempty"`  // the files with instructions that the repository gives it
+	Jobs        []Job             `json:"jobs,omitempty"`     // its subagents and commands in the background, the oldest first
+	Nonce       string            `json:"nonce,omitempty"`    // of the ping that this beat answers
+	Clock       *time.Time        `json:"clock,omitempty"`    // in the answer to a ping: the process's own time
 }
 
-// Told is a file of the repository of which a member was told.
-type Told struct {
+// InstructionFile is a file of the repository whose instructions a member was shown.
+type InstructionFile struct {
 	File    string `json:"file"`               // relative to the workspace
 	Bytes   int    `json:"bytes"`              // of what was told
 	LeftOut int    `json:"left_out,omitempty"` // bytes that were not
 	Faults  int    `json:"faults,omitempty"`   // imports of it that were not followed
 }
 
-func (t Told) String() string {
+func (t InstructionFile) String() string {
 	text := fmt.Sprintf("%s %d B", t.File, t.Bytes)
 	if t.LeftOut > 0 {
 		text += fmt.Sprintf(" (%d left out)", t.LeftOut)
@@ -253,7 +253,7 @@ func (t Told) String() string {
 
 // Newer reports whether b is to replace last. A stale beat, as arrives in a burst
 // after a reconnect, is known by its number and not by its age.
-func (b Beat) Newer(last Beat) bool {
+func (b Heartbeat) Newer(last Heartbeat) bool {
 	if b.Incarnation != last.Incarnation {
 		return b.Incarnation > last.Incarnation
 	}
@@ -261,42 +261,42 @@ func (b Beat) Newer(last Beat) bool {
 }
 
 // SameAs reports whether nothing happened to the agent between two beats.
-func (b Beat) SameAs(o Beat) bool {
+func (b Heartbeat) SameAs(o Heartbeat) bool {
 	return b.AgentID == o.AgentID && b.Incarnation == o.Incarnation && b.Turn == o.Turn && b.InboxSeq == o.InboxSeq
 }
 
 // Quiet reports whether the agent would do nothing by itself and no job of it holds the team, see [Job.Holds].
-func (b Beat) Quiet() bool {
+func (b Heartbeat) Quiet() bool {
 	return !slices.ContainsFunc(b.Jobs, Job.Holds) && ((b.State == Idle || b.State.Waits()) && !b.Unseen || b.Parked() || b.heldUp())
 }
 
 // WaitsForPerson reports whether the agent does nothing before a person answers it, or decides
 // on its plan or on what a subagent asks for whose end it waits for.
-func (b Beat) WaitsForPerson() bool {
+func (b Heartbeat) WaitsForPerson() bool {
 	return b.State == WaitingUser || b.State == WaitingApproval && b.Awaits == UserAgent || b.heldUp()
 }
 
 // heldUp reports whether the agent waits in a call for subagents that all wait for a person.
-func (b Beat) heldUp() bool {
+func (b Heartbeat) heldUp() bool {
 	return b.State == Running && !slices.ContainsFunc(b.Jobs, Job.Holds) &&
 		slices.ContainsFunc(b.Jobs, func(j Job) bool { return !j.Background && j.Asked != "" })
 }
 
 // JobAsks reports whether a subagent of the agent waits for a person.
-func (b Beat) JobAsks() bool {
+func (b Heartbeat) JobAsks() bool {
 	return slices.ContainsFunc(b.Jobs, func(j Job) bool { return j.Asked != "" })
 }
 
 // Stalled reports whether the agent is at work and has made no progress for d. Who waits
 // for an answer or a person, is idle or is parked makes none and has not stalled.
-func (b Beat) Stalled(d time.Duration) bool {
+func (b Heartbeat) Stalled(d time.Duration) bool {
 	works := b.State == Running || b.State == WaitingModel && !b.Parked() && b.Unseen
 	return works && time.Duration(b.Still)*time.Second >= d
 }
 
 // Fill is how full the window of the agent's model is, in per cent; 0 if that is not
 // known.
-func (b Beat) Fill() int {
+func (b Heartbeat) Fill() int {
 	if b.Window == 0 {
 		return 0
 	}
@@ -306,7 +306,7 @@ func (b Beat) Fill() int {
 // Parked reports whether the agent's model endpoint refuses it, or its journal cannot be
 // read: it does nothing until somebody has mended that. An agent that waits through an
 // outage is not.
-func (b Beat) Parked() bool {
+func (b Heartbeat) Parked() bool {
 	return b.State == WaitingModel && b.RetryAt != nil || b.State == WaitingRepair
 }
 

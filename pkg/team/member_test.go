@@ -8,7 +8,7 @@ import (
 )
 
 func TestBeatNewer(t *testing.T) {
-	last := team.Beat{Incarnation: 2, N: 10}
+	last := team.Heartbeat{Incarnation: 2, N: 10}
 	for at, want := range map[struct{ incarnation, n uint64 }]bool{
 		{2, 11}: true,
 		{2, 10}: false, // the same once more
@@ -16,7 +16,7 @@ func TestBeatNewer(t *testing.T) {
 		{3, 1}:  true,  // a new process counts from the start
 		{1, 99}: false, // a predecessor that still lives
 	} {
-		if b := (team.Beat{Incarnation: at.incarnation, N: at.n}); b.Newer(last) != want {
+		if b := (team.Heartbeat{Incarnation: at.incarnation, N: at.n}); b.Newer(last) != want {
 			t.Errorf("beat %d of incarnation %d is newer: %v, want %v", b.N, b.Incarnation, !want, want)
 		}
 	}
@@ -24,10 +24,10 @@ func TestBeatNewer(t *testing.T) {
 
 func TestBeatQuiet(t *testing.T) {
 	for state, want := range map[team.MemberState]bool{team.Idle: true, team.WaitingAnswer: true, team.Running: false, team.WaitingModel: false} {
-		if (team.Beat{State: state}).Quiet() != want {
+		if (team.Heartbeat{State: state}).Quiet() != want {
 			t.Errorf("%s is quiet: %v, want %v", state, !want, want)
 		}
-		if (team.Beat{State: state, Unseen: true}).Quiet() {
+		if (team.Heartbeat{State: state, Unseen: true}).Quiet() {
 			t.Errorf("%s with input that the model has not seen is quiet", state)
 		}
 	}
@@ -48,7 +48,7 @@ func TestBeatQuietWithJobs(t *testing.T) {
 		"one that waits for a person":   {team.Job{Kind: team.JobSubagent, Background: true, Asked: "p1"}, true},
 		"it did, and has ended":         {team.Job{Kind: team.JobSubagent, Background: true, Asked: "p1", Ended: "done"}, false},
 	} {
-		if got := (team.Beat{State: team.Idle, Jobs: []team.Job{tt.job}}).Quiet(); got != tt.want {
+		if got := (team.Heartbeat{State: team.Idle, Jobs: []team.Job{tt.job}}).Quiet(); got != tt.want {
 			t.Errorf("%s: quiet %v, want %v", name, got, tt.want)
 		}
 	}
@@ -68,7 +68,7 @@ func TestBeatHeldUp(t *testing.T) {
 		"it is at something else":       {[]team.Job{behind}, false},
 		"and another in the background": {[]team.Job{asks, behind}, true},
 	} {
-		b := team.Beat{State: team.Running, Jobs: tt.jobs}
+		b := team.Heartbeat{State: team.Running, Jobs: tt.jobs}
 		if b.WaitsForPerson() != tt.want || b.Quiet() != tt.want || !b.JobAsks() {
 			t.Errorf("%s: waits for a person %v, quiet %v, asks %v, want %v", name, b.WaitsForPerson(), b.Quiet(), b.JobAsks(), tt.want)
 		}
@@ -88,13 +88,13 @@ func TestParseConversation(t *testing.T) {
 }
 
 func TestBeatSameAs(t *testing.T) {
-	b := team.Beat{AgentID: "a", Incarnation: 1, N: 1, Turn: 3, InboxSeq: 7}
+	b := team.Heartbeat{AgentID: "a", Incarnation: 1, N: 1, Turn: 3, InboxSeq: 7}
 	next := b
 	next.N, next.Nonce = 2, "x"
 	if !b.SameAs(next) {
 		t.Error("only the number of a beat grew, and it is not the same")
 	}
-	for _, change := range []func(*team.Beat){func(b *team.Beat) { b.Turn++ }, func(b *team.Beat) { b.InboxSeq++ }, func(b *team.Beat) { b.Incarnation++ }} {
+	for _, change := range []func(*team.Heartbeat){func(b *team.Heartbeat) { b.Turn++ }, func(b *team.Heartbeat) { b.InboxSeq++ }, func(b *team.Heartbeat) { b.Incarnation++ }} {
 		moved := b
 		change(&moved)
 		if b.SameAs(moved) {
@@ -133,18 +133,18 @@ func TestColours(t *testing.T) {
 func TestStalled(t *testing.T) {
 	retry := time.Now()
 	for name, tt := range map[string]struct {
-		b    team.Beat
+		b    team.Heartbeat
 		want bool
 	}{
-		"works":                  {team.Beat{State: team.Running, Still: 60}, true},
-		"works, and gets on":     {team.Beat{State: team.Running, Still: 59}, false},
-		"its model is away":      {team.Beat{State: team.WaitingModel, Unseen: true, Still: 60}, true},
-		"has no model, nor work": {team.Beat{State: team.WaitingModel, Still: 3600}, false},
-		"is parked":              {team.Beat{State: team.WaitingModel, Unseen: true, RetryAt: &retry, Still: 3600}, false},
-		"is idle":                {team.Beat{State: team.Idle, Still: 3600}, false},
-		"waits for an answer":    {team.Beat{State: team.WaitingAnswer, Task: "T-001", Still: 3600}, false},
-		"waits for a person":     {team.Beat{State: team.WaitingUser, Task: "T-001", Still: 3600}, false},
-		"beats as programs did":  {team.Beat{State: team.Running}, false},
+		"works":                  {team.Heartbeat{State: team.Running, Still: 60}, true},
+		"works, and gets on":     {team.Heartbeat{State: team.Running, Still: 59}, false},
+		"its model is away":      {team.Heartbeat{State: team.WaitingModel, Unseen: true, Still: 60}, true},
+		"has no model, nor work": {team.Heartbeat{State: team.WaitingModel, Still: 3600}, false},
+		"is parked":              {team.Heartbeat{State: team.WaitingModel, Unseen: true, RetryAt: &retry, Still: 3600}, false},
+		"is idle":                {team.Heartbeat{State: team.Idle, Still: 3600}, false},
+		"waits for an answer":    {team.Heartbeat{State: team.WaitingAnswer, Task: "T-001", Still: 3600}, false},
+		"waits for a person":     {team.Heartbeat{State: team.WaitingUser, Task: "T-001", Still: 3600}, false},
+		"beats as programs did":  {team.Heartbeat{State: team.Running}, false},
 	} {
 		if got := tt.b.Stalled(time.Minute); got != tt.want {
 			t.Errorf("%s: stalled %v, want %v", name, got, tt.want)
@@ -153,7 +153,7 @@ func TestStalled(t *testing.T) {
 }
 
 func TestToldIsShown(t *testing.T) {
-	for want, told := range map[string]team.Told{
+	for want, told := range map[string]team.InstructionFile{
 		"a.md 7 B":                          {File: "a.md", Bytes: 7},
 		"a.md 7 B (3 left out)":             {File: "a.md", Bytes: 7, LeftOut: 3},
 		"a.md 7 B (1 import not followed)":  {File: "a.md", Bytes: 7, Faults: 1},

@@ -39,24 +39,24 @@ func drawPolicy(t *rapid.T, label string) Policy {
 // What a role sets goes before the team's, also what it sets to nothing; rules add up.
 func TestPolicyOf(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		of := Team{Hands: drawPolicy(t, "team"), Roles: map[string]Role{LeaderRole: {Hands: drawPolicy(t, "leader")}, "coder": {Hands: drawPolicy(t, "coder")}}}
-		leader, coder, role := of.PolicyOf(LeaderRole), of.PolicyOf("coder"), of.Roles["coder"].Hands
-		for _, weaker := range []Sandbox{of.Hands.Sandbox, leader.Sandbox, role.Sandbox} {
+		of := Team{Policy: drawPolicy(t, "team"), Roles: map[string]Role{LeaderRole: {Policy: drawPolicy(t, "leader")}, "coder": {Policy: drawPolicy(t, "coder")}}}
+		leader, coder, role := of.PolicyOf(LeaderRole), of.PolicyOf("coder"), of.Roles["coder"].Policy
+		for _, weaker := range []Sandbox{of.Policy.Sandbox, leader.Sandbox, role.Sandbox} {
 			if coder.Sandbox.Stronger(weaker) != coder.Sandbox {
 				t.Fatalf("coder has %q, and somebody above it %q", coder.Sandbox, weaker)
 			}
 		}
-		if role.Network != nil && !reflect.DeepEqual(coder.Network, role.Network) || role.Network == nil && !reflect.DeepEqual(coder.Network, of.Hands.Network) {
-			t.Fatalf("network %#v of role %#v, team %#v", coder.Network, role.Network, of.Hands.Network)
+		if role.Network != nil && !reflect.DeepEqual(coder.Network, role.Network) || role.Network == nil && !reflect.DeepEqual(coder.Network, of.Policy.Network) {
+			t.Fatalf("network %#v of role %#v, team %#v", coder.Network, role.Network, of.Policy.Network)
 		}
-		if want := slices.Concat(of.Hands.Permissions.Deny, role.Permissions.Deny); !slices.Equal(coder.Permissions.Deny, want) {
+		if want := slices.Concat(of.Policy.Permissions.Deny, role.Permissions.Deny); !slices.Equal(coder.Permissions.Deny, want) {
 			t.Fatalf("deny %q, want %q", coder.Permissions.Deny, want)
 		}
 		coder.Sandbox = ""
-		if beyond := coder.beyond(of.Hands, role); beyond != nil {
+		if beyond := coder.beyond(of.Policy, role); beyond != nil {
 			t.Fatalf("coder has what neither team nor role has: %q", beyond)
 		}
-		if unknown := of.PolicyOf("nobody"); unknown.Sandbox != of.Hands.Sandbox.Stronger(leader.Sandbox) || unknown.PermissionMode != of.Hands.PermissionMode {
+		if unknown := of.PolicyOf("nobody"); unknown.Sandbox != of.Policy.Sandbox.Stronger(leader.Sandbox) || unknown.PermissionMode != of.Policy.PermissionMode {
 			t.Fatalf("a role that is not there: %+v", unknown)
 		}
 	})
@@ -69,7 +69,7 @@ func TestNarrowed(t *testing.T) {
 			return rapid.SliceOfDistinct(rapid.SampledFrom([]string{"bash", "read_file", "write_file", "grep"}), rapid.ID[string]).Draw(t, label)
 		}
 		draw := func(label string) Role {
-			return Role{Name: "coder", Tools: tools(label + " tools"), DisallowedTools: tools(label + " without"), Hands: drawPolicy(t, label), Model: label,
+			return Role{Name: "coder", Tools: tools(label + " tools"), DisallowedTools: tools(label + " without"), Policy: drawPolicy(t, label), Model: label,
 				MaxTurns: rapid.IntRange(0, 3).Draw(t, label+" turns"), PlanMode: rapid.Bool().Draw(t, label+" plans"), Instructions: label}
 		}
 		before, file, wide := draw("before"), draw("file"), drawPolicy(t, "team")
@@ -85,8 +85,8 @@ func TestNarrowed(t *testing.T) {
 		if after.Model != before.Model || after.Instructions != "file" || after.PlanMode != (before.PlanMode || file.PlanMode) || before.MaxTurns > 0 && (after.MaxTurns == 0 || after.MaxTurns > before.MaxTurns) {
 			t.Fatalf("%+v of %+v and %+v", after, before, file)
 		}
-		one := Team{Hands: wide, Roles: map[string]Role{"coder": before}}.PolicyOf("coder")
-		two := Team{Hands: wide, Roles: map[string]Role{"coder": after}}.PolicyOf("coder")
+		one := Team{Policy: wide, Roles: map[string]Role{"coder": before}}.PolicyOf("coder")
+		two := Team{Policy: wide, Roles: map[string]Role{"coder": after}}.PolicyOf("coder")
 		if two.Sandbox.Stronger(one.Sandbox) != two.Sandbox {
 			t.Fatalf("the sandbox is %q, and was %q", two.Sandbox, one.Sandbox)
 		}
@@ -100,7 +100,7 @@ func TestNarrowed(t *testing.T) {
 // that deny or ask.
 func TestLending(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		record := Team{Hands: drawPolicy(t, "team"), Roles: map[string]Role{LeaderRole: {Hands: drawPolicy(t, "leader")}, "coder": {Name: "coder", Hands: drawPolicy(t, "coder")}}}
+		record := Team{Policy: drawPolicy(t, "team"), Roles: map[string]Role{LeaderRole: {Policy: drawPolicy(t, "leader")}, "coder": {Name: "coder", Policy: drawPolicy(t, "coder")}}}
 		owner, by := record.PolicyOf("coder"), drawPolicy(t, "type")
 		lent := record.Lending("coder", by).PolicyOf("coder")
 		if beyond := lent.beyond(owner); beyond != nil {
@@ -279,10 +279,10 @@ func TestPolicyValidate(t *testing.T) {
 		if got != want {
 			t.Errorf("%s: %s\nwant %s", text, got, want)
 		}
-		if err := (Team{Hands: h}).Validate(); (err != nil) != (want != "") {
+		if err := (Team{Policy: h}).Validate(); (err != nil) != (want != "") {
 			t.Errorf("%s in a team: %v", text, err)
 		}
-		if err := (Role{Name: "a", Description: "d", Hands: h}).Validate(); (err != nil) != (want != "") {
+		if err := (Role{Name: "a", Description: "d", Policy: h}).Validate(); (err != nil) != (want != "") {
 			t.Errorf("%s in a role: %v", text, err)
 		}
 	}
@@ -310,7 +310,7 @@ func TestNetworkAllows(t *testing.T) {
 // not.
 func TestIsolationIsTheTeams(t *testing.T) {
 	for _, own := range []Isolation{"", IsolationAuto, Worktrees} {
-		record := Team{Hands: Policy{Isolation: own}, Roles: map[string]Role{"coder": {Name: "coder", Hands: Policy{Isolation: Shared}}}}
+		record := Team{Policy: Policy{Isolation: own}, Roles: map[string]Role{"coder": {Name: "coder", Policy: Policy{Isolation: Shared}}}}
 		if got := record.PolicyOf("coder").Isolation; got != own {
 			t.Errorf("the team has %q, its role %q: %q", own, Shared, got)
 		}
@@ -320,17 +320,17 @@ func TestIsolationIsTheTeams(t *testing.T) {
 // Who has given a rule is known as long as the team has it, and not of one that it gets again from elsewhere.
 func TestGivenGoesWithItsRule(t *testing.T) {
 	given := map[string]Grant{"Bash(ls)": {Approval: "9f0c", By: "ann"}, "Bash(id)": {Approval: "1234", By: "bob"}}
-	record := Team{Hands: Policy{Permissions: Permissions{Allow: []string{"Bash(ls)", "Bash(id)"}, Given: given}}}
-	fewer := record.Hands
+	record := Team{Policy: Policy{Permissions: Permissions{Allow: []string{"Bash(ls)", "Bash(id)"}, Given: given}}}
+	fewer := record.Policy
 	fewer.Permissions.Allow = []string{"Bash(ls)"}
-	record.Choose(Choices{Hands: &fewer})
-	if p := record.Hands.Permissions; len(p.Given) != 1 || p.Given["Bash(ls)"].By != "ann" || len(given) != 2 {
+	record.Choose(Choices{Policy: &fewer})
+	if p := record.Policy.Permissions; len(p.Given) != 1 || p.Given["Bash(ls)"].By != "ann" || len(given) != 2 {
 		t.Errorf("without a rule: %+v; the answers before: %+v", p, given)
 	}
-	again := record.Hands
+	again := record.Policy
 	again.Permissions.Allow = []string{"Bash(id)"}
-	record.Choose(Choices{Hands: &again})
-	if p := record.Hands.Permissions; p.Given != nil {
+	record.Choose(Choices{Policy: &again})
+	if p := record.Policy.Permissions; p.Given != nil {
 		t.Errorf("with a rule of the settings: %+v", p)
 	}
 }

@@ -14,10 +14,10 @@ import (
 // holds of what team, role and leader wish for, since the leader spawns the others. A role that is not there says
 // nothing.
 func (t Team) PolicyOf(role string) Policy {
-	p := t.Hands
+	p := t.Policy
 	r, _ := t.Role(role)
-	p.Sandbox = p.Sandbox.Stronger(t.Roles[LeaderRole].Hands.Sandbox)
-	return p.Merge(r.Hands)
+	p.Sandbox = p.Sandbox.Stronger(t.Roles[LeaderRole].Policy.Sandbox)
+	return p.Merge(r.Policy)
 }
 
 // Merge returns what of states, else p: rules of both hold, those of p first, and the stronger sandbox. Where members work is
@@ -51,9 +51,9 @@ func (t Team) Lending(role string, by Policy) Team {
 	if !less.same(whole) {
 		p.Permissions, p.PermissionMode = less.Permissions, ReadOnlyMode
 	}
-	t.Hands, t.Roles = p, maps.Clone(t.Roles)
+	t.Policy, t.Roles = p, maps.Clone(t.Roles)
 	for name, r := range t.Roles { // what it states is in there already
-		r.Hands = Policy{}
+		r.Policy = Policy{}
 		t.Roles[name] = r
 	}
 	return t
@@ -95,7 +95,7 @@ func (r Role) Narrowed(by Role) Role {
 	if !by.Claims() {
 		r.AutoClaim = by.AutoClaim
 	}
-	r.Hands = r.Hands.Restrict(by.Hands)
+	r.Policy = r.Policy.Restrict(by.Policy)
 	return r
 }
 

@@ -21,7 +21,7 @@ type Role struct {
 	Dialect         Dialect   `json:"dialect,omitempty"`              // of its members; "" = the team's
 	PlanMode        bool      `json:"plan_mode,omitempty"`            // its members change nothing before their plans are approved
 	Approver        Approver  `json:"approver,omitempty"`             // of those plans; "" = the team's
-	Hands           Policy    `json:"hands,omitzero"`                 // of its members; what is not set is the team's
+	Policy          Policy    `json:"hands,omitzero"`                 // of its members; what is not set is the team's
 	Ready           int       `json:"ready,omitempty"`                // members of it that are kept while the team has a goal
 	Color           RoleColor `json:"color,omitempty"`                // of its members; "" = by their order of joining
 	MaxInstances    int       `json:"max_instances,omitempty"`        // live members of the role; 0 = no limit
@@ -150,7 +150,7 @@ func (r Role) Validate() error {
 		return Errorf(InvalidArgument, "role %s is to write its deliverable only, and has the tool %s, which can write anything", r.Name, r.Tools[i]).
 			WithHint("leave out one of the two")
 	}
-	if err := cmp.Or(oneOf("the approver", r.Approver), r.Hands.Validate(), oneOf("the color", r.Color)); err != nil {
+	if err := cmp.Or(oneOf("the approver", r.Approver), r.Policy.Validate(), oneOf("the color", r.Color)); err != nil {
 		return fmt.Errorf("role %s: %w", r.Name, err)
 	}
 	if r.MaxInstances < 0 || r.IdleSeconds < 0 {

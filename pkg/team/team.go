@@ -109,7 +109,7 @@ type Team struct {
 	EndSeq       uint64          `json:"end_seq,omitempty"`    // of the bucket when the team was last ended: members as they were then are dismissed
 	Roles        map[string]Role `json:"roles"`
 	Policies     Policies        `json:"policies"`
-	Hands        Policy          `json:"hands,omitzero"`         // of all members; a role's own go before it
+	Policy       Policy          `json:"hands,omitzero"`         // of all members; a role's own go before it
 	Line         *WorkLine       `json:"line,omitempty"`         // nil: members share the workspace
 	WithChanges  int             `json:"with_changes,omitempty"` // the number of the goal whose line begins with the uncommitted changes of the workspace; 0 = none
 	LeaseSeconds int             `json:"lease_seconds"`
@@ -169,9 +169,11 @@ func (t Team) Unique() string {
 	return string(t.ID) + "-" + hashOf(of, 6)
 }
 
-// OnLine reports whether each task of the present goal is done in a separate tree, and is merged
+// HasBranch reports whether each task of the present goal is done in a separate tree, and is merged
 // into the team's line.
-func (t Team) OnLine() bool { return t.Line != nil && t.Line.Why == "" && t.Line.Goal >= t.GoalNumber }
+func (t Team) HasBranch() bool {
+	return t.Line != nil && t.Line.Why == "" && t.Line.Goal >= t.GoalNumber
+}
 
 // NextGoal is the number of the goal that the team is at, or of the next one if it is at none.
 func (t Team) NextGoal() int {
@@ -246,7 +248,7 @@ func (t Team) Validate() error {
 	if t.MaxTeammates < 0 || t.MaxTeammates > MostTeammates {
 		return Errorf(InvalidArgument, "max_teammates of team %s is %d; it may be 0 to %d", t.ID, t.MaxTeammates, MostTeammates)
 	}
-	if err := t.Hands.Validate(); err != nil {
+	if err := t.Policy.Validate(); err != nil {
 		return err
 	}
 	return t.Policies.Validate()

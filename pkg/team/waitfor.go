@@ -16,7 +16,7 @@ const (
 
 // WaitsFor returns what the member of b waits for, as far as the beat shows that: a decision on a call
 // is taken for one on a plan.
-func (b Beat) WaitsFor() WaitFor {
+func (b Heartbeat) WaitsFor() WaitFor {
 	switch {
 	case b.State == WaitingUser:
 		return ForPerson

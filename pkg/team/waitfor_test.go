@@ -7,7 +7,7 @@ import (
 )
 
 func TestWaitsFor(t *testing.T) {
-	for want, beats := range map[team.WaitFor][]team.Beat{
+	for want, beats := range map[team.WaitFor][]team.Heartbeat{
 		"":                 {{State: team.Running, Tool: "bash"}, {State: team.Idle}, {}},
 		team.ForPerson:     {{State: team.WaitingUser, Awaits: "ann"}},
 		team.ForAnswer:     {{State: team.WaitingAnswer, Awaits: "coder-2"}},

@@ -57,7 +57,7 @@ var published = map[string]struct {
 	"delta":        {team.Delta{}, "A chunk of a text that a model is writing."},
 	"plan":         {team.Approval{}, "A plan and what was decided on it: a key approval.ID of the bucket."},
 	"task-numbers": {board.Sequence{}, "The number of the next task, and the tasks created last: the key seq.task of the bucket."},
-	"heartbeat":    {team.Beat{}, "A heartbeat, and the answer to a ping."},
+	"heartbeat":    {team.Heartbeat{}, "A heartbeat, and the answer to a ping."},
 	"message":      {team.Message{}, "A message to one member or to all."},
 	"journal":      {journal.Record{}, "A record of a member's journal. What a kind needs is required; a record that is stored apart has stored_record in its place."},
 	"turn":         {model.Reply{}, "The field turn of a journal record."},
@@ -68,7 +68,7 @@ var published = map[string]struct {
 	"page":         {team.Page{}, "The answer to a query."},
 
 	"member-printed":  {client.Agent{}, "A member as lists and teamctl print it."},
-	"message-printed": {client.Letter{}, "A message as lists and teamctl print it."},
+	"message-printed": {client.StoredMessage{}, "A message as lists and teamctl print it."},
 	"team-printed":    {client.TeamStatus{}, "A team as teamctl status and GET /v1/teams print it."},
 }
 
@@ -323,7 +323,7 @@ func TestRealRecordsValidate(t *testing.T) {
 		}
 	}
 	nc := brokertest.Connect(t, c.URL).NATS()
-	if _, err := nc.Subscribe(subject.Beat("t", "*"), func(m *nats.Msg) { check("heartbeat", m.Subject, m.Data) }); err != nil {
+	if _, err := nc.Subscribe(subject.Heartbeat("t", "*"), func(m *nats.Msg) { check("heartbeat", m.Subject, m.Data) }); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := nc.Subscribe(subject.LiveAll("t"), func(m *nats.Msg) { check("delta", m.Subject, m.Data) }); err != nil {

@@ -3,7 +3,7 @@
 // deliverable is stored under the epoch of the claim, so that what a former holder
 // leaves behind can never pass for the result.
 //
-// It does not write the task: a task is completed by its holder's board.Hand, with
+// It does not write the task: a task is completed by its holder's board.ClaimSlot, with
 // the digest that Verify returns.
 package completion
 

@@ -27,7 +27,7 @@ import (
 //
 // All must be safe for concurrent use.
 type Handlers struct {
-	Ping   func() team.Beat
+	Ping   func() team.Heartbeat
 	Assign func(context.Context, team.Assignment) (team.Task, error)
 	Start  func(context.Context, Order) error // the leader's only
 

@@ -15,7 +15,7 @@ import (
 )
 
 // storageEvery is the time after which a process repeats that its writes are not stored. What
-// others said counts for more than two of these ([broker.Conn.Told]).
+// others said counts for more than two of these ([broker.Conn.Reported]).
 const storageEvery = 2 * time.Second
 
 // unstored is what a process publishes on [subject.Storage].
@@ -31,7 +31,7 @@ func ShareStorage(c *broker.Conn, process string) (stop func(), err error) {
 	sub, err := c.NATS().Subscribe(subject.Storage, func(m *nats.Msg) {
 		var u unstored
 		if json.Unmarshal(m.Data, &u) == nil && u.Process != process && u.Storage != "" {
-			c.Told(u.Storage)
+			c.Reported(u.Storage)
 		}
 	})
 	if err != nil {

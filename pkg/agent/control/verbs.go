@@ -38,18 +38,18 @@ type Order struct {
 
 // Ping asks a member's process for a heartbeat made now, and waits for it up to wait.
 // Errors: Unavailable.
-func Ping(ctx context.Context, t *broker.Storage, a team.AgentID, wait time.Duration) (team.Beat, error) {
+func Ping(ctx context.Context, t *broker.Storage, a team.AgentID, wait time.Duration) (team.Heartbeat, error) {
 	nonce := ulid.Make().String()
-	var b team.Beat
+	var b team.Heartbeat
 	data, err := ask(ctx, t, a, subject.Ping, nonce, wait)
 	if err != nil {
-		return team.Beat{}, err
+		return team.Heartbeat{}, err
 	}
 	if err := json.Unmarshal(data, &b); err != nil {
-		return team.Beat{}, fmt.Errorf("answer of %s: %w", a, err)
+		return team.Heartbeat{}, fmt.Errorf("answer of %s: %w", a, err)
 	}
 	if b.Nonce != nonce {
-		return team.Beat{}, team.Errorf(team.Unavailable, "%s answered another ping", a)
+		return team.Heartbeat{}, team.Errorf(team.Unavailable, "%s answered another ping", a)
 	}
 	return b, nil
 }
@@ -65,7 +65,7 @@ func Assign(ctx context.Context, t *broker.Storage, a team.AgentID, order team.A
 	ctx, cancel := context.WithTimeout(ctx, assignWait)
 	defer cancel()
 	b, err := Ping(ctx, t, a, assignWait)
-	if err != nil && !Nobody(err) {
+	if err != nil && !NoResponders(err) {
 		return team.Task{}, err
 	}
 	if end, _ := ctx.Deadline(); b.Clock != nil { // another program may serve no ping
@@ -199,6 +199,5 @@ func request(ctx context.Context, c *broker.Conn, subj string, in any, wait time
 
 var errNobody = errors.New("no responders")
 
-// Nobody reports whether err is that nobody listens at all, as opposed to one who
-// does not answer.
-func Nobody(err error) bool { return errors.Is(err, errNobody) }
+// NoResponders reports whether err is "no responders", as opposed to a timeout.
+func NoResponders(err error) bool { return errors.Is(err, errNobody) }

@@ -48,7 +48,7 @@ func TestVerbs(t *testing.T) {
 		return got.ID == task.ID && got.Title == task.Title && got.Revision == 9 && len(kept) == 1 && string(kept["shape"]) == `"round"`
 	}
 	stop := serve(t, bt, control.Handlers{
-		Ping: func() team.Beat { return team.Beat{AgentID: coder, Turn: 4} },
+		Ping: func() team.Heartbeat { return team.Heartbeat{AgentID: coder, Turn: 4} },
 		Assign: func(_ context.Context, a team.Assignment) (team.Task, error) {
 			if until := time.Until(a.Until); until <= 0 || until > 15*time.Second {
 				t.Errorf("the order holds for %v", until)
@@ -95,20 +95,20 @@ func TestVerbs(t *testing.T) {
 	}
 
 	stop()
-	if _, err := control.Ping(ctx, bt, coder, time.Minute); team.CodeOf(err) != team.Unavailable || !control.Nobody(err) {
-		t.Errorf("once nobody serves: %v, nobody is %v", err, control.Nobody(err))
+	if _, err := control.Ping(ctx, bt, coder, time.Minute); team.CodeOf(err) != team.Unavailable || !control.NoResponders(err) {
+		t.Errorf("once nobody serves: %v, nobody is %v", err, control.NoResponders(err))
 	}
 }
 
 // A verb without a handler is served by nobody.
 func TestUnservedVerb(t *testing.T) {
 	bt := brokertest.Team(t, "t")
-	serve(t, bt, control.Handlers{Ping: func() team.Beat { return team.Beat{} }})
+	serve(t, bt, control.Handlers{Ping: func() team.Heartbeat { return team.Heartbeat{} }})
 	order := control.Order{Team: "t", Agent: coder, Incarnation: 1}
-	if err := control.StartAtLeader(t.Context(), bt.Conn, order); !control.Nobody(err) {
+	if err := control.StartAtLeader(t.Context(), bt.Conn, order); !control.NoResponders(err) {
 		t.Errorf("StartAtLeader = %v", err)
 	}
-	if err := control.Stop(t.Context(), bt, coder); !control.Nobody(err) {
+	if err := control.Stop(t.Context(), bt, coder); !control.NoResponders(err) {
 		t.Errorf("Stop = %v", err)
 	}
 }
@@ -146,17 +146,17 @@ func TestRefused(t *testing.T) {
 		"T-002": errors.New("of no code"),
 	}
 	serve(t, bt, control.Handlers{
-		Ping: func() team.Beat {
+		Ping: func() team.Heartbeat {
 			if pings.Add(1) == 1 {
 				<-release
 			}
-			return team.Beat{}
+			return team.Heartbeat{}
 		},
 		Assign: func(_ context.Context, a team.Assignment) (team.Task, error) { return team.Task{}, refusals[a.Task] },
 	})
 	_, err := control.Ping(ctx, bt, coder, 50*time.Millisecond)
-	if team.CodeOf(err) != team.Unavailable || control.Nobody(err) {
-		t.Errorf("no answer in time: %v, nobody is %v", err, control.Nobody(err))
+	if team.CodeOf(err) != team.Unavailable || control.NoResponders(err) {
+		t.Errorf("no answer in time: %v, nobody is %v", err, control.NoResponders(err))
 	}
 	_, err = control.Assign(ctx, bt, coder, team.Assignment{Task: "T-001"})
 	if team.CodeOf(err) != team.Blocked || team.HintOf(err) != `choose "另一个 🚀"` || err.Error() != "assign: T-002 等待 T-001 second line" {
@@ -176,7 +176,7 @@ func TestOrderHoldsByTheReceiversClock(t *testing.T) {
 	var until time.Time
 	for verb, answer := range map[subject.Verb]func(data []byte) any{
 		subject.Ping: func(data []byte) any {
-			return team.Beat{AgentID: coder, Nonce: string(data[1 : len(data)-1]), Clock: &clock}
+			return team.Heartbeat{AgentID: coder, Nonce: string(data[1 : len(data)-1]), Clock: &clock}
 		},
 		subject.Assign: func(data []byte) any {
 			var order team.Assignment
@@ -250,7 +250,7 @@ func TestAnswersOfOthers(t *testing.T) {
 func TestWire(t *testing.T) {
 	bt := brokertest.Team(t, "t")
 	serve(t, bt, control.Handlers{
-		Ping: func() team.Beat { return team.Beat{AgentID: coder, N: 1} },
+		Ping: func() team.Heartbeat { return team.Heartbeat{AgentID: coder, N: 1} },
 		Assign: func(context.Context, team.Assignment) (team.Task, error) {
 			return team.Task{ID: "T-001", Revision: 9}, nil
 		},
@@ -329,7 +329,7 @@ func TestPool(t *testing.T) {
 	url := brokertest.Server(t)
 	ctx := t.Context()
 	c := brokertest.Connect(t, url)
-	if err := control.StartAtStandby(ctx, c, "", control.Order{}); !control.Nobody(err) {
+	if err := control.StartAtStandby(ctx, c, "", control.Order{}); !control.NoResponders(err) {
 		t.Errorf("an empty pool: %v", err)
 	}
 	var taken atomic.Int32
@@ -389,7 +389,7 @@ func TestStopWaits(t *testing.T) {
 	if served.Load() != done.Load() {
 		t.Error("a handler still runs after stop")
 	}
-	if err := brokertest.Receive(t, "the request is answered", answered); team.CodeOf(err) != team.Unavailable || control.Nobody(err) {
+	if err := brokertest.Receive(t, "the request is answered", answered); team.CodeOf(err) != team.Unavailable || control.NoResponders(err) {
 		t.Errorf("the request under way was answered %v", err)
 	}
 }

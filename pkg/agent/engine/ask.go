@@ -26,7 +26,7 @@ func (e *Engine) Turn(ctx context.Context, long bool) (model.Reply, error) {
 	if long {
 		most = e.gauge.spare(e.conv)
 	}
-	reply, err := e.complete(step, e.conv.Messages, most, e.o.Speak(id))
+	reply, err := e.complete(step, e.conv.Messages, most, e.o.Stream(id))
 	interrupted := step.Err() != nil
 	done()
 	switch {
@@ -58,7 +58,7 @@ func asRefusal(err error) *model.Refusal {
 }
 
 // complete asks the model what follows on messages; speech, which may be nil, hears its text.
-func (e *Engine) complete(ctx context.Context, messages []*model.Message, maxTokens int, speech Speech) (model.Reply, error) {
+func (e *Engine) complete(ctx context.Context, messages []*model.Message, maxTokens int, speech TextStream) (model.Reply, error) {
 	if e.o.Model == nil {
 		return model.Reply{}, &model.Refusal{Advice: model.Park, Reason: model.NoEndpoint,
 			Err: team.Errorf(team.InvalidArgument, "no model is configured for %s", e.o.Name).

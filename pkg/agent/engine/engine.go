@@ -87,12 +87,12 @@ type Options struct {
 	Model        Model  // nil: none is configured, and each question is refused
 	Tools        Tools
 	Journal      Journal
-	Conversation *Conversation       // as the journal has it; the engine takes it over
-	Memory       Memory              // of which Conversation is a part; default: Conversation alone, which keeps what [Engine.Run] was given
-	Owner        Owner               // default: each step may begin at once
-	Watcher      Watcher             // default: nothing is shown
-	Speak        func(string) Speech // returns the speech of the turn that is recorded under an id, or nil; default: nil
-	Store        Store               // default: long texts are cut
+	Conversation *Conversation           // as the journal has it; the engine takes it over
+	Memory       Memory                  // of which Conversation is a part; default: Conversation alone, which keeps what [Engine.Run] was given
+	Owner        Owner                   // default: each step may begin at once
+	Watcher      Watcher                 // default: nothing is shown
+	Stream       func(string) TextStream // returns the speech of the turn that is recorded under an id, or nil; default: nil
+	Store        Store                   // default: long texts are cut
 	// Changes returns the files that the work has changed, a line each, for the model to read behind a summary; default: none are shown.
 	Changes func(ctx context.Context) string
 	Logger  *slog.Logger // default: discard
@@ -106,7 +106,7 @@ type Engine struct {
 
 	o          Options
 	conv       *Conversation
-	gauge      gauge
+	gauge      calibration
 	interrupts interrupts
 	asked      bool // a compaction is wanted, which could not be done at once
 	log        *slog.Logger
@@ -122,8 +122,8 @@ func New(o Options) *Engine {
 	if o.Changes == nil {
 		o.Changes = func(context.Context) string { return "" }
 	}
-	if o.Speak == nil {
-		o.Speak = func(string) Speech { return nil }
+	if o.Stream == nil {
+		o.Stream = func(string) TextStream { return nil }
 	}
 	return &Engine{o: o, conv: o.Conversation, gauge: newGauge(o), log: o.Logger}
 }

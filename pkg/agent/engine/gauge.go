@@ -10,7 +10,7 @@ import (
 )
 
 // gauge knows how full the model's window is.
-type gauge struct {
+type calibration struct {
 	model  Model
 	system *model.Message
 	tools  []model.ToolSpec
@@ -29,14 +29,14 @@ type gauge struct {
 	least  int                    // what the conversation was last shortened to
 }
 
-func newGauge(o Options) gauge {
-	g := gauge{model: o.Model, alias: o.Alias}
+func newGauge(o Options) calibration {
+	g := calibration{model: o.Model, alias: o.Alias}
 	g.begin(o.System, o.Tools)
 	return g
 }
 
 // begin has each request begin with this system message and these tools.
-func (g *gauge) begin(system string, t Tools) {
+func (g *calibration) begin(system string, t Tools) {
 	g.system, g.tools = &model.Message{Role: "system", Content: system}, nil
 	g.fixed = Size(g.system)
 	for _, s := range t.Specs() {
@@ -46,12 +46,12 @@ func (g *gauge) begin(system string, t Tools) {
 }
 
 // request is the question what follows on messages.
-func (g *gauge) request(messages []*model.Message) model.Request {
+func (g *calibration) request(messages []*model.Message) model.Request {
 	return model.Request{Model: g.alias, Messages: append([]*model.Message{g.system}, messages...), Tools: g.tools}
 }
 
 // window is how many tokens the model takes, 0 if that is not known.
-func (g *gauge) window() int {
+func (g *calibration) window() int {
 	var known int
 	if g.model != nil {
 		known = g.model.Limits(g.alias).Window
@@ -64,7 +64,7 @@ func (g *gauge) window() int {
 
 // fill estimates the tokens of a request with c: what the endpoint reported for the last
 // request, and our count of what has come since.
-func (g *gauge) fill(c *Conversation) int {
+func (g *calibration) fill(c *Conversation) int {
 	if len(c.Messages) == 0 {
 		return 0 // there is nothing to ask
 	}
@@ -75,13 +75,13 @@ func (g *gauge) fill(c *Conversation) int {
 }
 
 // sizeOf is about how many tokens a request with messages has.
-func (g *gauge) sizeOf(messages []*model.Message) int {
+func (g *calibration) sizeOf(messages []*model.Message) int {
 	return g.scale.Tokens(g.fixed + g.count(messages))
 }
 
 // count returns how many tokens messages are: an estimate while there is room, and a count
 // by a vocabulary once the window is half full. Each message is counted once either way.
-func (g *gauge) count(messages []*model.Message) int {
+func (g *calibration) count(messages []*model.Message) int {
 	n := g.sum(messages)
 	if w := g.window(); !g.exact && w > 0 && n >= w/2 {
 		g.exact, g.sizes = true, nil
@@ -90,7 +90,7 @@ func (g *gauge) count(messages []*model.Message) int {
 	return n
 }
 
-func (g *gauge) sum(messages []*model.Message) (n int) {
+func (g *calibration) sum(messages []*model.Message) (n int) {
 	if g.sizes == nil {
 		g.sizes = map[*model.Message]int{}
 	}
@@ -118,7 +118,7 @@ const leastWindow = 1000
 // otherwise than we do: then it is to be probed. Each probe that is not answered doubles the
 // reports that lead to the next one. A request that is reported whole shows that the window
 // is no smaller.
-func (g *gauge) told(messages []*model.Message, alias string, u model.Usage) {
+func (g *calibration) told(messages []*model.Message, alias string, u model.Usage) {
 	if alias != g.by {
 		g.by, g.scale = alias, tokens.Gauge{}
 		g.probed(0)
@@ -135,7 +135,7 @@ func (g *gauge) told(messages []*model.Message, alias string, u model.Usage) {
 		g.bound = 0 // it takes more than we thought
 	}
 	if !tokens.Cut(g.scale.Tokens(sent), u.PromptTokens) {
-		g.scale.Told(u.PromptTokens, sent)
+		g.scale.Counted(u.PromptTokens, sent)
 		g.low, g.lows, g.guess = 0, 0, 0
 		return
 	}
@@ -148,7 +148,7 @@ func (g *gauge) told(messages []*model.Message, alias string, u model.Usage) {
 // probeSize is how large a prompt shows whether the guess is right; 0 if none fits into the
 // window that is known, or there is no guess. Of what it cuts, an endpoint may count half its
 // window.
-func (g *gauge) probeSize() int {
+func (g *calibration) probeSize() int {
 	size := 2*g.guess + 1000
 	if g.guess == 0 || g.window() > 0 && size > g.window()*9/10 {
 		return 0
@@ -158,13 +158,13 @@ func (g *gauge) probeSize() int {
 
 // probed takes in what a probe has shown: the window that it was cut to, or 0 if it was read
 // whole.
-func (g *gauge) probed(window int) {
+func (g *calibration) probed(window int) {
 	g.bound, g.exempt = window, window == 0
 	g.low, g.lows, g.guess, g.missed = 0, 0, 0, 0
 }
 
 // unprobed notes that a probe was not answered.
-func (g *gauge) unprobed() {
+func (g *calibration) unprobed() {
 	g.low, g.lows, g.guess = 0, 0, 0
 	g.missed = min(g.missed+1, 10)
 }
@@ -179,7 +179,7 @@ const (
 
 // room is how many tokens a request may have before the conversation is shortened, 0
 // if the window is not known.
-func (g *gauge) room() int {
+func (g *calibration) room() int {
 	w := g.window()
 	if w == 0 {
 		return 0
@@ -192,7 +192,7 @@ func (g *gauge) room() int {
 }
 
 // spare is how many tokens an answer to a request with c could have, 0 if the window is not known.
-func (g *gauge) spare(c *Conversation) int {
+func (g *calibration) spare(c *Conversation) int {
 	return max(0, (g.window()-g.fill(c))*9/10) // our count is not the endpoint's
 }
 

@@ -13,7 +13,7 @@ func TestProvenWindowIsDropped(t *testing.T) {
 	text := func(n int) []*model.Message {
 		return []*model.Message{{Role: "user", Content: strings.Repeat("word ", n)}}
 	}
-	g := gauge{by: "a"}
+	g := calibration{by: "a"}
 	g.told(text(9000), "a", model.Usage{PromptTokens: 3000})
 	if g.guess != 0 {
 		t.Error("one low report is a guess")

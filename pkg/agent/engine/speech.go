@@ -10,7 +10,7 @@ import (
 )
 
 // Speech hears the text of a turn while the model writes it.
-type Speech interface {
+type TextStream interface {
 	Begin() // what an earlier try of the call has written is void
 	Add(text string)
 	End()
@@ -22,7 +22,7 @@ const (
 )
 
 // speech tells of the text of one turn. Safe for concurrent use.
-type speech struct {
+type liveText struct {
 	live func(team.Delta)
 
 	mu    sync.Mutex
@@ -33,12 +33,12 @@ type speech struct {
 
 // SpeechTo returns a speech whose text live gets, in pieces that are gathered for 75 ms. All that a
 // piece has beside its place and its text is that of first. live must not block.
-func SpeechTo(live func(team.Delta), first team.Delta) Speech {
-	return &speech{live: live, next: first}
+func SpeechTo(live func(team.Delta), first team.Delta) TextStream {
+	return &liveText{live: live, next: first}
 }
 
 // Begin begins the text: what an earlier try of the call has said is void.
-func (s *speech) Begin() {
+func (s *liveText) Begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.text.Reset()
@@ -46,7 +46,7 @@ func (s *speech) Begin() {
 }
 
 // Add takes in a piece of the text.
-func (s *speech) Add(text string) {
+func (s *liveText) Add(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	waits := s.text.Len() > 0
@@ -62,20 +62,20 @@ func (s *speech) Add(text string) {
 }
 
 // End tells what was not told yet: nothing more comes.
-func (s *speech) End() {
+func (s *liveText) End() {
 	s.flush()
 	if s.timer != nil { // which Add has set before
 		s.timer.Stop()
 	}
 }
 
-func (s *speech) flush() {
+func (s *liveText) flush() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tell()
 }
 
-func (s *speech) tell() {
+func (s *liveText) tell() {
 	for rest := s.text.String(); rest != ""; {
 		n := min(len(rest), maxPiece)
 		for back := n; back < len(rest) && back > n-utf8.UTFMax; back-- {

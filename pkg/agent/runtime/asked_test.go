@@ -27,7 +27,7 @@ func TestSubagentShowsThatItAsks(t *testing.T) {
 	asksForAll := func(context.Context, tool.Request) (approval.Judgement, error) {
 		return approval.Judgement{Answer: permission.Ask, Why: "no rule allows it"}, nil
 	}
-	m.asks = m.plans.Permissions(m.Member, board.NewHand(t.Context(), m.board, m.Member.Holder()), asksForAll)
+	m.asks = m.plans.Permissions(m.Member, board.NewClaimSlot(t.Context(), m.board, m.Member.Holder()), asksForAll)
 	m.jobs = job.New(job.Options{})
 	defer m.jobs.Close()
 	passed := make(chan error, 2) // the job ends whether or not anything reads them

@@ -89,7 +89,7 @@ type rig struct {
 
 // rigRecord is the record of its team.
 var rigRecord = team.Team{ID: "t", LeaseSeconds: 60, Roles: map[string]team.Role{"coder": {Name: "coder"},
-	"tester": {Name: "tester", Model: "fast", Hands: team.Policy{Permissions: team.Permissions{Deny: []string{"Read(web/secret/CLAUDE.md)"}}}}}}
+	"tester": {Name: "tester", Model: "fast", Policy: team.Policy{Permissions: team.Permissions{Deny: []string{"Read(web/secret/CLAUDE.md)"}}}}}}
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
@@ -144,7 +144,7 @@ func (r *rig) assign(id team.TaskID) team.Task {
 		if err == nil {
 			return task
 		}
-		if !control.Nobody(err) && !errors.Is(err, team.Busy) || ctx.Err() != nil {
+		if !control.NoResponders(err) && !errors.Is(err, team.Busy) || ctx.Err() != nil {
 			r.Fatal(err)
 		}
 	}
@@ -254,7 +254,7 @@ func TestClaimOfGatedTaskInItsDialect(t *testing.T) {
 	dir := t.TempDir()
 	r := newRigAs(t, dir, workspace.Shared{Dir: dir, Runner: command.Plain{}}, team.Role{Name: "coder", Dialect: team.Claude})
 	ids := r.add("first", "gated")
-	planner := board.NewHand(t.Context(), r.board, team.Member{AgentID: "planner-1", Incarnation: 1, PlanMode: true}.Holder())
+	planner := board.NewClaimSlot(t.Context(), r.board, team.Member{AgentID: "planner-1", Incarnation: 1, PlanMode: true}.Holder())
 	_, err := planner.Claim(t.Context(), ids[1])
 	if err == nil {
 		_, err = planner.Release(t.Context(), ids[1], team.Freed{Reason: "lost"})

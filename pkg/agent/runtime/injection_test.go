@@ -142,7 +142,7 @@ func notYet(t *testing.T, self team.AgentID) *victim {
 		t.Fatal(err)
 	}
 	asks := team.Policy{Permissions: team.Permissions{Ask: []string{"Bash(git push *)"}}, PermissionAsk: team.AskDeny}
-	bt, record, err := reg.Make(t.Context(), team.Team{ID: "t", Goal: "work", LeaseSeconds: 60, Workspace: v.dir, Hands: asks,
+	bt, record, err := reg.Make(t.Context(), team.Team{ID: "t", Goal: "work", LeaseSeconds: 60, Workspace: v.dir, Policy: asks,
 		Policies: team.Policies{Create: team.CreateAll, Respawn: team.RespawnAlways, Approver: team.ByLeader},
 		Roles:    map[string]team.Role{"coder": {Name: "coder"}, "leader": {Name: "leader"}}})
 	if err != nil {
@@ -177,7 +177,7 @@ func (v *victim) waiting() {
 	planner := team.Member{AgentID: "planner-1", Role: "coder", Incarnation: 1, PlanMode: true}
 	_, err := v.board.Create(v.Context(), team.Leader, team.NewTask{Title: "One"}, team.NewTask{Title: "Two", Role: "reviewer"})
 	check(err)
-	held, err := board.NewHand(v.Context(), v.board, planner.Holder()).Claim(v.Context(), "T-001")
+	held, err := board.NewClaimSlot(v.Context(), v.board, planner.Holder()).Claim(v.Context(), "T-001")
 	check(err)
 	v.gate, err = v.plans.Gate(v.Context(), planner, hold{held})
 	check(err)

@@ -38,7 +38,7 @@ func (m *member) judgeAs(ctx context.Context, r tool.Request, lend func(team.Tea
 
 // where is the place of a call for the people who are asked: a task has a new folder with each hold, in which a call is the same.
 func (m *member) where(record team.Team, dir string) string {
-	if !record.OnLine() {
+	if !record.HasBranch() {
 		return dir
 	}
 	held, _ := m.hand.Task()

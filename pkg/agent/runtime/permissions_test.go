@@ -24,8 +24,8 @@ func TestOrganisation(t *testing.T) {
 	m := &member{Options: Options{Member: team.Member{Role: "coder"}, Level: func(context.Context, team.Team, string) team.Sandbox { return team.Unconfined }}}
 	m.Organisation = team.Permissions{Deny: []string{"Bash(git push *)", "Read(.env)"}, Ask: []string{"Bash(git tag *)"}, Allow: []string{"Bash(go test *)", "Bash(rm *)"}}
 	for _, mode := range []team.PermissionMode{team.DefaultMode, team.AcceptEdits, team.BypassPermissions, team.ReadOnlyMode} {
-		record := team.Team{Roles: map[string]team.Role{"coder": {Name: "coder", Hands: team.Policy{Permissions: team.Permissions{Allow: []string{"Bash(git tag *)"}}}}},
-			Hands: team.Policy{PermissionMode: mode, Permissions: team.Permissions{Deny: []string{"Bash(rm *)"}, Allow: []string{"Bash(git push *)"}}}}
+		record := team.Team{Roles: map[string]team.Role{"coder": {Name: "coder", Policy: team.Policy{Permissions: team.Permissions{Allow: []string{"Bash(git tag *)"}}}}},
+			Policy: team.Policy{PermissionMode: mode, Permissions: team.Permissions{Deny: []string{"Bash(rm *)"}, Allow: []string{"Bash(git push *)"}}}}
 		m.newest.Store(&record)
 		for command, want := range map[string]approval.Judgement{
 			"git push":    {Answer: permission.Deny, Rule: "Bash(git push *)"},
@@ -45,7 +45,7 @@ func TestOrganisation(t *testing.T) {
 		}
 	}
 	var given = team.Grant{Approval: "9f0c", By: "ann"}
-	record := team.Team{Hands: team.Policy{Permissions: team.Permissions{Allow: []string{"Bash(ls)", "Bash(id)"}, Given: map[string]team.Grant{"Bash(ls)": given}}}}
+	record := team.Team{Policy: team.Policy{Permissions: team.Permissions{Allow: []string{"Bash(ls)", "Bash(id)"}, Given: map[string]team.Grant{"Bash(ls)": given}}}}
 	for command, want := range map[string]*team.Grant{"ls": &given, "id": nil} {
 		j, err := m.judgeBy(t.Context(), record, "coder", tool.Request{Called: "bash", Tool: "bash", Arguments: []byte(`{"command":"` + command + `"}`), Traits: tool.Traits{Writes: true}}, "/work")
 		if err != nil || !reflect.DeepEqual(j.Given, want) {
@@ -53,7 +53,7 @@ func TestOrganisation(t *testing.T) {
 		}
 	}
 	// While the rules of the team cannot be read, those of the organisation hold.
-	broken := team.Team{Hands: team.Policy{Permissions: team.Permissions{Allow: []string{"Bash("}}}}
+	broken := team.Team{Policy: team.Policy{Permissions: team.Permissions{Allow: []string{"Bash("}}}}
 	for _, tt := range []struct {
 		tool, arguments string
 		readOnly        bool
@@ -78,7 +78,7 @@ func TestOrganisation(t *testing.T) {
 
 // A check runs what its author wrote: it may do nothing that a rule denies to a command.
 func TestDeniedCheck(t *testing.T) {
-	m := owner(t, nil, team.Team{Hands: team.Policy{Permissions: team.Permissions{Deny: []string{"Bash(git push *)"}}}})
+	m := owner(t, nil, team.Team{Policy: team.Policy{Permissions: team.Permissions{Deny: []string{"Bash(git push *)"}}}})
 	for check, denied := range map[string]bool{"": false, "go test ./...": false, "go test ./... && git push origin": true, "git $X origin": true, "test \"$(wc -l < a)\" = 3": false} {
 		err := m.mayCheck(t.Context(), team.Task{ID: "T-001", Check: check})
 		if errors.Is(err, team.PermissionDenied) != denied || !denied && err != nil {
@@ -90,7 +90,7 @@ func TestDeniedCheck(t *testing.T) {
 // Nor does the queue of a member run, for its owner, the check of another: what an organisation denies on this
 // machine, the team's records do not know.
 func TestDeniedCheckOfOther(t *testing.T) {
-	m := owner(t, nil, team.Team{Roles: map[string]team.Role{"tester": {Name: "tester", Hands: team.Policy{Permissions: team.Permissions{Deny: []string{"Bash(make *)"}}}}}})
+	m := owner(t, nil, team.Team{Roles: map[string]team.Role{"tester": {Name: "tester", Policy: team.Policy{Permissions: team.Permissions{Deny: []string{"Bash(make *)"}}}}}})
 	m.Organisation = team.Permissions{Deny: []string{"Bash(git push *)"}}
 	may := m.lineOptions(nil).May
 	for _, tt := range []struct {
@@ -117,7 +117,7 @@ func TestAllowedInTheNextTree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bt, _, err := reg.Make(t.Context(), team.Team{ID: "t", Roles: map[string]team.Role{}, Line: &team.WorkLine{Prefix: "sub"}, Hands: team.Policy{Permissions: team.Permissions{Ask: []string{"Bash(touch *)"}}}})
+	bt, _, err := reg.Make(t.Context(), team.Team{ID: "t", Roles: map[string]team.Role{}, Line: &team.WorkLine{Prefix: "sub"}, Policy: team.Policy{Permissions: team.Permissions{Ask: []string{"Bash(touch *)"}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestAllowedInTheNextTree(t *testing.T) {
 		if _, err := members.Put(t.Context(), team.Member{AgentID: name, Role: "coder", State: team.Joined, Incarnation: incarnation, Backend: team.Pool, Revision: was.Revision}); err != nil {
 			t.Fatal(err)
 		}
-		m.hand = board.NewHand(t.Context(), tasks, m.Member.Holder())
+		m.hand = board.NewClaimSlot(t.Context(), tasks, m.Member.Holder())
 		m.asks = plans.Permissions(m.Member, m.hand, m.judge)
 		if _, _, err = m.hand.Adopt(t.Context(), ""); err == nil {
 			_, err = m.hand.Claim(t.Context(), id)

@@ -32,7 +32,7 @@ func (m *member) heard(ctx context.Context, members []team.Member) map[team.Agen
 			mu.Lock()
 			defer mu.Unlock()
 			if err == nil {
-				heard[o.AgentID] = roster.Heard{Beat: b, At: time.Now()}
+				heard[o.AgentID] = roster.Heard{Heartbeat: b, At: time.Now()}
 			}
 		})
 	}

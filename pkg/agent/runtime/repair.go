@@ -50,7 +50,7 @@ func (m *member) mended(ctx context.Context, box *mailbox.Mailbox, bad *journal.
 	m.Logger.WarnContext(ctx, "parked: the journal cannot be read", "team", m.Team.ID, "agent", m.Member.AgentID, "err", bad)
 	cause := team.Clean("its journal cannot be read: "+bad.Error(), 1000)
 	m.parkAs(ctx, team.WaitingRepair, cause)
-	m.heart.Set(func(b *team.Beat) { b.State = team.WaitingRepair })
+	m.heart.Set(func(b *team.Heartbeat) { b.State = team.WaitingRepair })
 	if err := m.hand.PutBack(ctx, fmt.Sprintf("the journal of %s cannot be read", m.Member.AgentID)); err != nil {
 		m.Logger.WarnContext(ctx, "task not put back; it is freed soon", "agent", m.Member.AgentID, "err", err)
 	}
@@ -65,7 +65,7 @@ func (m *member) mended(ctx context.Context, box *mailbox.Mailbox, bad *journal.
 		}
 		if err == nil {
 			m.parkAs(ctx, team.WaitingRepair, "")
-			m.heart.Set(func(b *team.Beat) { b.State = team.Running })
+			m.heart.Set(func(b *team.Heartbeat) { b.State = team.Running })
 		}
 		return log, past, err
 	}

@@ -105,12 +105,12 @@ type member struct {
 	roster   *roster.Roster
 	pulse    *roster.Pulse // the leader's beats, of a teammate
 	board    *board.Board
-	hand     *board.Hand
+	hand     *board.ClaimSlot
 	plans    *approval.Plans
 	gate     *approval.Gate // of a teammate; nil of a leader, which submits no plans
 	asks     *approval.Permissions
 	newest   atomic.Pointer[team.Team] // the team's record, as it was last heard of
-	line     *worktree.Line
+	line     *worktree.Workspaces
 	jobs     *job.Jobs
 	lent     lent                  // to its subagents
 	at       *projectcontext.Place // where it works, as it was when it began
@@ -136,7 +136,7 @@ func (m *member) run() error {
 	m.live = tokenstream.NewPublisher(o.Team)
 	m.board = board.New(o.Team.Bucket, board.Options{Logger: o.Logger, Metrics: o.Metrics, Withdraw: mergequeue.New(o.Team).Withdraw})
 	box := mailbox.New(o.Team, mailbox.Options{Members: m.roster, Logger: o.Logger, Metrics: o.Metrics})
-	m.hand = board.NewHand(ctx, m.board, o.Member.Holder())
+	m.hand = board.NewClaimSlot(ctx, m.board, o.Member.Holder())
 	m.line, m.current = m.place(box)
 	defer m.close()
 	m.plans = approval.New(o.Team.Bucket, approval.Options{Tasks: m.board, Members: m.roster, Post: box})
@@ -188,7 +188,7 @@ func (m *member) run() error {
 }
 
 // place is where the member works, with what it has under way there.
-func (m *member) place(box *mailbox.Mailbox) (*worktree.Line, *workspace.Current) {
+func (m *member) place(box *mailbox.Mailbox) (*worktree.Workspaces, *workspace.Current) {
 	m.jobs = job.New(job.Options{Keep: blob.In(m.Team.Files).Put, Task: func() team.TaskID {
 		held, _ := m.hand.Task()
 		return held.ID
@@ -202,7 +202,7 @@ func (m *member) place(box *mailbox.Mailbox) (*worktree.Line, *workspace.Current
 }
 
 func (m *member) lineOptions(box *mailbox.Mailbox) worktree.Options {
-	return worktree.Options{Process: m.Process, Team: m.Team, Record: func() team.Team { return *m.newest.Load() }, Member: m.Member, Hand: m.hand,
+	return worktree.Options{Process: m.Process, Team: m.Team, Record: func() team.Team { return *m.newest.Load() }, Member: m.Member, Slot: m.hand,
 		Notify: func(ctx context.Context, to team.AgentID, id, text string) error {
 			_, _, err := box.Send(ctx, team.Message{ID: id, Type: team.MsgWatchdog, From: team.Watchdog, To: to, Content: team.Clean(text, team.MaxTextBytes)})
 			return err
@@ -225,7 +225,7 @@ func (m *member) leave(err error) {
 	case err == nil:
 		m.letGo(team.Freed{Reason: "its holder's process was stopped", Keep: true})
 		ctx, cancel := m.looking()
-		m.line.Glance(ctx)
+		m.line.CheckHead(ctx)
 		cancel()
 	case errors.Is(err, ErrForced), errors.Is(err, ErrTeamEnded), errors.Is(err, agent.ErrShutdown): // an assignment may have been under way when the agent left
 		m.letGo(team.Freed{Reason: "its holder was stopped"})
@@ -286,7 +286,7 @@ func (m *member) listen() (stop func(), err error) {
 	if m.Member.AgentID == team.Leader {
 		return func() {}, nil
 	}
-	return m.roster.Listen(team.Leader, func(b team.Beat) { m.pulse.Hear(b) })
+	return m.roster.Listen(team.Leader, func(b team.Heartbeat) { m.pulse.Hear(b) })
 }
 
 // agent makes the agent, which since begun could have heard the leader.
@@ -295,7 +295,7 @@ func (m *member) agent(log *journal.Journal, past *agent.Conversation, mode func
 	system, tools := mode()
 	return agent.New(agent.Options{
 		Member: o.Member, TeamID: o.Team.ID, System: system, Mode: mode,
-		Past: past, Journal: log, Model: o.Model, Tools: tools, Dialect: o.Record.Dialect(o.Role), Hand: m.hand, Post: box, Heart: m.heart,
+		Past: past, Journal: log, Model: o.Model, Tools: tools, Dialect: o.Record.Dialect(o.Role), Slot: m.hand, Post: box, Heart: m.heart,
 		Input:  agent.Input{Mail: m.mail, Offers: m.offers, Given: m.given, Compacts: m.compacts},
 		Events: runlog.New(o.Team, o.Logger), Live: m.live.Tell, Jobs: m.jobs, Store: blob.In(o.Team.Files), Team: m.surroundings(box, begun),
 		Lease: o.Record.Lease(), MaxTurns: o.Role.MaxTurns, Idle: o.Role.IdleTimeout(), Folders: m.folders(whole), Changes: m.changes, Logger: o.Logger, Metrics: o.Metrics,

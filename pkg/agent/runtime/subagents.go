@@ -92,13 +92,13 @@ func (m *member) openSubagent(ctx context.Context, s subagent.Spec) (engine.Opti
 		emit(team.EventBody{Type: team.RunFinished, Result: engine.JSON(map[string]any{"turns": turns,
 			"usage": map[string]int{"prompt_tokens": used.PromptTokens, "completion_tokens": used.CompletionTokens}})})
 	}
-	speak := func(id string) engine.Speech {
+	speak := func(id string) engine.TextStream {
 		return engine.SpeechTo(m.live.Tell, team.Delta{TeamID: m.Team.ID, AgentID: s.Name, Incarnation: m.Member.Incarnation, RunID: run, MessageID: id})
 	}
 	memory, records := agent.NewPart(d), subagentLog{log, m, run, writes}
 	return engine.Options{Name: string(s.Name), System: agent.Subagent(record, m.Member, s.Name, s.Role, at, changes), Alias: alias, Model: m.Model, Tools: tools,
 		Journal: records, Conversation: &memory.Conversation.Conversation, Memory: memory, Owner: &lender{member: m, memory: memory, log: records, folders: m.folders(lend)},
-		Speak: speak, Store: blob.In(m.Team.Files), Logger: m.Logger}, end, nil
+		Stream: speak, Store: blob.In(m.Team.Files), Logger: m.Logger}, end, nil
 }
 
 // lent are the tools of a member's subagents, made at the first: that takes a while.
@@ -111,7 +111,7 @@ type lent struct {
 
 // lending returns what makes the record by which a subagent with that role works of the team's.
 func (m *member) lending(r team.Role) func(team.Team) team.Team {
-	return func(t team.Team) team.Team { return t.Lending(m.Member.Role, r.Hands) }
+	return func(t team.Team) team.Team { return t.Lending(m.Member.Role, r.Policy) }
 }
 
 // subagentTools are those of a subagent with that role: what its type has of its owner's tools of the

@@ -26,7 +26,7 @@ func owner(t *testing.T, tools []string, record team.Team) *member {
 	m := &member{names: tools, Options: Options{Member: team.Member{AgentID: "coder-1", Role: "coder"}, Logger: slog.New(slog.DiscardHandler)}}
 	m.newest.Store(&record)
 	m.current = workspace.Follow(workspace.Shared{Dir: t.TempDir(), Runner: command.Plain{}}, m.doing, workspace.Options{})
-	m.hand = board.NewHand(t.Context(), nil, m.Member.Holder())
+	m.hand = board.NewClaimSlot(t.Context(), nil, m.Member.Holder())
 	m.asks = (&approval.Plans{}).Permissions(m.Member, nil, m.judge)
 	m.Level = func(context.Context, team.Team, string) team.Sandbox { return team.Bubblewrap }
 	t.Cleanup(m.current.Close)
@@ -86,12 +86,12 @@ func TestDeniedFilesOfSkill(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	m := owner(t, []string{"read_file"}, team.Team{Hands: team.Policy{Permissions: team.Permissions{Deny: []string{"Read(//**/.env)"}}}})
+	m := owner(t, []string{"read_file"}, team.Team{Policy: team.Policy{Permissions: team.Permissions{Deny: []string{"Read(//**/.env)"}}}})
 	own, err := tool.NewSet(nil, m.skillTool())
 	if err != nil {
 		t.Fatal(err)
 	}
-	kind := team.Role{Name: "type", Hands: team.Policy{Permissions: team.Permissions{Deny: []string{"Read(~/**/*.pem)"}}}}
+	kind := team.Role{Name: "type", Policy: team.Policy{Permissions: team.Permissions{Deny: []string{"Read(~/**/*.pem)"}}}}
 	sub, _, err := m.subagentTools(kind, team.Native, m.lending(kind))
 	if err != nil {
 		t.Fatal(err)
@@ -115,7 +115,7 @@ func TestDeniedFilesOfSkill(t *testing.T) {
 
 // A subagent may do what its owner may, or reads only where its type may less.
 func TestPermissionsOfSubagent(t *testing.T) {
-	record := team.Team{Hands: team.Policy{Credentials: []string{"gh"}}, Roles: map[string]team.Role{"coder": {Name: "coder", Hands: team.Policy{PermissionMode: team.AcceptEdits, Permissions: team.Permissions{Deny: []string{"Bash(rm *)"}, Allow: []string{"Bash(true)"}}}}}}
+	record := team.Team{Policy: team.Policy{Credentials: []string{"gh"}}, Roles: map[string]team.Role{"coder": {Name: "coder", Policy: team.Policy{PermissionMode: team.AcceptEdits, Permissions: team.Permissions{Deny: []string{"Bash(rm *)"}, Allow: []string{"Bash(true)"}}}}}}
 	m := owner(t, []string{"bash", "read_file", "write_file"}, record)
 	const write, list, remove = `write_file {"path":"a","content":"b"}`, `bash {"command":"ls"}`, `bash {"command":"rm a"}`
 	for name, tt := range map[string]struct {
@@ -134,7 +134,7 @@ func TestPermissionsOfSubagent(t *testing.T) {
 		"its type passes by all": {team.Policy{PermissionMode: team.BypassPermissions}, remove, `the rule "Bash(rm *)" denies it`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			kind := team.Role{Name: "type", Hands: tt.by}
+			kind := team.Role{Name: "type", Policy: tt.by}
 			set, _, err := m.subagentTools(kind, team.Native, m.lending(kind))
 			if err != nil {
 				t.Fatal(err)

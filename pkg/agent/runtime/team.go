@@ -56,16 +56,16 @@ func (s surroundings) Overview(ctx context.Context) (explain.Overview, error) {
 }
 
 // Asking returns the beats by name; of a member that hears only the leader, none.
-func (s surroundings) Asking() (beats []team.Beat) {
+func (s surroundings) Asking() (beats []team.Heartbeat) {
 	if s.Heard == nil {
 		return nil
 	}
 	for _, h := range s.Heard() {
-		if h.Beat.State.Waits() && h.Awaits == s.Member.AgentID {
-			beats = append(beats, h.Beat)
+		if h.Heartbeat.State.Waits() && h.Awaits == s.Member.AgentID {
+			beats = append(beats, h.Heartbeat)
 		}
 	}
-	slices.SortFunc(beats, func(a, b team.Beat) int { return cmp.Compare(a.AgentID, b.AgentID) })
+	slices.SortFunc(beats, func(a, b team.Heartbeat) int { return cmp.Compare(a.AgentID, b.AgentID) })
 	return beats
 }
 

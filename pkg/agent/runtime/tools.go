@@ -32,7 +32,7 @@ import (
 type finisher struct {
 	teamtool.Crew
 	finishing *atomic.Bool
-	aside     func(context.Context) // see [worktree.Line.Aside]
+	aside     func(context.Context) // see [worktree.Workspaces.Aside]
 }
 
 // Finish is refused once if the leader has changed files without a task: the notice of that is mail
@@ -56,7 +56,7 @@ func (m *member) tools(at *workspace.Current, box *mailbox.Mailbox, past *agent.
 		leads = finisher{m.Crew, &m.finishing, m.line.Aside}
 	}
 	crew := teamtool.New(teamtool.Options{
-		Self: m.Member, Board: m.board, Hand: m.hand, Mailbox: box, Roster: m.roster, Heard: m.heard, Asked: past.Asks, Crew: leads, Aliases: m.Aliases, Plans: m.plans, Gate: m.gate,
+		Self: m.Member, Board: m.board, Slot: m.hand, Mailbox: box, Roster: m.roster, Heard: m.heard, Asked: past.Asks, Crew: leads, Aliases: m.Aliases, Plans: m.plans, Gate: m.gate,
 		Inherited:     func(ctx context.Context, t team.Task) (team.Inherited, error) { return m.inherited(ctx, box, t) },
 		LeaderCreates: m.Record.Policies.Create == team.CreateLeader,
 		List:          func(ctx context.Context, q team.Query) (team.Page, error) { return index.List(ctx, m.Team, m.board, q) },
@@ -112,7 +112,7 @@ func (m *member) mode(at projectcontext.Place, all, led *tool.Set) func() (syste
 	systems := map[way]string{}
 	return func() (string, engine.Tools) {
 		now := m.record()
-		is, tools := way{now.Policies.Delegate, now.OnLine()}, all
+		is, tools := way{now.Policies.Delegate, now.HasBranch()}, all
 		if is.delegates = is.delegates && m.Member.AgentID == team.Leader; is.delegates {
 			tools = led
 		}
@@ -120,7 +120,7 @@ func (m *member) mode(at projectcontext.Place, all, led *tool.Set) func() (syste
 			record := m.Record
 			record.Policies.Delegate, record.Line, record.GoalNumber = is.delegates, now.Line, now.GoalNumber
 			here := at
-			if m.Record.OnLine() && !is.onLine { // it began in a tree
+			if m.Record.HasBranch() && !is.onLine { // it began in a tree
 				here.Workspace = "."
 			}
 			systems[is] = agent.System(record, m.Member, m.Role, here)
@@ -194,7 +194,7 @@ func (m *member) delegate(files []tool.Tool, instead string) tool.Gate {
 // complete completes a task that the member holds, and brings its files into the team's line if
 // it has one.
 func (m *member) complete(ctx context.Context, t team.Task, d team.Done) (team.Task, error) {
-	if !m.newest.Load().OnLine() {
+	if !m.newest.Load().HasBranch() {
 		return m.hand.Complete(ctx, t.ID, d)
 	}
 	_, done, err := m.current.Use(ctx) // so that the tree stays
@@ -223,7 +223,7 @@ func (m *member) endJobs(ctx context.Context, id team.TaskID) error {
 // doing is what the member works on now.
 func (m *member) doing() workspace.Work {
 	w := workspace.Work{Team: *m.newest.Load(), Member: m.Member}
-	if w.Task, _ = m.hand.Task(); w.Task.ID == "" && w.Team.OnLine() {
+	if w.Task, _ = m.hand.Task(); w.Task.ID == "" && w.Team.HasBranch() {
 		w.Head = string(m.line.Head())
 	}
 	return w

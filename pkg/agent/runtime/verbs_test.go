@@ -15,7 +15,7 @@ import (
 func TestToldDoesNotBlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &member{offered: make(chan team.Task, 1), offers: make(chan team.Task), revoked: make(chan struct{}, 1), compacts: make(chan struct{}, 1),
-			hand: board.NewHand(t.Context(), nil, team.Holder{Agent: "coder-1"})}
+			hand: board.NewClaimSlot(t.Context(), nil, team.Holder{Agent: "coder-1"})}
 		h, begun := m.handlers(), time.Now()
 		for range 3 {
 			h.Offer(team.Task{ID: "T-001"})

@@ -123,8 +123,8 @@ func (s slow) Open(ctx context.Context, w workspace.Work, o workspace.Options) (
 func TestBeatsWhileItOpens(t *testing.T) {
 	dir, may := t.TempDir(), make(chan struct{})
 	r := newRigIn(t, dir, slow{workspace.Shared{Dir: dir, Runner: command.Plain{}}, may})
-	beats := make(chan team.Beat, 1)
-	stop, err := roster.New(r.bt).Listen("coder-1", func(b team.Beat) {
+	beats := make(chan team.Heartbeat, 1)
+	stop, err := roster.New(r.bt).Listen("coder-1", func(b team.Heartbeat) {
 		select {
 		case beats <- b:
 		default:

@@ -41,7 +41,7 @@ func Tool(load func(ctx context.Context) (Set, error)) tool.Tool {
 		}
 		return tool.Output{Brief: text}, err
 	}, tool.Traits{ReadOnly: true, Parallel: true})
-	return dialect.Speak([]tool.Tool{t}, map[string][]dialect.Form{"skill": {{Name: "Skill", Dialect: team.Claude, Names: map[string][]string{"name": {"skill"}}}}})[0]
+	return dialect.Translate([]tool.Tool{t}, map[string][]dialect.Form{"skill": {{Name: "Skill", Dialect: team.Claude, Names: map[string][]string{"name": {"skill"}}}}})[0]
 }
 
 // found lists the skills whose name or description has each word of a query.

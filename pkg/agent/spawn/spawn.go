@@ -111,7 +111,7 @@ func (s *Spawner) create(ctx context.Context, m team.Member, max int) (team.Memb
 // is known to share its workspace.
 func apart(t team.Team, role string) error {
 	r, _ := t.Role(role)
-	if r.Hands.Isolation != team.Worktrees || t.Line == nil || t.OnLine() {
+	if r.Policy.Isolation != team.Worktrees || t.Line == nil || t.HasBranch() {
 		return nil
 	}
 	return team.Errorf(team.InvalidState, "role %s works in separate trees only (isolation: worktree), and team %s shares its workspace: %s", role, t.ID, t.Line.Why).
@@ -159,7 +159,7 @@ func (s *Spawner) bring(ctx context.Context, m team.Member) (team.Member, error)
 	defer cancel()
 	alive, heard := context.WithCancel(ctx)
 	defer heard()
-	stop, err := s.o.Roster.Listen(m.AgentID, func(b team.Beat) {
+	stop, err := s.o.Roster.Listen(m.AgentID, func(b team.Heartbeat) {
 		if b.Incarnation == m.Incarnation { // a later one is of a later spawn, or of nobody
 			heard()
 		}
@@ -213,7 +213,7 @@ func (s *Spawner) order(ctx context.Context, m team.Member) error {
 	known := alias == "" // whether some process, which may be taken now, has the alias
 	for patience := time.Now().Add(poolPatience); ; {
 		err := control.StartAtStandby(ctx, s.o.Team.Conn, alias, o)
-		if !known && control.Nobody(err) {
+		if !known && control.NoResponders(err) {
 			if known, err = s.known(ctx, alias); err != nil {
 				return err
 			}
@@ -227,7 +227,7 @@ func (s *Spawner) order(ctx context.Context, m team.Member) error {
 			weaker = err
 		}
 		if weaker != nil || errors.Is(err, team.Unavailable) {
-			silent = silent || weaker == nil && !control.Nobody(err)
+			silent = silent || weaker == nil && !control.NoResponders(err)
 			err = s.exec(ctx, o)
 		}
 		switch {
@@ -299,7 +299,7 @@ func (s *Spawner) exec(ctx context.Context, o control.Order) error {
 // NoStandby is the error of a spawn that found no process.
 func NoStandby(cause error) error {
 	err := team.Errorf(team.Unavailable, "no standby is free in the pool, and no process may be started: %w", cause)
-	if control.Nobody(cause) {
+	if control.NoResponders(cause) {
 		err = team.Errorf(team.Unavailable, "no standby is free in the pool, and no leader process is there that could start one")
 	}
 	return err.

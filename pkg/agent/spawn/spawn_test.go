@@ -79,7 +79,7 @@ func (s *site) join(o control.Order) error {
 	s.mu.Lock()
 	s.joined = append(s.joined, fmt.Sprintf("%s/%d", m.AgentID, m.Incarnation))
 	s.mu.Unlock()
-	roster.NewHeart(s.roster, m, team.DefaultLease).Set(func(b *team.Beat) { b.State = team.Idle })
+	roster.NewHeart(s.roster, m, team.DefaultLease).Set(func(b *team.Heartbeat) { b.State = team.Idle })
 	return nil
 }
 
@@ -390,7 +390,7 @@ func TestForeignBeat(t *testing.T) {
 	s := newSite(t)
 	s.standby(func(o control.Order) error {
 		future := team.Member{AgentID: o.Agent, Incarnation: o.Incarnation + 98}
-		roster.NewHeart(s.roster, future, team.DefaultLease).Set(func(b *team.Beat) { b.State = team.Idle })
+		roster.NewHeart(s.roster, future, team.DefaultLease).Set(func(b *team.Heartbeat) { b.State = team.Idle })
 		return s.roster.Leave(t.Context(), o.Agent, o.Incarnation, "the workspace is gone")
 	})
 	if m, err := s.spawner().Spawn(t.Context(), coder, 10); team.CodeOf(err) != team.InvalidState {
@@ -409,7 +409,7 @@ func TestReplacedMeanwhile(t *testing.T) {
 			m.State = team.Joined
 			m, err = s.roster.Put(t.Context(), m)
 		}
-		roster.NewHeart(s.roster, m, team.DefaultLease).Set(func(b *team.Beat) { b.State = team.Idle })
+		roster.NewHeart(s.roster, m, team.DefaultLease).Set(func(b *team.Heartbeat) { b.State = team.Idle })
 		return err
 	})
 	if _, err := s.spawner().Spawn(t.Context(), coder, 10); team.CodeOf(err) != team.Conflict {
@@ -494,7 +494,7 @@ func TestSpawnByRole(t *testing.T) {
 	}
 	if _, _, err := reg.Make(t.Context(), team.Team{ID: "t", Line: &team.WorkLine{Goal: 1, Why: "it is no git repository"}, Roles: map[string]team.Role{
 		"coder": {Name: "coder", Description: "d", MaxInstances: 1, Color: "orange"},
-		"apart": {Name: "apart", Description: "d", Hands: team.Policy{Isolation: team.Worktrees}},
+		"apart": {Name: "apart", Description: "d", Policy: team.Policy{Isolation: team.Worktrees}},
 	}}); err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // Post sends mail and closes inboxes; *mailbox.Mailbox is one.
-type Post interface {
+type Mailer interface {
 	Send(ctx context.Context, m team.Message) (team.Message, []team.AgentID, error)
 	Close(ctx context.Context, a team.AgentID, incarnation uint64) error
 }
@@ -43,7 +43,7 @@ const pollEvery = 100 * time.Millisecond
 
 // Ask sends a request to shut down and returns it, as [Spawner.Await] takes it. Errors:
 // NotFound; those of Post.Send.
-func (s *Spawner) Ask(ctx context.Context, post Post, r Request) (Request, error) {
+func (s *Spawner) Ask(ctx context.Context, post Mailer, r Request) (Request, error) {
 	last, err := s.o.Team.Messages.LastSeq(ctx)
 	if err != nil {
 		return r, err
@@ -112,7 +112,7 @@ func (s *Spawner) follow(ctx context.Context, r Request, refused chan<- Answer) 
 // Stop asks a member to leave and waits up to wait for its answer. If none comes, or at
 // once if wait is 0 or nobody could answer, it is stopped by force; forced tells so.
 // Stopping a stopped member is no error. Errors: Conflict if it refuses, and then it stays.
-func (s *Spawner) Stop(ctx context.Context, post Post, r Request, wait time.Duration) (forced bool, err error) {
+func (s *Spawner) Stop(ctx context.Context, post Mailer, r Request, wait time.Duration) (forced bool, err error) {
 	m, err := s.o.Roster.Get(ctx, r.To)
 	if err != nil || m.State == team.Stopped {
 		return false, err
@@ -149,19 +149,19 @@ func refusal(a team.AgentID, reason string) error {
 //
 // A process that cannot hear now (frozen, cut off) ends by itself as soon as it
 // runs again and sees its record.
-func (s *Spawner) Force(ctx context.Context, post Post, a team.AgentID) error {
+func (s *Spawner) Force(ctx context.Context, post Mailer, a team.AgentID) error {
 	return s.end(ctx, post, a, func(incarnation uint64) error { return s.o.Roster.Leave(ctx, a, incarnation, "") })
 }
 
 // Undo is Force for a member whose spawn has failed as a whole.
-func (s *Spawner) Undo(ctx context.Context, post Post, a team.AgentID) error {
+func (s *Spawner) Undo(ctx context.Context, post Mailer, a team.AgentID) error {
 	return s.end(ctx, post, a, func(incarnation uint64) error {
 		return s.o.Roster.TakeBack(ctx, a, incarnation, "others of its spawn did not come up")
 	})
 }
 
 // end is Force, with what writes that an incarnation has stopped.
-func (s *Spawner) end(ctx context.Context, post Post, a team.AgentID, stopped func(incarnation uint64) error) error {
+func (s *Spawner) end(ctx context.Context, post Mailer, a team.AgentID, stopped func(incarnation uint64) error) error {
 	for {
 		m, err := s.o.Roster.Get(ctx, a)
 		if err != nil || m.State == team.Stopped {

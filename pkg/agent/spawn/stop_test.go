@@ -67,7 +67,7 @@ func TestStop(t *testing.T) {
 		return s.roster.Leave(t.Context(), m.To, 1, "")
 	})
 	deaf := post(func(team.Message) error { asked++; return nil })
-	stop := func(p spawn.Post, a team.AgentID, wait time.Duration) (bool, error) {
+	stop := func(p spawn.Mailer, a team.AgentID, wait time.Duration) (bool, error) {
 		return s.spawner().Stop(t.Context(), p, spawn.Request{From: team.Leader, To: a, Reason: "we are too many"}, wait)
 	}
 	stopped := func(m team.Member, requests int) {

@@ -91,7 +91,7 @@ func spoken(t tool.Tool) tool.Tool {
 		Own: extras, Hidden: []string{"name", "team_name", "mode", "isolation", "resume", "max_turns"}}
 	before := form
 	before.Name, before.When = "Task", team.StartsSubagent
-	return dialect.Speak([]tool.Tool{t}, map[string][]dialect.Form{t.Name: {form, before}})[0]
+	return dialect.Translate([]tool.Tool{t}, map[string][]dialect.Form{t.Name: {form, before}})[0]
 }
 
 // extras are what only Claude Code's tool has: what a teammate would be called, and what is settled

@@ -224,12 +224,12 @@ func TestClaudeTeamDeleteByName(t *testing.T) {
 	if got := d.call(team.Leader, "TeamDelete", `{"name":"three"}`).Content; !strings.Contains(got, `use team_name \"two\"`) {
 		t.Errorf("another team: %s", got)
 	}
-	d.pulse.Hear(team.Beat{AgentID: "coder-1", Incarnation: 1, N: 1, State: team.Idle})
-	d.pulse.Hear(team.Beat{AgentID: "coder-2", Incarnation: 1, N: 1, State: team.WaitingApproval})
+	d.pulse.Hear(team.Heartbeat{AgentID: "coder-1", Incarnation: 1, N: 1, State: team.Idle})
+	d.pulse.Hear(team.Heartbeat{AgentID: "coder-2", Incarnation: 1, N: 1, State: team.WaitingApproval})
 	if got := d.call(team.Leader, "TeamDelete", `{"name":"two"}`).Content; !strings.Contains(got, "not all members are idle: coder-2 (waiting_approval)") || d.crew.summary != "" {
 		t.Errorf("one works: %s", got)
 	}
-	d.pulse.Hear(team.Beat{AgentID: "coder-2", Incarnation: 1, N: 2, State: team.Idle})
+	d.pulse.Hear(team.Heartbeat{AgentID: "coder-2", Incarnation: 1, N: 2, State: team.Idle})
 	res := d.call(team.Leader, "TeamDelete", `{"name":"one","summary":"All is moved."}`)
 	if !res.Effects.Ends || !strings.Contains(res.Content, "teamctl teams rm") || d.crew.summary != "All is moved." {
 		t.Errorf("ended: %s", res.Content)

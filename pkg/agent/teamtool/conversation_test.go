@@ -260,7 +260,7 @@ func (d *desk) speaks(x line, call string) {
 	for a, s := range map[team.AgentID]team.MemberState{x.running: team.Running, x.resting: team.Idle} {
 		if a != "" {
 			d.beats++
-			d.pulse.Hear(team.Beat{AgentID: a, Incarnation: 1, N: d.beats, State: s})
+			d.pulse.Hear(team.Heartbeat{AgentID: a, Incarnation: 1, N: d.beats, State: s})
 		}
 	}
 	filled := strings.NewReplacer("JOB", d.job, "PLAN", d.plan)

@@ -43,7 +43,7 @@ type desk struct {
 	url      string      // of the server
 	more     []tool.Tool // of those that join from now on
 	sets     map[team.AgentID]*tool.Set
-	hands    map[team.AgentID]*board.Hand
+	hands    map[team.AgentID]*board.ClaimSlot
 	jobs     *job.Jobs                                                  // of the leader's subagents
 	begun    []string                                                   // their roles
 	job      string                                                     // the newest
@@ -64,7 +64,7 @@ func deskOf(t *testing.T) *desk {
 	d := &desk{t: t, url: brokertest.Server(t), pulse: roster.NewPulse(), dir: t.TempDir(),
 		record: team.Team{ID: "t", Status: team.Active, LeaseSeconds: 30, Policies: team.Policies{Create: "all"},
 			Roles: map[string]team.Role{"coder": {Name: "coder"}, "tester": {Name: "tester"}}},
-		sets: map[team.AgentID]*tool.Set{}, hands: map[team.AgentID]*board.Hand{}}
+		sets: map[team.AgentID]*tool.Set{}, hands: map[team.AgentID]*board.ClaimSlot{}}
 	d.crew.d = d
 	reg, err := registry.Open(t.Context(), brokertest.Connect(t, d.url))
 	if err == nil {
@@ -109,7 +109,7 @@ func (d *desk) equip(m team.Member) {
 	d.t.Cleanup(func() { ws.Close() })
 	o := teamtool.Options{
 		Self: m, Team: func(context.Context) (team.Team, error) { return d.record, nil }, Board: d.board,
-		Plans: approval.New(d.broker.Bucket, approval.Options{Tasks: d.board, Members: r, Post: box}), Hand: board.NewHand(d.t.Context(), d.board, m.Holder()),
+		Plans: approval.New(d.broker.Bucket, approval.Options{Tasks: d.board, Members: r, Post: box}), Slot: board.NewClaimSlot(d.t.Context(), d.board, m.Holder()),
 		Mailbox: box, Roster: r, Heard: func(context.Context, []team.Member) map[team.AgentID]roster.Heard { return d.pulse.Last() },
 		List: func(ctx context.Context, q team.Query) (team.Page, error) {
 			return index.List(ctx, d.broker, d.board, q)
@@ -144,7 +144,7 @@ func (d *desk) equip(m team.Member) {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	d.sets[m.AgentID], d.hands[m.AgentID] = set.Speaking(team.Native), o.Hand
+	d.sets[m.AgentID], d.hands[m.AgentID] = set.Speaking(team.Native), o.Slot
 }
 
 func names(tools []tool.Tool) (names []string) {

@@ -362,7 +362,7 @@ type teammate struct {
 
 func TestListTeammates(t *testing.T) {
 	d := newDesk(t)
-	d.pulse.Hear(team.Beat{AgentID: "coder-2", Incarnation: 1, N: 1, State: team.Running, Task: "T-007"})
+	d.pulse.Hear(team.Heartbeat{AgentID: "coder-2", Incarnation: 1, N: 1, State: team.Running, Task: "T-007"})
 	var list []teammate
 	d.ok(&list, "coder-1", "TeamStatus", ``)
 	want := []teammate{

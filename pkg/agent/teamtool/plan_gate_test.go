@@ -41,7 +41,7 @@ func (d *desk) gated(self team.Member, first ...tool.Gate) *approval.Gate {
 	}
 	d.t.Cleanup(func() { ws.Close() })
 	crew := teamtool.New(teamtool.Options{Self: self, Team: func(context.Context) (team.Team, error) { return d.record, nil },
-		Board: d.board, Hand: d.hands[self.AgentID], Mailbox: box, Roster: r, Plans: plans, Gate: gate,
+		Board: d.board, Slot: d.hands[self.AgentID], Mailbox: box, Roster: r, Plans: plans, Gate: gate,
 		List: func(ctx context.Context, q team.Query) (team.Page, error) {
 			return index.List(ctx, d.broker, d.board, q)
 		},
@@ -129,7 +129,7 @@ func TestClaimOfGatedTask(t *testing.T) {
 			d.refused(team.InvalidState, "coder-2", "submit_plan", `{"plan":"for nothing"}`)
 			d.ok(nil, team.Leader, "create_task", `{"title":"x"}`)
 			planner := team.Member{AgentID: "coder-1", Role: "coder", Incarnation: 1, PlanMode: true}
-			hand, r := board.NewHand(t.Context(), d.board, planner.Holder()), roster.New(d.broker)
+			hand, r := board.NewClaimSlot(t.Context(), d.board, planner.Holder()), roster.New(d.broker)
 			if _, err := hand.Claim(t.Context(), "T-001"); err != nil {
 				t.Fatal(err)
 			}

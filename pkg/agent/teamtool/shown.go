@@ -39,7 +39,7 @@ func (t tools) taken(ctx context.Context, task team.Task) (k taken) {
 	defer done()
 	ctx, cancel := context.WithTimeout(ctx, resultWithin)
 	defer cancel()
-	last, unmerged, err := t.Hand.LastTry(ctx, task)
+	last, unmerged, err := t.Slot.LastTry(ctx, task)
 	for _, y := range []*team.Try{last, unmerged} {
 		if err == nil && y != nil {
 			k.tries = append(k.tries, *y)

@@ -219,7 +219,7 @@ func (t tools) broadcast(ctx context.Context, in broadcastArgs) (tool.Output, er
 func (t tools) post(ctx context.Context, m team.Message, until time.Time, note string) (tool.Output, error) {
 	m.From = t.Self.AgentID
 	if m.AwaitReply && !t.leads() { // the leader waits on without a task
-		if held, ok := t.Hand.Task(); ok {
+		if held, ok := t.Slot.Task(); ok {
 			m.TaskID = held.ID
 		}
 	}

@@ -235,7 +235,7 @@ func (t tools) createTask(ctx context.Context, in createTaskArgs) (tool.Output, 
 	task := created[0]
 	if task.ReservedFor == t.Self.AgentID {
 		// Whatever stands in the way, the task is created, and nobody else takes it.
-		if held, err := t.Hand.Claim(ctx, task.ID); err == nil {
+		if held, err := t.Slot.Claim(ctx, task.ID); err == nil {
 			task = held
 		}
 	}
@@ -408,7 +408,7 @@ func (t tools) claimTask(ctx context.Context, in claimArgs) (tool.Output, error)
 // request to its process.
 func (t tools) assign(ctx context.Context, a team.AgentID, id team.TaskID) (team.Task, error) {
 	if a == t.Self.AgentID {
-		return t.Hand.Claim(ctx, id)
+		return t.Slot.Claim(ctx, id)
 	}
 	if !t.leads() {
 		return team.Task{}, team.Errorf(team.PermissionDenied, "only the leader may assign a task to others")
@@ -502,16 +502,16 @@ func (t tools) move(ctx context.Context, id team.TaskID, status team.TaskStatus,
 	case team.Completed:
 		return t.complete(ctx, id, in.ResultSummary)
 	case team.InProgress:
-		return t.Hand.Claim(ctx, id)
+		return t.Slot.Claim(ctx, id)
 	case team.Pending:
 		return t.release(ctx, id, in.Reason)
 	case team.Failed:
 		if t.held(id) || !t.leads() {
-			return t.Hand.Fail(ctx, id, in.Reason)
+			return t.Slot.Fail(ctx, id, in.Reason)
 		}
 		return t.Board.Fail(ctx, id, t.actor(), 0, team.Freed{Reason: in.Reason})
 	}
-	return t.Hand.Cancel(ctx, id, t.actor(), in.Reason)
+	return t.Slot.Cancel(ctx, id, t.actor(), in.Reason)
 }
 
 // complete completes the task, once its check and its deliverable are as they must
@@ -521,13 +521,13 @@ func (t tools) complete(ctx context.Context, id team.TaskID, summary string) (te
 	if err := done.Validate(); err != nil { // a check may take minutes
 		return team.Task{}, err
 	}
-	task, err := t.Hand.MayComplete(ctx, id)
+	task, err := t.Slot.MayComplete(ctx, id)
 	if err != nil {
 		return task, err
 	}
 	done.Digest, err = t.Verify(ctx, task)
 	if failed, ok := errors.AsType[*completion.CheckError](err); ok {
-		task, ferr := t.Hand.FailCheck(ctx, id, failed.Output)
+		task, ferr := t.Slot.FailCheck(ctx, id, failed.Output)
 		if ferr != nil {
 			return task, ferr
 		}
@@ -540,11 +540,11 @@ func (t tools) complete(ctx context.Context, id team.TaskID, summary string) (te
 	if t.Complete != nil {
 		return t.Complete(ctx, task, done)
 	}
-	return t.Hand.Complete(ctx, id, done)
+	return t.Slot.Complete(ctx, id, done)
 }
 
 func (t tools) held(id team.TaskID) bool {
-	h, ok := t.Hand.Task()
+	h, ok := t.Slot.Task()
 	return ok && h.ID == id
 }
 
@@ -564,7 +564,7 @@ func (t tools) releaseTask(ctx context.Context, in releaseTaskArgs) (tool.Output
 // rights.
 func (t tools) release(ctx context.Context, id team.TaskID, reason string) (team.Task, error) {
 	if t.held(id) || !t.leads() {
-		return t.Hand.GiveBack(ctx, id, team.GiveBack{Freed: team.Freed{Reason: reason}})
+		return t.Slot.GiveBack(ctx, id, team.GiveBack{Freed: team.Freed{Reason: reason}})
 	}
 	return t.Board.Release(ctx, id, t.actor(), 0, team.Freed{Reason: reason})
 }

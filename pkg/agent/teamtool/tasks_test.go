@@ -85,7 +85,7 @@ func TestWhoMayCreate(t *testing.T) {
 func TestCreateAndAssign(t *testing.T) {
 	d := newDesk(t)
 	var v team.TaskView
-	d.pulse.Hear(team.Beat{AgentID: "tester-1", Incarnation: 1, N: 1, State: team.Running, Task: "T-009"})
+	d.pulse.Hear(team.Heartbeat{AgentID: "tester-1", Incarnation: 1, N: 1, State: team.Running, Task: "T-009"})
 	res := d.call(team.Leader, "create_task", `{"title":"x","assignee":"tester-1","role":"coder"}`)
 	if want := `{"id":"T-001","status":"pending","reserved_for":"tester-1","why":"reserved for tester-1, which is busy with T-009"}`; res.Content != want {
 		t.Errorf("created %s, want %s", res.Content, want)
@@ -193,8 +193,8 @@ func TestListTasksSaysWhy(t *testing.T) {
 	d.ok(nil, team.Leader, "create_task", `{"title":"later","dependencies":["1"]}`)
 	d.record.Roles["writer"] = team.Role{Name: "writer"}
 	d.ok(nil, team.Leader, "create_task", `{"title":"for nobody","role":"writer"}`)
-	d.pulse.Hear(team.Beat{AgentID: "tester-1", Incarnation: 1, N: 1, State: team.Running, Task: "T-009"})
-	d.pulse.Hear(team.Beat{AgentID: "coder-1", Incarnation: 1, N: 1, State: team.Idle})
+	d.pulse.Hear(team.Heartbeat{AgentID: "tester-1", Incarnation: 1, N: 1, State: team.Running, Task: "T-009"})
+	d.pulse.Hear(team.Heartbeat{AgentID: "coder-1", Incarnation: 1, N: 1, State: team.Idle})
 	const lines = `T-001 pending, tester-1: busy with T-009, for a tester: for testers
 T-002 pending, for a coder: for coders
 T-003 pending, waits for T-001: later

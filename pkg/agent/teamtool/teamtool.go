@@ -46,7 +46,7 @@ type Options struct {
 	Self    team.Member
 	Team    func(ctx context.Context) (team.Team, error) // the team's record as it stands
 	Board   *board.Board
-	Hand    *board.Hand
+	Slot    *board.ClaimSlot
 	Mailbox *mailbox.Mailbox
 	Roster  *roster.Roster
 	// List returns a part of the board; see index.List.
@@ -81,7 +81,7 @@ type tools struct{ Options }
 // [Allowed] leaves them out.
 func New(o Options) []tool.Tool {
 	t := tools{o}
-	return dialect.Speak(slices.Concat(t.taskTools(), t.talkTools(), t.planTools(), t.leadTools(), t.claudeTools()), t.forms())
+	return dialect.Translate(slices.Concat(t.taskTools(), t.talkTools(), t.planTools(), t.leadTools(), t.claudeTools()), t.forms())
 }
 
 // Allowed returns the names of those tools that m may use.

@@ -65,7 +65,7 @@ func (s *service) line() {
 		if err != nil {
 			return nil, err
 		}
-		task, _, err := t.Line().Undo(ctx, id, as)
+		task, _, err := t.Branch().Undo(ctx, id, as)
 		if err != nil {
 			return nil, err
 		}
@@ -92,7 +92,7 @@ func diff(ctx context.Context, t *client.Team, in *diffIn) (*answer[client.Diff]
 	if in.Stat {
 		o.Form = gitrepo.Stat
 	}
-	d, err := t.Line().Diff(ctx, o)
+	d, err := t.Branch().Diff(ctx, o)
 	if team.CodeOf(err) == team.InvalidState { // there is nothing to be shown
 		err = team.Errorf(team.NotFound, "%w", err).WithHint("%s", team.HintOf(err))
 	}
@@ -103,7 +103,7 @@ func showTeam(ctx context.Context, t *client.Team, _ *struct{ OfTeam }) (*teamSh
 	var out teamShown
 	var err error
 	if out.Body.Team, err = t.Record(ctx); err == nil {
-		out.Body.LineHead, err = t.Line().Head(ctx)
+		out.Body.LineHead, err = t.Branch().Head(ctx)
 	}
 	return &out, err
 }

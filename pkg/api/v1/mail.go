@@ -42,8 +42,8 @@ type inboxIn struct {
 
 type lettersOut struct {
 	Body struct {
-		Messages []client.Letter `json:"messages" nullable:"false"`
-		Next     string          `json:"next,omitempty" doc:"page of the next page; left out on the last."`
+		Messages []client.StoredMessage `json:"messages" nullable:"false"`
+		Next     string                 `json:"next,omitempty" doc:"page of the next page; left out on the last."`
 	} `nameHint:"Letters"`
 }
 
@@ -72,8 +72,8 @@ type answerIn struct {
 
 type answerOut struct {
 	Body struct {
-		Question client.Letter `json:"question"`
-		Answer   team.Message  `json:"answer"`
+		Question client.StoredMessage `json:"question"`
+		Answer   team.Message         `json:"answer"`
 	} `nameHint:"Answered"`
 }
 
@@ -87,9 +87,9 @@ func (s *service) mail() {
 	addOf(s, operation{
 		id: "get-message", method: http.MethodGet, path: "/v1/teams/{team}/messages/{message}", tag: tagMail, summary: "Show a message",
 		doc: "With its whole text, and its delivery status for each receiver: pending, delivered, processed, refused or dead.",
-	}, func(ctx context.Context, t *client.Team, in *struct{ OfMessage }) (*answer[client.Letter], error) {
+	}, func(ctx context.Context, t *client.Team, in *struct{ OfMessage }) (*answer[client.StoredMessage], error) {
 		l, err := t.Mail().Message(ctx, in.ID)
-		return &answer[client.Letter]{l}, err
+		return &answer[client.StoredMessage]{l}, err
 	})
 	addOf(s, operation{
 		id: "answer-question", method: http.MethodPost, path: "/v1/teams/{team}/messages/{message}/answer", tag: tagMail, summary: "Answer a question", status: http.StatusCreated,
@@ -156,7 +156,7 @@ func inbox(ctx context.Context, t *client.Team, in *inboxIn) (*lettersOut, error
 	if more {
 		out.Body.Next = next(from + in.Limit)
 	}
-	out.Body.Messages = append([]client.Letter{}, letters...)
+	out.Body.Messages = append([]client.StoredMessage{}, letters...)
 	return &out, err
 }
 
@@ -177,6 +177,6 @@ func questions(ctx context.Context, t *client.Team, in *questionsIn) (*lettersOu
 		return nil, err
 	}
 	var out lettersOut
-	out.Body.Messages, out.Body.Next = pageOf(letters, from, in.Limit, func(l client.Letter) bool { return in.All || l.Open })
+	out.Body.Messages, out.Body.Next = pageOf(letters, from, in.Limit, func(l client.StoredMessage) bool { return in.All || l.Open })
 	return &out, nil
 }

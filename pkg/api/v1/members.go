@@ -236,7 +236,7 @@ func (s *service) stopMember(ctx context.Context, in *stopMemberIn) (*stopMember
 	if err != nil {
 		return nil, err
 	}
-	f := client.Farewell{Reason: in.Reason, Wait: in.wait(), Drain: in.Drain}
+	f := client.StopOptions{Reason: in.Reason, Wait: in.wait(), Drain: in.Drain}
 	if in.Force {
 		f.Wait = 0
 	}

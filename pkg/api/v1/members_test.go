@@ -32,7 +32,7 @@ func (r *rig) standby(t testing.TB) {
 		if m, err = r.roster.Put(t.Context(), m); err != nil {
 			return err
 		}
-		roster.NewHeart(r.roster, m, team.DefaultLease).Set(func(b *team.Beat) { b.State = team.Idle })
+		roster.NewHeart(r.roster, m, team.DefaultLease).Set(func(b *team.Heartbeat) { b.State = team.Idle })
 		return nil
 	})
 	if err == nil {
@@ -126,8 +126,8 @@ func TestJobsOfMembers(t *testing.T) {
 	if m, err = r.roster.Put(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
-	stop, err := control.Serve(t.Context(), r.bt.Conn, control.Membership{Team: "t", AgentID: m.AgentID, Role: m.Role}, control.Handlers{Ping: func() team.Beat {
-		return team.Beat{AgentID: m.AgentID, Incarnation: m.Incarnation, State: team.Running, Tokens: 100, Jobs: []team.Job{
+	stop, err := control.Serve(t.Context(), r.bt.Conn, control.Membership{Team: "t", AgentID: m.AgentID, Role: m.Role}, control.Handlers{Ping: func() team.Heartbeat {
+		return team.Heartbeat{AgentID: m.AgentID, Incarnation: m.Incarnation, State: team.Running, Tokens: 100, Jobs: []team.Job{
 			{ID: "a1b2c3d", Kind: team.JobSubagent, Type: "explorer", About: "look <for> it", Turns: 2, Tokens: 50, Asked: "r1"},
 			{ID: "b2c3d4e", Kind: team.JobCommand, About: "make watch", Background: true, Still: 90}}}
 	}})

@@ -1,7 +1,7 @@
 // Package seat holds the rule by which a person takes tasks: a seat, which is a
 // member without a process, holds one task at a time.
 //
-// A seat has no process that puts its claims in order, as a [board.Hand] does. So it
+// A seat has no process that puts its claims in order, as a [board.ClaimSlot] does. So it
 // writes the claim into its own record first, by compare-and-set, and then writes the
 // task. Any later call finishes a claim that was left open before it starts another,
 // so two terminals that act for one person never get two tasks.

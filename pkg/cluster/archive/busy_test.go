@@ -43,7 +43,7 @@ func TestSaveNamesWhoWorks(t *testing.T) {
 		who   string
 	}{
 		"a member that answers": {func(t *testing.T, _ *site, bt *broker.Storage) {
-			beat := func() team.Beat { return team.Beat{AgentID: "coder-1", State: team.Running} }
+			beat := func() team.Heartbeat { return team.Heartbeat{AgentID: "coder-1", State: team.Running} }
 			stop, err := control.Serve(t.Context(), bt.Conn, control.Membership{Process: "host/1/y", Team: "a", AgentID: "coder-1", Role: "coder"}, control.Handlers{Ping: beat})
 			if err != nil {
 				t.Fatal(err)

@@ -195,7 +195,7 @@ func (e *export) all(ctx context.Context, t *client.Team) (err error) {
 		return err
 	}
 	r.Costs = costs(table)
-	if r.Record.OnLine() {
+	if r.Record.HasBranch() {
 		r.Diff, r.DiffCut = e.changes(ctx, t)
 		if err := e.write("changes.diff", func(w io.Writer) error { _, err := io.WriteString(w, r.Diff); return err }); err != nil {
 			return err
@@ -294,7 +294,7 @@ func (e *export) inbox(ctx context.Context, t *client.Team, a team.AgentID) erro
 // changes returns what the line has changed. That it is not to be had keeps nothing else from being
 // exported.
 func (e *export) changes(ctx context.Context, t *client.Team) (text string, cut bool) {
-	d, err := t.Line().Diff(ctx, client.DiffOptions{All: true, Most: mostDiff})
+	d, err := t.Branch().Diff(ctx, client.DiffOptions{All: true, Most: mostDiff})
 	if err != nil {
 		return "the difference is not to be had: " + team.Line(err) + "\n", false
 	}

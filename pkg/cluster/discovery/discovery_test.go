@@ -230,7 +230,7 @@ func TestProcesses(t *testing.T) {
 	stop()
 	// Nobody is listed for bob until a process has come free that takes his place.
 	until("joined t leader leader", "joined t coder coder-1")
-	if _, err := tm.Members().Stop(t.Context(), "coder-1", client.Farewell{Wait: 10 * time.Second}); err != nil {
+	if _, err := tm.Members().Stop(t.Context(), "coder-1", client.StopOptions{Wait: 10 * time.Second}); err != nil {
 		t.Fatal(err)
 	}
 	until("joined t leader leader", "joined t reviewer bob")

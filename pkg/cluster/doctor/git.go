@@ -28,7 +28,7 @@ func gitChecks(ctx context.Context, cfg config.Config) []Check {
 	}
 	r := Check{Name: "repository", Status: OK, Detail: s.Root}
 	switch {
-	case cfg.Hands.Isolation == team.Shared:
+	case cfg.Policy.Isolation == team.Shared:
 		r.Detail = "isolation is set to shared: all members work in " + dir
 		return []Check{g, r}
 	case s.Unfit != nil:

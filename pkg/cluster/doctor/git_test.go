@@ -52,7 +52,7 @@ func TestGitChecks(t *testing.T) {
 			}
 			cfg := config.Config{Workspace: filepath.Join(dir, tt.at)}
 			if tt.shared {
-				cfg.Hands.Isolation = team.Shared
+				cfg.Policy.Isolation = team.Shared
 			}
 			checks := gitChecks(t.Context(), cfg)
 			g, r := find(t, checks, "git"), find(t, checks, "repository")

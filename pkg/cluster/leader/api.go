@@ -53,6 +53,6 @@ func newTeam(cfg config.Config, workspace string) func() (client.NewTeam, error)
 		if roles.All, err = cfg.Roles(roles.All); err != nil {
 			return client.NewTeam{}, err
 		}
-		return client.NewTeam{Roles: roles.All, Lease: cfg.Lease, Stall: cfg.StallAfter, Hands: cfg.Hands, Choices: cfg.Choices, Workspace: workspace}, nil
+		return client.NewTeam{Roles: roles.All, Lease: cfg.Lease, Stall: cfg.StallAfter, Policy: cfg.Policy, Choices: cfg.Choices, Workspace: workspace}, nil
 	}
 }

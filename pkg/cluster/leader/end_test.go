@@ -57,7 +57,9 @@ func newRig(t *testing.T, url string) *rig {
 		Workspaces: execenv.New(execenv.Options{Sandbox: team.Unconfined})}, registry: r.registry}
 	r.term = l.newTerm(bt, team.Member{AgentID: team.Leader, Incarnation: 1}, context.Background(), nil)
 	stop, err := control.Serve(t.Context(), conn, control.Membership{Team: "t", AgentID: team.Leader}, control.Handlers{
-		Ping: func() team.Beat { return team.Beat{AgentID: team.Leader, Incarnation: 1, InboxSeq: r.seen.Load()} },
+		Ping: func() team.Heartbeat {
+			return team.Heartbeat{AgentID: team.Leader, Incarnation: 1, InboxSeq: r.seen.Load()}
+		},
 	})
 	if err != nil {
 		t.Fatal(err)

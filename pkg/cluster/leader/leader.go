@@ -314,7 +314,7 @@ func (l *leader) newTerm(bt *broker.Storage, m team.Member, bye context.Context,
 	t.board = board.New(bt.Bucket, board.Options{Logger: log, Metrics: metrics, Withdraw: mergequeue.New(bt).Withdraw})
 	t.mailbox = mailbox.New(bt, mailbox.Options{Members: t.roster, Logger: log, Metrics: metrics})
 	t.plans = approval.New(bt.Bucket, approval.Options{Tasks: t.board, Members: t.roster, Post: t.mailbox})
-	t.index = index.New(index.Options{Team: bt, Logger: log, Metrics: l.Metrics, Finish: t.board.FinishCreate, Heard: func(b team.Beat) { t.pulse.Hear(b) },
+	t.index = index.New(index.Options{Team: bt, Logger: log, Metrics: l.Metrics, Finish: t.board.FinishCreate, Heard: func(b team.Heartbeat) { t.pulse.Hear(b) },
 		Send: func(to team.AgentID, task team.Task) error { return control.TellOffer(bt, to, task) },
 		Taken: func(from team.AgentID, id team.TaskID) {
 			if err := control.TellRevoked(bt, from, id); err != nil { // a holder that is not told finds out when it looks at its task

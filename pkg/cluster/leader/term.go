@@ -139,7 +139,7 @@ func (t *term) Assign(ctx context.Context, a team.AgentID, id team.TaskID) (team
 // listen takes in the heartbeats of all members until stop is called: for the index, which learns
 // from them who is idle, and passes those of present incarnations on to the watchdog's pulse.
 func (t *term) listen() (stop func(), err error) {
-	return t.roster.Listen(team.Everyone, func(b team.Beat) {
+	return t.roster.Listen(team.Everyone, func(b team.Heartbeat) {
 		t.index.Hear(b)
 	})
 }
@@ -150,7 +150,7 @@ func (t *term) Unread(ctx context.Context, m team.Member) (int, error) {
 }
 
 // Ping asks a member's process for a beat.
-func (t *term) Ping(ctx context.Context, a team.AgentID, wait time.Duration) (team.Beat, error) {
+func (t *term) Ping(ctx context.Context, a team.AgentID, wait time.Duration) (team.Heartbeat, error) {
 	return control.Ping(ctx, t.team, a, wait)
 }
 

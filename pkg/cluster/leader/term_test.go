@@ -187,24 +187,24 @@ func TestLeaderListens(t *testing.T) {
 		t.Fatal(err)
 	}
 	heart := roster.NewHeart(r.roster, m, team.DefaultLease)
-	heart.Set(func(b *team.Beat) { b.State = team.Idle })
+	heart.Set(func(b *team.Heartbeat) { b.State = team.Idle })
 	task := brokertest.Receive(t, "the task is offered", offered)
-	if h, ok := r.pulse.Of("coder-1"); task.ID != "T-001" || !ok || h.Beat.State != team.Idle || h.Incarnation != 1 {
+	if h, ok := r.pulse.Of("coder-1"); task.ID != "T-001" || !ok || h.Heartbeat.State != team.Idle || h.Incarnation != 1 {
 		t.Errorf("offered %+v after the beat %+v", task, h)
 	}
 	for _, a := range []team.AgentID{"coder-1", team.Leader} { // of an incarnation that nobody has
-		if err := r.team.Conn.NATS().Publish(subject.Beat("t", a), fmt.Appendf(nil, `{"agent_id":%q,"incarnation":99,"n":1,"state":"running"}`, a)); err != nil {
+		if err := r.team.Conn.NATS().Publish(subject.Heartbeat("t", a), fmt.Appendf(nil, `{"agent_id":%q,"incarnation":99,"n":1,"state":"running"}`, a)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, state := range []team.MemberState{team.WaitingAnswer, team.Idle} {
-		heart.Set(func(b *team.Beat) { b.State = state })
+		heart.Set(func(b *team.Heartbeat) { b.State = state })
 		brokertest.Until(t, "the beat is heard", func() bool {
 			h, _ := r.pulse.Of("coder-1")
 			if h.Incarnation != 1 {
 				t.Fatalf("after a forged beat heard %+v, want %s", h, state)
 			}
-			return h.Beat.State == state
+			return h.Heartbeat.State == state
 		})
 	}
 	if _, err := r.board.Create(ctx, team.Leader, team.NewTask{Title: "second", Dependencies: []team.TaskID{"T-001"}}); err != nil {
@@ -218,7 +218,7 @@ func TestLeaderListens(t *testing.T) {
 	if err := box.Receive(ctx, "coder-1", 1, mailbox.Mark{}, func(mailbox.Delivery) error { return received }); !errors.Is(err, received) {
 		t.Fatal(err)
 	}
-	if task, err = board.NewHand(ctx, r.board, m.Holder()).Take(ctx, task); err != nil {
+	if task, err = board.NewClaimSlot(ctx, r.board, m.Holder()).Take(ctx, task); err != nil {
 		t.Fatal(err)
 	}
 	brokertest.Until(t, "the index has one task that runs and one that waits", func() bool {
@@ -287,7 +287,7 @@ func TestLeaderIsToldWhoIsAway(t *testing.T) {
 		return m.Holder()
 	}
 	r.goal(t, "the first")
-	anna := board.NewHand(ctx, r.board, joins("anna", "coder"))
+	anna := board.NewClaimSlot(ctx, r.board, joins("anna", "coder"))
 	joins("tester-1", "tester")
 	_, err := r.board.Create(ctx, team.Leader, team.NewTask{Title: "Build it"})
 	must(err)
@@ -426,7 +426,7 @@ func TestGoalFromBeforeTrees(t *testing.T) {
 		if err == nil {
 			record, err = l.decide(ctx, r.team, record, dir)
 		}
-		if err != nil || record.Line == nil || record.Line.Goal != record.NextGoal() || record.OnLine() == shared || record.Line.Why != "" != shared {
+		if err != nil || record.Line == nil || record.Line.Goal != record.NextGoal() || record.HasBranch() == shared || record.Line.Why != "" != shared {
 			t.Errorf("%s: %+v, %v", when, record.Line, err)
 		}
 	}

@@ -278,7 +278,7 @@ func (t *teammate) claimName(ctx context.Context, bt *broker.Storage, record tea
 // even listen, may just be connecting again: then it is heard within a beat or two.
 func (t *teammate) alive(ctx context.Context, bt *broker.Storage, m team.Member) (bool, error) {
 	heard := make(chan struct{}, 1)
-	stop, err := roster.New(bt).Listen(m.AgentID, func(b team.Beat) {
+	stop, err := roster.New(bt).Listen(m.AgentID, func(b team.Heartbeat) {
 		if b.Incarnation == m.Incarnation {
 			select {
 			case heard <- struct{}{}:

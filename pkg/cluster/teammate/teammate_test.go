@@ -93,10 +93,10 @@ func (r *rig) order(incarnation uint64) {
 	defer cancel()
 	for {
 		err := control.StartAtStandby(ctx, r.team.Conn, "", control.Order{Team: "t", Agent: "bob", Incarnation: incarnation})
-		if err == nil || errors.Is(err, team.Unavailable) && !control.Nobody(err) { // on a slow machine it may be about to join
+		if err == nil || errors.Is(err, team.Unavailable) && !control.NoResponders(err) { // on a slow machine it may be about to join
 			return
 		}
-		if !control.Nobody(err) || ctx.Err() != nil {
+		if !control.NoResponders(err) || ctx.Err() != nil {
 			r.t.Fatal(err)
 		}
 	}
@@ -130,11 +130,11 @@ func TestStandbyWithModels(t *testing.T) {
 		return errors.Is(err, team.NotFound) // which a standby says
 	})
 	for _, alias := range []string{"opus", "keyless"} {
-		if err := control.StartAtStandby(t.Context(), r.team.Conn, alias, order); !control.Nobody(err) {
+		if err := control.StartAtStandby(t.Context(), r.team.Conn, alias, order); !control.NoResponders(err) {
 			t.Errorf("asked for %s: %v, want nobody", alias, err)
 		}
 	}
-	if err := control.StartAtStandby(t.Context(), r.team.Conn, "sonnet", order); err != nil && (control.Nobody(err) || !errors.Is(err, team.Unavailable)) {
+	if err := control.StartAtStandby(t.Context(), r.team.Conn, "sonnet", order); err != nil && (control.NoResponders(err) || !errors.Is(err, team.Unavailable)) {
 		t.Error(err)
 	}
 	if m := r.until(func(m team.Member) bool { return m.State == team.Joined }); m.Model != "sonnet" {
@@ -195,7 +195,7 @@ func TestSpawnWithNetworkIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	record.Roles["coder"] = team.Role{Name: "coder", Hands: team.Policy{Network: team.Network{"example.org"}}}
+	record.Roles["coder"] = team.Role{Name: "coder", Policy: team.Policy{Network: team.Network{"example.org"}}}
 	text, err := json.Marshal(record)
 	if err != nil {
 		t.Fatal(err)
@@ -254,8 +254,8 @@ func TestFailedMembership(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.order(2) // by the same process, after a rest
-	beats := make(chan team.Beat, 10)
-	stop, err := r.roster.Listen(team.Everyone, func(b team.Beat) { beats <- b })
+	beats := make(chan team.Heartbeat, 10)
+	stop, err := r.roster.Listen(team.Everyone, func(b team.Heartbeat) { beats <- b })
 	if err != nil {
 		t.Fatal(err)
 	}

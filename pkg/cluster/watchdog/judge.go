@@ -18,15 +18,15 @@ import (
 // knows it, with what was heard and read besides.
 type snapshot struct {
 	index.Look
-	Beats  map[team.AgentID]team.Beat // the last of each member with a process
-	Unread int                        // messages that wake their reader, stored and not in its journal
-	Missed map[team.AgentID]bool      // could not be brought back time and again, and the leader knows
-	Done   []team.Task                // completed since the leader was told last, for the notice
-	Lapsed map[team.TaskID]bool       // reservations whose time is over
+	Beats  map[team.AgentID]team.Heartbeat // the last of each member with a process
+	Unread int                             // messages that wake their reader, stored and not in its journal
+	Missed map[team.AgentID]bool           // could not be brought back time and again, and the leader knows
+	Done   []team.Task                     // completed since the leader was told last, for the notice
+	Lapsed map[team.TaskID]bool            // reservations whose time is over
 }
 
-// Stirs says in a word why the team is not quiet by this look alone, or "".
-func (l snapshot) Stirs() string {
+// Activity returns why the team is not idle in this snapshot, or "".
+func (l snapshot) Activity() string {
 	if l.Team.Status != team.Active || l.Team.Goal == "" {
 		return "no goal"
 	}
@@ -89,7 +89,7 @@ func (l snapshot) Stirs() string {
 // allQuiet reports whether nobody moved between two looks and nothing would move by
 // itself. One look is not enough: a message may be between two agents.
 func allQuiet(before, now snapshot) bool {
-	return before.Stirs() == "" && now.Stirs() == "" && before.Seq == now.Seq &&
+	return before.Activity() == "" && now.Activity() == "" && before.Seq == now.Seq &&
 		len(before.Beats) == len(now.Beats) && samePeople(before, now)
 }
 
@@ -130,7 +130,7 @@ type knowing struct {
 }
 
 // see takes in a look at the leader. The zero knowing knows nothing.
-func (k *knowing) see(leader team.Beat, spell string) {
+func (k *knowing) see(leader team.Heartbeat, spell string) {
 	runs := leader.State == team.Running
 	switch {
 	case leader.Turn != k.turn:
@@ -197,23 +197,23 @@ func (l snapshot) situation() explain.Situation {
 	return s
 }
 
-// Forsaken are pending tasks that are reserved for a member that will not come.
-type Forsaken struct {
+// UnreachableReservation is pending tasks that are reserved for a member that will not come.
+type UnreachableReservation struct {
 	Member team.AgentID
 	Why    string      // it will not
 	Tasks  []team.Task // written last at the end
 }
 
-// Forsaken returns the reservations that are to end, by members.
-func (l snapshot) Forsaken() (all []Forsaken) {
+// UnreachableReservations returns the reservations that are to end, by members.
+func (l snapshot) UnreachableReservations() (all []UnreachableReservation) {
 	for _, r := range l.Reserved {
-		why := l.forsakes(r.Task)
+		why := l.unreachable(r.Task)
 		if why == "" {
 			continue
 		}
-		at := slices.IndexFunc(all, func(f Forsaken) bool { return f.Member == r.ReservedFor && f.Why == why })
+		at := slices.IndexFunc(all, func(f UnreachableReservation) bool { return f.Member == r.ReservedFor && f.Why == why })
 		if at < 0 {
-			at, all = len(all), append(all, Forsaken{Member: r.ReservedFor, Why: why})
+			at, all = len(all), append(all, UnreachableReservation{Member: r.ReservedFor, Why: why})
 		}
 		all[at].Tasks = append(all[at].Tasks, r.Task)
 	}
@@ -223,8 +223,8 @@ func (l snapshot) Forsaken() (all []Forsaken) {
 	return all
 }
 
-// forsakes returns why the member for whom t is reserved will not come to it; "" if it may.
-func (l snapshot) forsakes(t team.Task) string {
+// unreachable returns why the member for whom t is reserved will not come to it; "" if it may.
+func (l snapshot) unreachable(t team.Task) string {
 	i := slices.IndexFunc(l.Members, func(m team.Member) bool { return m.AgentID == t.ReservedFor })
 	if i < 0 {
 		return "is no member"

@@ -16,8 +16,8 @@ func joined(a team.AgentID, role string) team.Member {
 	return team.Member{AgentID: a, Role: role, State: team.Joined, Backend: team.Pool, Incarnation: 1}
 }
 
-func beat(a team.AgentID, s team.MemberState) team.Beat {
-	return team.Beat{AgentID: a, Incarnation: 1, State: s, Turn: 3, InboxSeq: 7}
+func beat(a team.AgentID, s team.MemberState) team.Heartbeat {
+	return team.Heartbeat{AgentID: a, Incarnation: 1, State: s, Turn: 3, InboxSeq: 7}
 }
 
 // quiet is a look at a team of a leader and a coder that have nothing to do.
@@ -28,7 +28,7 @@ func quiet() snapshot {
 			Members: []team.Member{joined(team.Leader, "leader"), joined("coder-1", "coder")},
 			Seq:     9,
 		},
-		Beats: map[team.AgentID]team.Beat{team.Leader: beat(team.Leader, team.Idle), "coder-1": beat("coder-1", team.Idle)},
+		Beats: map[team.AgentID]team.Heartbeat{team.Leader: beat(team.Leader, team.Idle), "coder-1": beat("coder-1", team.Idle)},
 	}
 }
 
@@ -37,7 +37,7 @@ func parkedAt(a team.AgentID) func(*snapshot) {
 	return func(l *snapshot) { l.Beats[a] = parked(a) }
 }
 
-func parked(a team.AgentID) team.Beat {
+func parked(a team.AgentID) team.Heartbeat {
 	b, later := beat(a, team.WaitingModel), time.Now().Add(time.Minute)
 	b.RetryAt, b.Unseen = &later, true
 	return b
@@ -127,7 +127,7 @@ func TestStirs(t *testing.T) {
 			for _, change := range tt.change {
 				change(&l)
 			}
-			if got := l.Stirs(); got != tt.want {
+			if got := l.Activity(); got != tt.want {
 				t.Errorf("Stirs = %q, want %q", got, tt.want)
 			}
 		})

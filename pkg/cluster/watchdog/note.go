@@ -22,9 +22,9 @@ type Bucket interface {
 
 // note is the value of the watchdog's key.
 type note struct {
-	V    int    `json:"v"`
-	Op   string `json:"op"`
-	Told uint64 `json:"told"` // the leader was told of all ends up to this revision
+	V        int    `json:"v"`
+	Op       string `json:"op"`
+	Notified uint64 `json:"told"` // the leader was told of all ends up to this revision
 
 	Tasks []team.TaskID `json:"tasks,omitempty"` // the ends that the notices named, the newest last: a task that has ended is written again when work of its holder is stored
 }
@@ -48,7 +48,7 @@ func readNote(ctx context.Context, b Bucket) (n note, revision uint64, err error
 // goes back. Errors: Conflict if another watchdog was first: the next look tries again.
 func storeNote(ctx context.Context, b Bucket, upTo uint64, tasks []team.TaskID) error {
 	n, revision, err := readNote(ctx, b)
-	if err != nil || n.Told >= upTo {
+	if err != nil || n.Notified >= upTo {
 		return err
 	}
 	for _, id := range tasks {

@@ -19,8 +19,8 @@ func TestNote(t *testing.T) {
 	ctx := t.Context()
 	want := func(what string, told uint64, tasks ...team.TaskID) {
 		t.Helper()
-		if n, _, err := readNote(ctx, b); err != nil || n.Told != told || !slices.Equal(n.Tasks, tasks) {
-			t.Errorf("%s: told up to %d and of %q, %v; want %d and %q", what, n.Told, n.Tasks, err, told, tasks)
+		if n, _, err := readNote(ctx, b); err != nil || n.Notified != told || !slices.Equal(n.Tasks, tasks) {
+			t.Errorf("%s: told up to %d and of %q, %v; want %d and %q", what, n.Notified, n.Tasks, err, told, tasks)
 		}
 	}
 	want("nothing noted", 0)

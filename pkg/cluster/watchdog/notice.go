@@ -59,7 +59,7 @@ func (l snapshot) Notice(unfinished []index.Unfinished, total int) string {
 
 // notable is why a member does nothing, and what works for it that the team does not wait for, a line
 // each.
-func notable(m team.Member, beat team.Beat) string {
+func notable(m team.Member, beat team.Heartbeat) string {
 	var b strings.Builder
 	for _, j := range beat.Jobs { // that the team does not wait for
 		if j.Asked != "" {
@@ -114,7 +114,7 @@ func (l snapshot) done() string {
 
 // question says whom a member waits for, and for what. The leader, who reads it, may be
 // the one that is to answer.
-func question(b team.Beat) string {
+func question(b team.Heartbeat) string {
 	if b.Awaits == "" {
 		return ""
 	}
@@ -126,7 +126,7 @@ func question(b team.Beat) string {
 }
 
 // asked names the message that is to be answered.
-func asked(b team.Beat) string {
+func asked(b team.Heartbeat) string {
 	if b.Asked == "" {
 		return ""
 	}
@@ -157,7 +157,7 @@ func ended(s team.TaskStatus) string {
 }
 
 // Text is the notice to the leader about them.
-func (f Forsaken) Text() string {
+func (f UnreachableReservation) Text() string {
 	var tasks []string
 	for _, t := range f.Tasks {
 		tasks = append(tasks, fmt.Sprintf("%s (%s)", t.ID, t.Title))
@@ -193,7 +193,7 @@ func silentText(a team.AgentID, why string) string {
 }
 
 // stalledText is the notice to the leader about a member at work that makes no progress.
-func stalledText(b team.Beat) string {
+func stalledText(b team.Heartbeat) string {
 	var t strings.Builder
 	fmt.Fprintf(&t, "[Stalled] %s has made no progress for %s: no turn of its model, no result of a tool, no output of a command.",
 		b.AgentID, span(time.Duration(b.Still)*time.Second))

@@ -40,7 +40,7 @@ func TestNotices(t *testing.T) {
 		return l
 	}
 	with := func(tasks ...team.Task) func(*snapshot) { return func(l *snapshot) { l.Look = on(l.Look, tasks) } }
-	member := func(a team.AgentID, state team.MemberState, change func(*team.Member, *team.Beat)) func(*snapshot) {
+	member := func(a team.AgentID, state team.MemberState, change func(*team.Member, *team.Heartbeat)) func(*snapshot) {
 		return func(l *snapshot) {
 			m, b := joined(a, "coder"), beat(a, state)
 			change(&m, &b)
@@ -48,8 +48,8 @@ func TestNotices(t *testing.T) {
 			l.Beats[a] = b
 		}
 	}
-	asks := func(of team.AgentID, id, about string) func(*team.Member, *team.Beat) {
-		return func(_ *team.Member, b *team.Beat) { b.Awaits, b.Asked, b.About = of, id, about }
+	asks := func(of team.AgentID, id, about string) func(*team.Member, *team.Heartbeat) {
+		return func(_ *team.Member, b *team.Heartbeat) { b.Awaits, b.Asked, b.About = of, id, about }
 	}
 
 	done := tasks[0]
@@ -62,27 +62,27 @@ func TestNotices(t *testing.T) {
 		member("coder-2", team.WaitingAnswer, asks(team.Leader, "m1", "Which colour?")),
 		member("coder-3", team.WaitingAnswer, asks("coder-2", "m2", "Which size?")),
 		member("coder-4", team.WaitingApproval, asks(team.Leader, "9f0c", "first the lexer")),
-		member("coder-5", team.Idle, func(m *team.Member, _ *team.Beat) { m.State = team.Lost }),
+		member("coder-5", team.Idle, func(m *team.Member, _ *team.Heartbeat) { m.State = team.Lost }),
 		with(tasks...),
 		func(l *snapshot) { l.Quarantined = []team.Quarantined{{Key: "task.T-009", Error: "it is damaged"}} },
 	).Notice(unfinished(tasks, 5)))
 	show("Commands run in the background and print nothing.", look(
-		member("coder-2", team.Idle, func(_ *team.Member, b *team.Beat) {
+		member("coder-2", team.Idle, func(_ *team.Member, b *team.Heartbeat) {
 			b.Jobs = []team.Job{{ID: "b1a2b3c", Kind: team.JobCommand, About: "make serve", Background: true, Still: 720}}
 		}),
-		member("coder-3", team.WaitingAnswer, func(_ *team.Member, b *team.Beat) {
+		member("coder-3", team.WaitingAnswer, func(_ *team.Member, b *team.Heartbeat) {
 			b.Jobs = []team.Job{{ID: "bd4e5f6", Kind: team.JobCommand, About: "make test", Background: true, Still: 720}}
 		}),
 	).Notice(nil, 0))
 	show("A person is waited for.", look(
 		member("coder-2", team.WaitingUser, asks("ann", "m1", "Which colour?")),
 		member("coder-3", team.WaitingApproval, asks(team.UserAgent, "9f0c", "first the lexer")),
-		member("coder-4", team.WaitingModel, func(m *team.Member, b *team.Beat) { m.LastError = "no credit"; *b = parked("coder-4") }),
-		member("coder-6", team.Idle, func(_ *team.Member, b *team.Beat) {
+		member("coder-4", team.WaitingModel, func(m *team.Member, b *team.Heartbeat) { m.LastError = "no credit"; *b = parked("coder-4") }),
+		member("coder-6", team.Idle, func(_ *team.Member, b *team.Heartbeat) {
 			b.Jobs = []team.Job{{ID: "a1b2c3d", Kind: team.JobSubagent, About: "find callers", Background: true, Asked: "7a1e"}}
 		}),
-		member("coder-5", team.WaitingRepair, func(m *team.Member, b *team.Beat) { m.LastError = "record 7 cannot be read" }),
-		member("ann", team.Idle, func(m *team.Member, _ *team.Beat) { m.Backend = team.Person }),
+		member("coder-5", team.WaitingRepair, func(m *team.Member, b *team.Heartbeat) { m.LastError = "record 7 cannot be read" }),
+		member("ann", team.Idle, func(m *team.Member, _ *team.Heartbeat) { m.Backend = team.Person }),
 		with(team.Task{ID: "T-001", Title: "Decide", Status: team.InProgress, Assignee: "ann"}),
 	).Notice(unfinished([]team.Task{{ID: "T-001", Title: "Decide", Status: team.InProgress, Assignee: "ann"}}, maxNamed)))
 
@@ -92,7 +92,7 @@ func TestNotices(t *testing.T) {
 	lost.UpdatedBy = team.Watchdog
 	show("A task has failed since its holders were lost.", failedText(lost))
 	show("What was reserved for a member is not any more.",
-		Forsaken{Member: "coder-4", Why: team.Member{State: team.WaitingRepair}.Absent(team.Policies{}), Tasks: tasks[5:7]}.Text())
+		UnreachableReservation{Member: "coder-4", Why: team.Member{State: team.WaitingRepair}.Absent(team.Policies{}), Tasks: tasks[5:7]}.Text())
 	for _, why := range []string{noPing, noInbox, noOffer} {
 		show("A member beats, and does not answer.", silentText("coder-1", why))
 	}

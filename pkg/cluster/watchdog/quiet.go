@@ -19,7 +19,7 @@ import (
 func (w *Watchdog) allIdle(ctx context.Context) error {
 	seen := w.glance()
 	w.asked.see(seen.Beats[team.Leader], seen.spell())
-	if seen.Stirs() != "" || w.knows(seen) {
+	if seen.Activity() != "" || w.knows(seen) {
 		return nil
 	}
 	now, quiet, err := w.rounds(ctx)
@@ -65,7 +65,7 @@ func (w *Watchdog) knows(l snapshot) bool {
 // What members have sent to each other before they became idle may make the first differ.
 func (w *Watchdog) rounds(ctx context.Context) (now snapshot, quiet bool, err error) {
 	before, err := w.look(ctx)
-	for n := 1; n < maxRounds && err == nil && before.Stirs() == ""; n++ {
+	for n := 1; n < maxRounds && err == nil && before.Activity() == ""; n++ {
 		if now, err = w.look(ctx); err != nil || allQuiet(before, now) {
 			return now, err == nil, err
 		}
@@ -152,10 +152,10 @@ func (w *Watchdog) indexed() snapshot {
 // that somebody moves, and not that nobody does.
 func (w *Watchdog) glance() snapshot {
 	look := w.indexed()
-	look.Beats = map[team.AgentID]team.Beat{}
+	look.Beats = map[team.AgentID]team.Heartbeat{}
 	heard := w.o.Pulse.Last()
 	for _, m := range look.processes() {
-		look.Beats[m.AgentID] = heard[m.AgentID].Beat
+		look.Beats[m.AgentID] = heard[m.AgentID].Heartbeat
 	}
 	return look
 }
@@ -179,7 +179,7 @@ func (w *Watchdog) look(ctx context.Context) (snapshot, error) {
 			return look, err
 		}
 		if waived {
-			look.Beats[m.AgentID] = h.Beat
+			look.Beats[m.AgentID] = h.Heartbeat
 		} else if !answers {
 			continue
 		}
@@ -194,7 +194,7 @@ func (w *Watchdog) look(ctx context.Context) (snapshot, error) {
 		}
 		look.Unread += n
 	}
-	if look.Stirs() != "" {
+	if look.Activity() != "" {
 		return look, nil // no need to ask the server
 	}
 	seq, err := w.o.Bucket.LastSeq(ctx)

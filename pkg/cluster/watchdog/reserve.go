@@ -36,7 +36,7 @@ func (w *Watchdog) lapsed(look index.Look, now time.Time) map[team.TaskID]bool {
 // the last of them is written: should this process die in between, the next sends the same,
 // which the server drops.
 func (w *Watchdog) unreserve(ctx context.Context, look index.Look, now time.Time) error {
-	for _, f := range (snapshot{Look: look, Lapsed: w.lapsed(look, now)}).Forsaken() {
+	for _, f := range (snapshot{Look: look, Lapsed: w.lapsed(look, now)}).UnreachableReservations() {
 		last := f.Tasks[len(f.Tasks)-1]
 		if err := w.o.Actions.Tell(ctx, fmt.Sprintf("reserved-%s-%d", f.Member, last.Revision), f.Text()); err != nil {
 			return err

@@ -86,7 +86,7 @@ func TestForsakenText(t *testing.T) {
 	l.Members[1].State = team.Stopped
 	l.Look = on(l.Look, []team.Task{{ID: "T-001", Title: "Count", Status: team.Pending, ReservedFor: "coder-1", Revision: 9}, {ID: "T-002", Title: "Print", Status: team.Pending, ReservedFor: "coder-1", Revision: 5}})
 	const want = "[Reserved] coder-1 has stopped. What was reserved for it may be taken by anybody of its role: T-002 (Print), T-001 (Count)"
-	if all := l.Forsaken(); len(all) != 1 || all[0].Text() != want {
+	if all := l.UnreachableReservations(); len(all) != 1 || all[0].Text() != want {
 		t.Errorf("%+v", all)
 	}
 }
@@ -156,12 +156,12 @@ func TestReservedForAbsentIsNotQuiet(t *testing.T) {
 	delete(l.Beats, "coder-1")
 	task := reservedFor("T-001", "coder-1")
 	l.Look = on(l.Look, []team.Task{task})
-	if why := l.Stirs(); why != "" {
+	if why := l.Activity(); why != "" {
 		t.Errorf("given to a member that is missed: %q", why)
 	}
 	task.Lapses = true
 	l.Look = on(l.Look, []team.Task{task})
-	if why := l.Stirs(); why == "" {
+	if why := l.Activity(); why == "" {
 		t.Error("the team counts as idle while a task is reserved for minutes only")
 	}
 }

@@ -36,7 +36,7 @@ func TestStalledIsToldOnce(t *testing.T) {
 }
 
 func TestStalledText(t *testing.T) {
-	for want, b := range map[string]team.Beat{
+	for want, b := range map[string]team.Heartbeat{
 		"for 15 minutes":                                                {},
 		"Its model has not answered.":                                   {},
 		"Its call of bash has not returned.":                            {Tool: "bash", Trouble: "of before"},

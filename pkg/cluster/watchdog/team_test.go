@@ -29,9 +29,9 @@ type fake struct {
 	look         index.Look // but for what follows from the tasks
 	tasks        []team.Task
 	ends         []index.End
-	note         []byte                     // what the watchdog has stored under its key
-	seq          uint64                     // of the bucket, if it is ahead of what the index knows
-	beats        map[team.AgentID]team.Beat // of those that are heard now
+	note         []byte                          // what the watchdog has stored under its key
+	seq          uint64                          // of the bucket, if it is ahead of what the index knows
+	beats        map[team.AgentID]team.Heartbeat // of those that are heard now
 	pulse        *roster.Pulse
 	silent       map[team.AgentID]bool // no beat of it is heard any more
 	dead         map[team.AgentID]bool // does not answer a ping
@@ -283,14 +283,14 @@ func (w *fake) Unread(_ context.Context, m team.Member) (int, error) {
 	return w.unread, w.broken
 }
 
-func (w *fake) Ping(_ context.Context, a team.AgentID, wait time.Duration) (team.Beat, error) {
+func (w *fake) Ping(_ context.Context, a team.AgentID, wait time.Duration) (team.Heartbeat, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.dead[a] {
 		w.mu.Unlock()
 		time.Sleep(wait)
 		w.mu.Lock()
-		return team.Beat{}, team.Unavailable
+		return team.Heartbeat{}, team.Unavailable
 	}
 	if w.pings++; a == w.restless {
 		w.turn(a)

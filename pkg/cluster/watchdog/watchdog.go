@@ -39,7 +39,7 @@ type Index interface {
 // carries them out.
 type Actions interface {
 	// Ping asks a member's process for a beat made now.
-	Ping(ctx context.Context, a team.AgentID, wait time.Duration) (team.Beat, error)
+	Ping(ctx context.Context, a team.AgentID, wait time.Duration) (team.Heartbeat, error)
 	// Unread counts the mail that wakes a member and is not in its journal.
 	Unread(ctx context.Context, m team.Member) (int, error)
 	// Reap frees a task if it is still held under this epoch.
@@ -125,7 +125,7 @@ type Watchdog struct {
 	readied   map[string]readied         // by role, while members of it are missing
 	stalled   map[team.AgentID]time.Time // the last progress of those of whose stall the leader was told
 	warned    bool                       // a silence of many was reported
-	told      told                       // what the leader was told of dependencies
+	told      notices                    // what the leader was told of dependencies
 	asked     knowing                    // what the leader knows when it waits for a person
 	silences  map[silence]int            // questions in a row that were left unanswered
 	marked    map[silence]bool           // of which the leader was told
@@ -140,7 +140,7 @@ type Watchdog struct {
 // told is what the leader was told of failed and cancelled dependencies. It
 // is stored, so that a later leader's watchdog continues from there: it
 // neither repeats what was told nor misses what happened while nobody led.
-type told struct {
+type notices struct {
 	read     bool // what is stored
 	revision uint64
 	tasks    []team.TaskID
@@ -209,7 +209,7 @@ func (w *Watchdog) Run(ctx context.Context) error {
 			if !shutdown.Sleep(ctx, settleTime) {
 				return nil
 			}
-			if w.glance().Stirs() != "" {
+			if w.glance().Activity() != "" {
 				continue
 			}
 		}
@@ -339,7 +339,7 @@ func (w *Watchdog) free(ctx context.Context, look index.Look, heard map[team.Age
 		if _, lives := answered[s.Member.AgentID]; lives {
 			continue // its beats get lost
 		}
-		last := heard[s.Member.AgentID].Beat
+		last := heard[s.Member.AgentID].Heartbeat
 		errs = append(errs, w.reap(ctx, look, s.Member, "was not heard for "+w.o.Lease.String(), func(ctx context.Context, t team.Task) (bool, error) {
 			if last.Incarnation == t.Incarnation && last.Task == t.ID && last.Begun {
 				return true, nil
@@ -365,8 +365,8 @@ func (w *Watchdog) seeServer(now time.Time) string {
 
 // ping asks the processes of members for fresh beats and returns the answers. They are
 // asked at once: a host that is gone may have many, and each takes the whole wait.
-func (w *Watchdog) ping(ctx context.Context, members []team.Member) map[team.AgentID]team.Beat {
-	answers := map[team.AgentID]team.Beat{}
+func (w *Watchdog) ping(ctx context.Context, members []team.Member) map[team.AgentID]team.Heartbeat {
+	answers := map[team.AgentID]team.Heartbeat{}
 	var mu sync.Mutex
 	var g errgroup.Group
 	g.SetLimit(maxPings)
@@ -409,7 +409,7 @@ func (w *Watchdog) reap(ctx context.Context, look index.Look, m team.Member, why
 
 // leftBy is the work on t of a holder whose process is gone: in a tree on its host. It is nil if members share the workspace.
 func leftBy(in team.Team, m team.Member, t team.Task) *team.Try {
-	if !in.OnLine() || m.AgentID != t.Assignee || m.Incarnation != t.Incarnation {
+	if !in.HasBranch() || m.AgentID != t.Assignee || m.Incarnation != t.Incarnation {
 		return nil
 	}
 	return t.LeftOn(m.Host)
@@ -545,7 +545,7 @@ func (w *Watchdog) tellBlocked(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		w.told = told{true, n.Told, n.Tasks}
+		w.told = notices{true, n.Notified, n.Tasks}
 	}
 	upTo, note := w.told.revision, false
 	for _, e := range w.o.Index.EndsSince(upTo) {
@@ -582,7 +582,7 @@ func (w *Watchdog) tellStalled(ctx context.Context, look index.Look, heard map[t
 			continue
 		}
 		id := fmt.Sprintf("stalled-%s-%d-%d", m.AgentID, m.Incarnation, h.ProgressAt.UnixMilli())
-		if err := w.o.Actions.Tell(ctx, id, stalledText(h.Beat)); err != nil {
+		if err := w.o.Actions.Tell(ctx, id, stalledText(h.Heartbeat)); err != nil {
 			return err
 		}
 		w.stalled[m.AgentID] = h.ProgressAt

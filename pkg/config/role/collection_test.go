@@ -40,7 +40,7 @@ func summary(r team.Role) string {
 			parts = append(parts, fmt.Sprintf(format, args...))
 		}
 	}
-	h := r.Hands
+	h := r.Policy
 	add(r.DisallowedTools != nil, "not %s", strings.Join(r.DisallowedTools, ","))
 	add(h.PermissionMode != "", "mode %s", h.PermissionMode)
 	add(h.PermissionAsk != "", "ask %s", h.PermissionAsk)
@@ -146,13 +146,13 @@ func TestUntrustedRoles(t *testing.T) {
 		}
 	}
 	explorer, was := roles.All["explorer"], before.All["explorer"]
-	if explorer.Description != "mine" || explorer.Instructions != "Do all." || !explorer.PlanMode || !slices.Equal(explorer.Tools, was.Tools) || explorer.Model != was.Model || explorer.Hands.Network != nil {
+	if explorer.Description != "mine" || explorer.Instructions != "Do all." || !explorer.PlanMode || !slices.Equal(explorer.Tools, was.Tools) || explorer.Model != was.Model || explorer.Policy.Network != nil {
 		t.Errorf("explorer is %+v\nand was %+v", explorer, was)
 	}
-	if f := roles.All["fetcher"]; f.Hands.Credentials != nil || f.Hands.Permissions.Allow != nil || len(f.Hands.Permissions.Deny) != 1 || len(f.Skills) != 1 {
+	if f := roles.All["fetcher"]; f.Policy.Credentials != nil || f.Policy.Permissions.Allow != nil || len(f.Policy.Permissions.Deny) != 1 || len(f.Skills) != 1 {
 		t.Errorf("fetcher is %+v", f)
 	}
-	if y := roles.All["yolo"]; y.Hands.PermissionMode != "" || y.Model != "" {
+	if y := roles.All["yolo"]; y.Policy.PermissionMode != "" || y.Model != "" {
 		t.Errorf("yolo is %+v", y)
 	}
 	if c := roles.All["careful"]; !c.PlanMode || len(c.Tools) != 2 {
@@ -220,8 +220,8 @@ Do it.
 		t.Fatal(err, got.notices)
 	}
 	r := got.Role
-	if r.MaxInstances != 2 || r.Claims() || r.IdleSeconds != 90 || !r.Background || r.Color != "pink" || r.Hands.Sandbox != team.Bubblewrap ||
-		!slices.Equal(r.DisallowedTools, []string{"Write"}) || !slices.Equal(r.Hands.Permissions.Deny, []string{"Bash(git push *)", "Bash(rm *)"}) {
+	if r.MaxInstances != 2 || r.Claims() || r.IdleSeconds != 90 || !r.Background || r.Color != "pink" || r.Policy.Sandbox != team.Bubblewrap ||
+		!slices.Equal(r.DisallowedTools, []string{"Write"}) || !slices.Equal(r.Policy.Permissions.Deny, []string{"Bash(git push *)", "Bash(rm *)"}) {
 		t.Errorf("got %+v", r)
 	}
 	for src, want := range map[string]string{

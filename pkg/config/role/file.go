@@ -40,7 +40,7 @@ type frontMatter struct {
 	Servers     any            `yaml:"mcpServers"`
 	TheirTurns  int            `yaml:"maxTurns" minimum:"0" harmless:"any"`            // as other programs write it
 	TheirMode   theirMode      `yaml:"permissionMode" harmless:"plan|dontAsk|default"` // the same
-	Hands       trust.Form     `yaml:",inline"`
+	Policy      trust.Form     `yaml:",inline"`
 }
 
 // names is a YAML list or, as other programs write it, one string with commas. It is nil if it
@@ -175,13 +175,13 @@ func parse(file string, src []byte, w waits) (parsed, error) {
 // fill makes the role of what f and the instructions behind it say, under the other name if it
 // has none.
 func (p *parsed) fill(f frontMatter, root strictyaml.Node, name, file string, body []byte) error {
-	f.Hands.Mode = cmp.Or(f.Hands.Mode, f.mode())
-	hands, planMode := f.Hands.Hands()
+	f.Policy.Mode = cmp.Or(f.Policy.Mode, f.mode())
+	hands, planMode := f.Policy.Policy()
 	if f.TheirMode == dontAsk {
 		hands.PermissionAsk = cmp.Or(hands.PermissionAsk, team.AskDeny)
 	}
 	r := team.Role{Name: cmp.Or(f.Name, name), Description: f.Description, Tools: f.Tools.each(), Model: f.model(),
-		MaxTurns: cmp.Or(f.MaxTurns, f.TheirTurns), Dialect: f.Dialect, PlanMode: f.PlanMode || planMode, Approver: f.Approver, Hands: hands,
+		MaxTurns: cmp.Or(f.MaxTurns, f.TheirTurns), Dialect: f.Dialect, PlanMode: f.PlanMode || planMode, Approver: f.Approver, Policy: hands,
 		Color: f.Color, MaxInstances: f.Most, AutoClaim: f.AutoClaim, Background: f.Background,
 		Skills: f.Skills.each(), MCPServers: servers(f.Servers), Instructions: strings.TrimSpace(string(body))}.IdleFor(f.IdleTimeout)
 	if f.Tools != nil && len(r.Tools) == 0 { // a list of none is none, not all
@@ -192,7 +192,7 @@ func (p *parsed) fill(f frontMatter, root strictyaml.Node, name, file string, bo
 	p.remark(root, f, r)
 	err := r.Validate()
 	if err == nil {
-		_, _, err = permission.Parse(r.Hands.Permissions)
+		_, _, err = permission.Parse(r.Policy.Permissions)
 	}
 	if p.Role, p.root = r, root; err != nil {
 		return root.At(err)
@@ -229,7 +229,7 @@ func (p parsed) at(err error) error {
 func take(disallowed []string, r *team.Role) {
 	for _, name := range disallowed {
 		if strings.HasSuffix(name, ")") && strings.Contains(name, "(") {
-			r.Hands.Permissions.Deny = append(r.Hands.Permissions.Deny, name)
+			r.Policy.Permissions.Deny = append(r.Policy.Permissions.Deny, name)
 			continue
 		}
 		r.DisallowedTools = append(r.DisallowedTools, name)
@@ -259,8 +259,8 @@ func (p *parsed) remark(root strictyaml.Node, f frontMatter, r team.Role) {
 	if f.TheirTurns != 0 && f.TheirTurns != r.MaxTurns {
 		remark(false, "maxTurns", "maxTurns: %d does not count beside max_turns: %d", f.TheirTurns, r.MaxTurns)
 	}
-	if f.TheirMode != "" && f.Hands.Mode != "" && f.Hands.Mode != f.mode() {
-		remark(false, "permissionMode", "permissionMode: %s does not count beside permission_mode: %s", f.TheirMode, f.Hands.Mode)
+	if f.TheirMode != "" && f.Policy.Mode != "" && f.Policy.Mode != f.mode() {
+		remark(false, "permissionMode", "permissionMode: %s does not count beside permission_mode: %s", f.TheirMode, f.Policy.Mode)
 	}
 	if len(r.MCPServers) > 0 {
 		remark(true, "mcpServers", "the names of mcpServers are kept, and nothing uses them yet")

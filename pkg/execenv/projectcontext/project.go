@@ -28,10 +28,10 @@ type File struct {
 	Faults  []string `json:"faults,omitempty"`   // its imports that were not followed, a line each
 }
 
-// Told names files and how much of each is told.
-func Told(files []File) (told []team.Told) {
+// Summaries names files and how much of each is shown.
+func Summaries(files []File) (told []team.InstructionFile) {
 	for _, f := range files {
-		told = append(told, team.Told{File: f.Name, Bytes: len(f.Text), LeftOut: f.LeftOut, Faults: len(f.Faults)})
+		told = append(told, team.InstructionFile{File: f.Name, Bytes: len(f.Text), LeftOut: f.LeftOut, Faults: len(f.Faults)})
 	}
 	return told
 }

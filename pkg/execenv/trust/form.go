@@ -28,8 +28,8 @@ type Form struct {
 	Links       links              `yaml:"worktree_links" harmless:"none"`
 }
 
-// Hands returns what f says, and whether its mode is that of plans.
-func (f Form) Hands() (h team.Policy, planMode bool) {
+// Policy returns what f says, and whether its mode is that of plans.
+func (f Form) Policy() (h team.Policy, planMode bool) {
 	h = team.Policy{
 		Sandbox: f.Sandbox, Isolation: f.Isolation, Network: team.Network(f.Network), Permissions: f.Permissions.rules(), PermissionMode: team.PermissionMode(f.Mode),
 		PermissionAsk: f.Ask, Credentials: f.Credentials, Paths: team.Paths(f.Paths), Links: f.Links,

@@ -255,7 +255,7 @@ func TestForm(t *testing.T) {
 		return f, err
 	}
 	f, err := decode("network: a.example, b.example\npermission_mode: plan\npermissions: {deny: [Bash(rm *)], allow: [Read]}\ncredentials: [gh]\npaths: {read: [/opt]}\nworktree_links: [node_modules]\n")
-	p, plan := f.Hands()
+	p, plan := f.Policy()
 	if err != nil || !plan || p.PermissionMode != "" || !slices.Equal(p.Network, []string{"a.example", "b.example"}) || !slices.Equal(p.Permissions.Deny, []string{"Bash(rm *)"}) || !slices.Equal(p.Paths.Read, []string{"/opt"}) || !slices.Equal(p.Links, []string{"node_modules"}) {
 		t.Errorf("%+v, plan %v, %v", p, plan, err)
 	}

@@ -17,7 +17,7 @@ import (
 // forward brings the tree of a member without a task to the head. What its commands have changed
 // there is kept as a commit, of which the member is notified: nothing merges it, and with it the
 // member would see old files for ever. If that cannot be done, the tree stays as it is.
-func (l *Line) forward(ctx context.Context, repo *gitrepo.Repo, t *gitrepo.Tree, ws *workspace.Workspace, head gitrepo.Hash) {
+func (l *Workspaces) forward(ctx context.Context, repo *gitrepo.Repo, t *gitrepo.Tree, ws *workspace.Workspace, head gitrepo.Hash) {
 	ran := l.ran.Swap(false)
 	moved, err := t.Forward(ctx, ws.Commands(), t.Base, head)
 	if !moved && err == nil && !ran && !l.ran.Load() { // no command has changed anything: a process was killed while it brought the tree forward
@@ -49,7 +49,7 @@ func (l *Line) forward(ctx context.Context, repo *gitrepo.Repo, t *gitrepo.Tree,
 }
 
 // looked notes that a tree was looked at, and whether that has shown all that was changed there.
-func (l *Line) looked(t *gitrepo.Tree, all bool) error {
+func (l *Workspaces) looked(t *gitrepo.Tree, all bool) error {
 	l.marking.Lock()
 	defer l.marking.Unlock()
 	switch {
@@ -62,7 +62,7 @@ func (l *Line) looked(t *gitrepo.Tree, all bool) error {
 }
 
 // runs notes that one more command has begun in the tree of no task, or that one has ended.
-func (l *Line) runs(t *gitrepo.Tree, more int) {
+func (l *Workspaces) runs(t *gitrepo.Tree, more int) {
 	l.marking.Lock()
 	defer l.marking.Unlock()
 	l.running += more
@@ -72,14 +72,14 @@ func (l *Line) runs(t *gitrepo.Tree, more int) {
 }
 
 // hasRun notes that commands have run in a tree, for this process and for those after it. The caller holds marking.
-func (l *Line) hasRun(t *gitrepo.Tree) error {
+func (l *Workspaces) hasRun(t *gitrepo.Tree) error {
 	l.ran.Store(true)
 	return t.SetRan(true)
 }
 
-// Glance forgets that commands have run in the tree of no task, if they have changed nothing there: the process of
+// CheckHead forgets that commands have run in the tree of no task, if they have changed nothing there: the process of
 // a member that is to come back may be the last on this host.
-func (l *Line) Glance(ctx context.Context) {
+func (l *Workspaces) CheckHead(ctx context.Context) {
 	l.opening.Lock()
 	defer l.opening.Unlock()
 	p, ws := l.atHead()
@@ -98,7 +98,7 @@ const mostNamed = 10
 
 // keep makes a commit of a tree's files as they are, which is pinned in the repository and not in the
 // line, and notifies the member of what is in it. It returns the tree's base if nothing has changed.
-func (l *Line) keep(ctx context.Context, repo *gitrepo.Repo, t *gitrepo.Tree, ws *workspace.Workspace) (gitrepo.Hash, error) {
+func (l *Workspaces) keep(ctx context.Context, repo *gitrepo.Repo, t *gitrepo.Tree, ws *workspace.Workspace) (gitrepo.Hash, error) {
 	bundle, err := t.Commit(ctx, ws.Commands(), gitrepo.Message{Subject: "Changed without a task", Agent: l.o.Member.AgentID})
 	if err != nil || bundle == nil {
 		return t.Base, err
@@ -129,14 +129,14 @@ func (l *Line) keep(ctx context.Context, repo *gitrepo.Repo, t *gitrepo.Tree, ws
 }
 
 // lose sends the notice that what was changed without a task is removed.
-func (l *Line) lose(ctx context.Context, why string) error {
+func (l *Workspaces) lose(ctx context.Context, why string) error {
 	return l.notify(ctx, fmt.Sprintf("lost-%d-%x", l.o.Member.Incarnation, time.Now().UnixNano()),
 		fmt.Sprintf("Files that %s changed without a task are not in the team's line, and are removed: %s.", l.who("you"), why))
 }
 
 // interrupted counts how often a tree could not be brought to a new head in a row, and sends a notice from the third
 // time on, until it is sent: the member sees old files.
-func (l *Line) interrupted(ctx context.Context, t *gitrepo.Tree, head gitrepo.Hash, why error) {
+func (l *Workspaces) interrupted(ctx context.Context, t *gitrepo.Tree, head gitrepo.Hash, why error) {
 	if head == t.Base || ctx.Err() != nil {
 		return
 	}
@@ -160,7 +160,7 @@ const noticeWithin = shutdown.Release / 4
 
 // keepWhole keeps a tree without a task that nobody has open, with whatever was changed there, for a
 // person to look at: why it cannot be made a commit. gone: its member has no use for the notice.
-func (l *Line) keepWhole(ctx context.Context, repo *gitrepo.Repo, tree, why string, gone bool) error {
+func (l *Workspaces) keepWhole(ctx context.Context, repo *gitrepo.Repo, tree, why string, gone bool) error {
 	to, who := team.Leader, string(owner(tree))
 	if !gone { // and the caller holds opening
 		to, who = l.reader(), l.who("you")
@@ -182,10 +182,10 @@ func (l *Line) keepWhole(ctx context.Context, repo *gitrepo.Repo, tree, why stri
 
 // leaves reports whether the member leaves, so that its notices are for the leader. The caller holds
 // opening.
-func (l *Line) leaves() bool { return l.leaving && l.o.Member.AgentID != team.Leader }
+func (l *Workspaces) leaves() bool { return l.leaving && l.o.Member.AgentID != team.Leader }
 
 // who is the member in a notice; you is how it is addressed.
-func (l *Line) who(you string) string {
+func (l *Workspaces) who(you string) string {
 	if l.leaves() {
 		return string(l.o.Member.AgentID)
 	}
@@ -198,7 +198,7 @@ func host() string {
 }
 
 // toClaim is how the member gets a task to change files for.
-func (l *Line) toClaim() string {
+func (l *Workspaces) toClaim() string {
 	if l.o.Member.AgentID != team.Leader && l.o.Record().Policies.Create == team.CreateLeader {
 		return "claim a task; if there is none, ask the leader for one"
 	}
@@ -206,19 +206,19 @@ func (l *Line) toClaim() string {
 }
 
 // notify sends a notice about something to the member, or once it leaves to the leader.
-func (l *Line) notify(ctx context.Context, about, text string) error {
+func (l *Workspaces) notify(ctx context.Context, about, text string) error {
 	return l.send(ctx, l.reader(), about, text)
 }
 
 // reader is who reads notices of the member's files. The caller holds opening.
-func (l *Line) reader() team.AgentID {
+func (l *Workspaces) reader() team.AgentID {
 	if l.leaves() {
 		return team.Leader
 	}
 	return l.o.Member.AgentID
 }
 
-func (l *Line) send(ctx context.Context, to team.AgentID, about, text string) error {
+func (l *Workspaces) send(ctx context.Context, to team.AgentID, about, text string) error {
 	if l.o.Notify == nil {
 		return nil
 	}
@@ -226,12 +226,12 @@ func (l *Line) send(ctx context.Context, to team.AgentID, about, text string) er
 }
 
 // atHead is opened for who holds no task.
-func (l *Line) atHead() (*place, *workspace.Workspace) {
+func (l *Workspaces) atHead() (*place, *workspace.Workspace) {
 	return l.opened(workspace.Work{Member: l.o.Member})
 }
 
 // opened returns the place of w, and the workspace that is open there; nil if none is.
-func (l *Line) opened(w workspace.Work) (*place, *workspace.Workspace) {
+func (l *Workspaces) opened(w workspace.Work) (*place, *workspace.Workspace) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if p := l.open[name(w)]; p != nil {
@@ -242,18 +242,18 @@ func (l *Line) opened(w workspace.Work) (*place, *workspace.Workspace) {
 
 // ahead sets aside what the member has changed without a task before it has a tree for one.
 // There it finds nothing of that, and is notified of where it is. The caller holds opening.
-func (l *Line) ahead(ctx context.Context, repo *gitrepo.Repo, head gitrepo.Hash) {
+func (l *Workspaces) ahead(ctx context.Context, repo *gitrepo.Repo, head gitrepo.Hash) {
 	if p, ws := l.atHead(); ws != nil && l.ran.Load() {
 		l.forward(ctx, repo, p.tree, ws, head)
 	}
 }
 
 // Aside sets aside what the member has changed without a task, before the goal or its membership
-// ends; a notice of that goes to the leader. What it could not set aside, [Line.Leave] keeps.
-func (l *Line) Aside(ctx context.Context) {
+// ends; a notice of that goes to the leader. What it could not set aside, [Workspaces.Leave] keeps.
+func (l *Workspaces) Aside(ctx context.Context) {
 	l.opening.Lock() // while one call brings the tree forward, no other does
 	defer l.opening.Unlock()
-	if !l.ran.Load() || !l.o.Record().OnLine() {
+	if !l.ran.Load() || !l.o.Record().HasBranch() {
 		return
 	}
 	l.leaving = true

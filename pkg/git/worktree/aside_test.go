@@ -384,7 +384,7 @@ func TestGlance(t *testing.T) {
 	changed.bash("echo new > new.txt")
 	for _, m := range []*mate{same, changed, last} {
 		m.runs("true")
-		m.line.Glance(t.Context())
+		m.line.CheckHead(t.Context())
 		m.at.Close()
 	}
 	r.must(last.line.Leave(t.Context(), true))

@@ -54,11 +54,11 @@ func Look(ctx context.Context, wish team.Isolation, dir string) (c gitrepo.Check
 // Conflict, with the files, if what the line has does not merge with the checkout; Unavailable.
 func Decide(ctx context.Context, t team.Team, dir string, open func(context.Context) (*mergequeue.Site, error)) (team.WorkLine, error) {
 	next := team.WorkLine{Goal: t.NextGoal(), Early: t.Goal == ""}
-	if t.Hands.Isolation == team.Shared {
+	if t.Policy.Isolation == team.Shared {
 		next.Why = "isolation is set to shared"
 		return next, nil
 	}
-	c, why, err := Look(ctx, t.Hands.Isolation, dir)
+	c, why, err := Look(ctx, t.Policy.Isolation, dir)
 	if err != nil || why != "" {
 		next.Why = why
 		return next, err

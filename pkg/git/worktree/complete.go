@@ -18,9 +18,9 @@ import (
 // outcome. A task that has changed no file is completed without it.
 //
 // Errors: Busy for a leader whose work waits long, as if ctx had ended; InvalidState if the work was not merged, with all that its holder needs to know:
-// that is the member, whose tree is at the line's head then with its changes in it, unless another one is idle; those of [board.Hand.Complete]; those of [gitrepo.Tree.Commit], and InvalidArgument
+// that is the member, whose tree is at the line's head then with its changes in it, unless another one is idle; those of [board.ClaimSlot.Complete]; those of [gitrepo.Tree.Commit], and InvalidArgument
 // or BudgetExceeded for what no task may bring in: then the member still holds the task.
-func (l *Line) Complete(ctx context.Context, t team.Task, d team.Done) (team.Task, error) {
+func (l *Workspaces) Complete(ctx context.Context, t team.Task, d team.Done) (team.Task, error) {
 	p, ws, err := l.placeOf(t)
 	if err != nil {
 		return t, err
@@ -31,7 +31,7 @@ func (l *Line) Complete(ctx context.Context, t team.Task, d team.Done) (team.Tas
 		return t, err
 	}
 	if bundle == nil {
-		t, err := l.o.Hand.Complete(ctx, t.ID, d)
+		t, err := l.o.Slot.Complete(ctx, t.ID, d)
 		p.over.Store(err == nil)
 		return t, err
 	}
@@ -57,7 +57,7 @@ func (l *Line) Complete(ctx context.Context, t team.Task, d team.Done) (team.Tas
 }
 
 // answer waits until a task that was submitted is over, and returns what came of it.
-func (l *Line) answer(ctx context.Context, t team.Task) (team.Task, error) {
+func (l *Workspaces) answer(ctx context.Context, t team.Task) (team.Task, error) {
 	wait := l.records.Over
 	if l.o.Member.AgentID == team.Leader {
 		wait = l.over
@@ -82,7 +82,7 @@ const outcomeWithin = shutdown.Tools
 
 // refused returns why the queue would refuse work, such as a repository within the tree, or why it is not finished: refused here,
 // its holder still has the task and the files. What this host cannot judge now the queue judges.
-func (l *Line) refused(ctx context.Context, bundle []byte, base gitrepo.Hash) error {
+func (l *Workspaces) refused(ctx context.Context, bundle []byte, base gitrepo.Hash) error {
 	site, _, err := l.at(ctx)
 	var marked []string
 	if err == nil {
@@ -102,7 +102,7 @@ func (l *Line) refused(ctx context.Context, bundle []byte, base gitrepo.Hash) er
 }
 
 // placeOf returns the open tree of a task that the member holds, and the workspace there.
-func (l *Line) placeOf(t team.Task) (*place, *workspace.Workspace, error) {
+func (l *Workspaces) placeOf(t team.Task) (*place, *workspace.Workspace, error) {
 	if p, ws := l.opened(workspace.Work{Member: l.o.Member, Task: t}); ws != nil {
 		return p, ws, nil
 	}
@@ -110,9 +110,9 @@ func (l *Line) placeOf(t team.Task) (*place, *workspace.Workspace, error) {
 }
 
 // outcome returns what came of a task that was submitted.
-func (l *Line) outcome(ctx context.Context, was team.Task) (team.Task, error) {
+func (l *Workspaces) outcome(ctx context.Context, was team.Task) (team.Task, error) {
 	// The hand learns it too.
-	t, err := l.o.Hand.Confirm(ctx, was.ID)
+	t, err := l.o.Slot.Confirm(ctx, was.ID)
 	if err == nil {
 		if t.Unmerged > was.Unmerged && name(workspace.Work{Task: t}) == name(workspace.Work{Task: was}) {
 			return l.notMerged(ctx, was, t)
@@ -155,7 +155,7 @@ func gone(t team.Task, why error) error {
 // notMerged has the member continue with a task whose work was returned to it, on top of what the line has now: it knows
 // best what that is for. If another member is idle that could take it, and has no part in the conflict, that one does: it may see better how
 // both fit.
-func (l *Line) notMerged(ctx context.Context, was, t team.Task) (team.Task, error) {
+func (l *Workspaces) notMerged(ctx context.Context, was, t team.Task) (team.Task, error) {
 	why := team.Errorf(team.InvalidState, "%s was not merged: %s", was.ID, t.Reason)
 	p, ws, err := l.placeOf(t)
 	if err != nil {
@@ -163,7 +163,7 @@ func (l *Line) notMerged(ctx context.Context, was, t team.Task) (team.Task, erro
 	}
 	p.submitted.Store(false)
 	if o, err := l.records.Outcome(ctx, was.ID, was.Epoch); err == nil && l.third(ctx, t, o) {
-		back, err := l.o.Hand.GiveBack(ctx, t.ID, team.GiveBack{Freed: team.Freed{Reason: t.Reason}, Others: others(o)})
+		back, err := l.o.Slot.GiveBack(ctx, t.ID, team.GiveBack{Freed: team.Freed{Reason: t.Reason}, Others: others(o)})
 		if err == nil {
 			return back, gone(back, why)
 		}
@@ -183,7 +183,7 @@ func (l *Line) notMerged(ctx context.Context, was, t team.Task) (team.Task, erro
 }
 
 // third reports whether another member could take t now which has not done what its work conflicts with. The leader keeps its task.
-func (l *Line) third(ctx context.Context, t team.Task, o mergequeue.Outcome) bool {
+func (l *Workspaces) third(ctx context.Context, t team.Task, o mergequeue.Outcome) bool {
 	if l.o.Peers == nil || o.Kind != mergequeue.Conflicting || l.o.Member.AgentID == team.Leader {
 		return false
 	}
@@ -197,14 +197,14 @@ func (l *Line) third(ctx context.Context, t team.Task, o mergequeue.Outcome) boo
 // Merging reports whether the work of a task waits to be merged, under the epoch of its present
 // hold. Then the queue completes it or puts it back, whatever becomes of its holder. Errors:
 // Unavailable.
-func (l *Line) Merging(ctx context.Context, t team.Task) (bool, error) {
+func (l *Workspaces) Merging(ctx context.Context, t team.Task) (bool, error) {
 	return Merging(ctx, l.records, l.o.Record(), t)
 }
 
-// Merging is [Line.Merging] for who is no member. A team whose members share the workspace by
+// Merging is [Workspaces.Merging] for who is no member. A team whose members share the workspace by
 // now has no queue.
 func Merging(ctx context.Context, r *mergequeue.Records, in team.Team, t team.Task) (bool, error) {
-	if !in.OnLine() {
+	if !in.HasBranch() {
 		return false, nil
 	}
 	e, err := r.Get(ctx, t.ID)

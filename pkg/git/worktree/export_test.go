@@ -9,13 +9,13 @@ import (
 )
 
 // Answer is what the holder of a task that was submitted reads, once it has waited.
-var Answer = (*Line).answer
+var Answer = (*Workspaces).answer
 
 // Outcome is what the holder of a task that was submitted reads, however late.
-var Outcome = (*Line).outcome
+var Outcome = (*Workspaces).outcome
 
 // Sweep removes what is over, as the line does from time to time.
-func (l *Line) Sweep(ctx context.Context) error {
+func (l *Workspaces) Sweep(ctx context.Context) error {
 	if _, _, err := l.at(ctx); err != nil {
 		return err
 	}
@@ -23,7 +23,7 @@ func (l *Line) Sweep(ctx context.Context) error {
 }
 
 // Removing has the line count one more tree as being removed, until the returned function is called.
-func (l *Line) Removing() (removed func()) {
+func (l *Workspaces) Removing() (removed func()) {
 	over := make(chan struct{})
 	l.removes(func() { <-over })
 	return func() {
@@ -33,7 +33,9 @@ func (l *Line) Removing() (removed func()) {
 }
 
 // Hurry has the line wait no longer than that for what it waits for minutes or an hour else.
-func (l *Line) Hurry(after, again, every time.Duration) { l.waits = patience{after, again, every} }
+func (l *Workspaces) Hurry(after, again, every time.Duration) {
+	l.waits = patience{after, again, every}
+}
 
 // Due returns the tasks of whose entries a notice is due; it is sent.
 func Due() func(waiting []mergequeue.Entry, now time.Time) (due []team.TaskID) {

@@ -37,7 +37,7 @@ func heldFiles(t *testing.T, level team.Sandbox) {
 	}
 	r := setUp(t)
 	r.sh(r.user, "mkdir -p secrets vendor; echo KEY=c4n4ry > .env; echo c4n4ry > secrets/key; echo x > vendor/x; git add -A; git commit -qm more")
-	r.record.Hands.Permissions = team.Permissions{Deny: []string{"Read(.env)", "Read(secrets/**)", "Edit(vendor/**)"}}
+	r.record.Policy.Permissions = team.Permissions{Deny: []string{"Read(.env)", "Read(secrets/**)", "Edit(vendor/**)"}}
 	r.record.Line, r.record.Goal, r.record.GoalNumber = nil, "", 0
 	decided, err := r.decide()
 	r.must(err)

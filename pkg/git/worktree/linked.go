@@ -34,7 +34,7 @@ func LinksOf(ctx context.Context, source workspace.Source, log *slog.Logger, t t
 		Level(context.Context, team.Team, string) team.Sandbox
 	})
 	wish := t.PolicyOf(role).Links
-	if !ok || len(wish) == 0 || !t.OnLine() {
+	if !ok || len(wish) == 0 || !t.HasBranch() {
 		return from, nil, false
 	}
 	dir, err := local.Folder(t)

@@ -31,7 +31,7 @@ func linked(t *testing.T, level team.Sandbox) *rig {
 	r.sh(r.user, "mkdir -p node_modules/dep; echo dep > node_modules/dep/index; echo TEST=1 > .env.test; printf 'node_modules\n.env.test\n' > .gitignore; git add -A; git commit -qm ignore")
 	source := execenv.New(execenv.Options{Dir: r.user, Sandbox: level, Cache: t.TempDir()})
 	r.source, r.level = source, source.Level
-	r.record.Hands = team.Policy{Links: []string{"node_modules", ".env.test"}}
+	r.record.Policy = team.Policy{Links: []string{"node_modules", ".env.test"}}
 	r.record.Line = nil
 	r.record.GoalNumber = 0
 	r.record.Goal = ""
@@ -111,13 +111,13 @@ func TestLinks(t *testing.T) {
 func TestLinksRefused(t *testing.T) {
 	r := setUp(t)
 	for name, want := range map[string]string{"numbers.txt": "git does not ignore numbers.txt", "/etc": "not relative", "a/../b": "part ..", ".git/hooks": "git's", "gone": "no such file"} {
-		r.record.Hands.Links = []string{name}
+		r.record.Policy.Links = []string{name}
 		if _, err := r.decide(); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	r.record.Hands.Links = nil
-	r.record.Roles = map[string]team.Role{"tester": {Name: "tester", Hands: team.Policy{Links: []string{"gone"}}}}
+	r.record.Policy.Links = nil
+	r.record.Roles = map[string]team.Role{"tester": {Name: "tester", Policy: team.Policy{Links: []string{"gone"}}}}
 	if _, err := r.decide(); !errors.Is(err, team.NotFound) {
 		t.Errorf("of a role: %v", err)
 	}
@@ -151,7 +151,7 @@ func TestCopiedLinksStayInside(t *testing.T) {
 func TestLinkInTheWay(t *testing.T) {
 	r := linked(t, team.Confined)
 	r.sh(r.user, "mkdir web; mv node_modules web; git commit -qm web --allow-empty")
-	r.record.Hands.Links = []string{"web/node_modules"}
+	r.record.Policy.Links = []string{"web/node_modules"}
 	m := r.mate("coder-1", 1)
 	m.merges()
 	for _, script := range []string{"rm -rf web; echo file > web", "rm -f web; mkdir other; touch other/x; ln -s other web"} {
@@ -169,7 +169,7 @@ func TestLinksTooLarge(t *testing.T) {
 	r := linked(t, team.Confined)
 	r.sh(r.user, "truncate -s 600M node_modules/large")
 	for level, refused := range map[team.Sandbox]bool{team.Confined: true, team.Unconfined: true, team.Bubblewrap: false, "": false} {
-		r.record.Hands.Sandbox, r.record.Line = level, nil
+		r.record.Policy.Sandbox, r.record.Line = level, nil
 		if _, err := r.decide(); errors.Is(err, team.BudgetExceeded) != refused || !refused && err != nil {
 			t.Errorf("%q: %v", level, err)
 		}
@@ -181,7 +181,7 @@ func TestLinksTooLarge(t *testing.T) {
 func TestLinksTooLargeTogether(t *testing.T) {
 	r := linked(t, team.Confined)
 	r.sh(r.user, "truncate -s 300M node_modules/large; mkdir cache; truncate -s 300M cache/large; printf 'cache\n' >> .gitignore")
-	r.record.Hands.Links = []string{"node_modules", "cache", ".env.test"}
+	r.record.Policy.Links = []string{"node_modules", "cache", ".env.test"}
 	if _, names, mounted := worktree.LinksOf(t.Context(), r.source, slog.New(slog.NewTextHandler(t.Output(), nil)), r.record, "coder"); mounted || !slices.Equal(names, []string{"node_modules", ".env.test"}) {
 		t.Errorf("a tree gets %v, mounted: %v", names, mounted)
 	}

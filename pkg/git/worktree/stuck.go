@@ -58,7 +58,7 @@ func workOf(e mergequeue.Entry) mergequeue.Work { return mergequeue.Work{Task: e
 
 // noteStuck notifies the leader of work that waits and that this process cannot merge, until ctx ends: its holder
 // waits for as long as it takes, so the goal would never end, and the leader would not learn why.
-func (l *Line) noteStuck(ctx context.Context) {
+func (l *Workspaces) noteStuck(ctx context.Context) {
 	s := &stuck{l.waits, map[mergequeue.Work]turn{}}
 	shutdown.Every(ctx, s.every, func(ctx context.Context) {
 		if l.o.Notify == nil {
@@ -76,7 +76,7 @@ func (l *Line) noteStuck(ctx context.Context) {
 
 // notifyStuck sends the notices that are due. Those of one kind have the same id in each process: of those within two
 // minutes the leader gets the first.
-func (l *Line) notifyStuck(ctx context.Context, s *stuck, waiting []mergequeue.Entry) error {
+func (l *Workspaces) notifyStuck(ctx context.Context, s *stuck, waiting []mergequeue.Entry) error {
 	now := time.Now()
 	for _, e := range s.due(waiting, now) {
 		why, tried := l.trouble(ctx, e)
@@ -99,7 +99,7 @@ func (l *Line) notifyStuck(ctx context.Context, s *stuck, waiting []mergequeue.E
 }
 
 // trouble returns why this process has not merged an entry, see [mergequeue.Queue.Trouble].
-func (l *Line) trouble(ctx context.Context, e mergequeue.Entry) (why error, tried bool) {
+func (l *Workspaces) trouble(ctx context.Context, e mergequeue.Entry) (why error, tried bool) {
 	_, queue, err := l.at(ctx)
 	if err != nil {
 		return fmt.Errorf("the line cannot be opened: %w", err), true
@@ -125,7 +125,7 @@ func stuckText(e mergequeue.Entry, d time.Duration, why error, tried bool) strin
 
 // over waits until the queue is done with a task that was submitted, but no longer than until the notice of what is
 // wrong must have come (Busy): its caller reads none meanwhile.
-func (l *Line) over(ctx context.Context, id team.TaskID, epoch uint64) error {
+func (l *Workspaces) over(ctx context.Context, id team.TaskID, epoch uint64) error {
 	bounded, cancel := context.WithTimeoutCause(ctx, l.waits.after+2*l.waits.every, team.Errorf(team.Busy, "this takes long, and continues without you").
 		WithModelHint("do other things; complete %s again to wait for the outcome, or put it back", id))
 	defer cancel()
@@ -138,7 +138,7 @@ func (l *Line) over(ctx context.Context, id team.TaskID, epoch uint64) error {
 }
 
 // inLine reports whether the work of a task is in the line, and waits for nothing but its record.
-func (l *Line) inLine(ctx context.Context, id team.TaskID, epoch uint64) bool {
+func (l *Workspaces) inLine(ctx context.Context, id team.TaskID, epoch uint64) bool {
 	e, err := l.records.Get(ctx, id)
 	return err == nil && workOf(e) == mergequeue.Work{Task: id, Epoch: epoch} && e.State == mergequeue.Merged
 }
@@ -146,8 +146,8 @@ func (l *Line) inLine(ctx context.Context, id team.TaskID, epoch uint64) bool {
 // Settle waits until nothing that an earlier incarnation of the member has submitted waits to be
 // merged. What takes longer than a leader waits in its own call, the member is notified of: until it begins it reads no
 // mail, and no request to leave. Its task stays in progress, so the team is not quiet.
-func (l *Line) Settle(ctx context.Context) error {
-	if !l.o.Record().OnLine() {
+func (l *Workspaces) Settle(ctx context.Context) error {
+	if !l.o.Record().HasBranch() {
 		return nil
 	}
 	waiting, err := l.records.Waiting(ctx)
@@ -170,7 +170,7 @@ func (l *Line) Settle(ctx context.Context) error {
 }
 
 // unsettled is the notice to a member whose work from before its restart still waits.
-func (l *Line) unsettled(ctx context.Context, e mergequeue.Entry) string {
+func (l *Workspaces) unsettled(ctx context.Context, e mergequeue.Entry) string {
 	if l.inLine(ctx, e.Task, e.Epoch) {
 		return fmt.Sprintf("[Not completed] What you have done for %s (%s) before your process was restarted is in the line, and the record of %[1]s cannot be read. "+
 			"It is completed without you once a person has repaired the record.", e.Task, e.Title)

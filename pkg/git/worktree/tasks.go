@@ -97,7 +97,7 @@ func (s tasks) Checks(ctx context.Context, ids []team.TaskID) (all []mergequeue.
 }
 
 // checker runs the checks of tasks on merged files, each as its assignee.
-type checker struct{ l *Line }
+type checker struct{ l *Workspaces }
 
 // member returns the assignee of a task; the zero role if it is no member any more.
 func (c checker) member(ctx context.Context, a team.AgentID) (team.Member, error) {

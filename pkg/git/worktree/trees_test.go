@@ -28,7 +28,7 @@ func TestHandsChange(t *testing.T) {
 	ws, done, err := m.at.Use(t.Context())
 	r.must(err)
 	for _, dir := range []string{t.TempDir(), t.TempDir()} {
-		r.record.Hands.Paths.Read = []string{dir}
+		r.record.Policy.Paths.Read = []string{dir}
 		if got := m.runs("sed -n 3p numbers.txt; echo more >> more.txt"); got != "three" {
 			t.Fatalf("its line is %q", got)
 		}

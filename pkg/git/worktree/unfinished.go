@@ -21,9 +21,9 @@ const mostLeftOut = 10
 // Unfinished stores the files of a task that is about to be put back, which the member or an earlier incarnation of it
 // holds, and returns them as the next holder gets them; nil if none has changed, and if members share the workspace. What cannot be stored
 // until ctx or that of [Options.ToStore] ends stays in the tree, and what is returned names this host.
-func (l *Line) Unfinished(ctx context.Context, t team.Task) *team.Try {
+func (l *Workspaces) Unfinished(ctx context.Context, t team.Task) *team.Try {
 	record := l.o.Record()
-	if !record.OnLine() {
+	if !record.HasBranch() {
 		return nil
 	}
 	if l.o.ToStore != nil {
@@ -42,7 +42,7 @@ func (l *Line) Unfinished(ctx context.Context, t team.Task) *team.Try {
 // Taken stores the files of a task that was taken from the member, which had held it as t, and adds them to the task's record. The
 // taking away has not waited for that: a next holder that has begun by then reads where they are. A later
 // incarnation of the member that has adopted the task continues in its tree.
-func (l *Line) Taken(ctx context.Context, t team.Task) {
+func (l *Workspaces) Taken(ctx context.Context, t team.Task) {
 	now, err := l.tasks.board.Get(ctx, t.ID)
 	goesOn := now.Status == team.InProgress && mergequeue.TreeName(now.Assignee, now) == mergequeue.TreeName(t.Assignee, t)
 	if err == nil && (now.Status == team.Completed || goesOn) {
@@ -70,7 +70,7 @@ func leftText(y team.Try, t team.Task) string {
 }
 
 // store is Unfinished, with its errors.
-func (l *Line) store(ctx context.Context, w workspace.Work) (*team.Try, error) {
+func (l *Workspaces) store(ctx context.Context, w workspace.Work) (*team.Try, error) {
 	l.opening.Lock()
 	defer l.opening.Unlock()
 	site, _, err := l.at(ctx)
@@ -158,7 +158,7 @@ func needs(repo *gitrepo.Repo, listed board.Listing) func(tree string) bool {
 
 // onto brings the tree of a task, which is open in ws, to the line's head with its work on top. It returns the files
 // that then show both sides, since others have changed the same lines. If that cannot be done, the tree stays as it is.
-func (l *Line) onto(ctx context.Context, site *mergequeue.Site, w workspace.Work, t *gitrepo.Tree, ws *workspace.Workspace) ([]gitrepo.Conflict, error) {
+func (l *Workspaces) onto(ctx context.Context, site *mergequeue.Site, w workspace.Work, t *gitrepo.Tree, ws *workspace.Workspace) ([]gitrepo.Conflict, error) {
 	head, err := site.Bring(ctx)
 	if err != nil || head == t.Base {
 		return nil, err

@@ -39,7 +39,7 @@ type Options struct {
 	Team    *broker.Storage // of the team
 	Record  func() team.Team
 	Member  team.Member
-	Hand    *board.Hand           // of the member
+	Slot    *board.ClaimSlot      // of the member
 	Source  workspace.Source      // of the process
 	ToStore Bound                 // of what stores unfinished work; nil: that has the context of the call
 	Notify  Notify                // nil: the member is notified of nothing
@@ -68,7 +68,7 @@ type Notify func(ctx context.Context, to team.AgentID, id, text string) error
 
 // Line is the line of a team as one member works on it. It is the [workspace.Source] of that
 // member. Safe for concurrent use.
-type Line struct {
+type Workspaces struct {
 	o       Options
 	records *mergequeue.Records
 	tasks   tasks
@@ -84,7 +84,7 @@ type Line struct {
 	interruptions int          // of the tree of no task, in a row; guarded by opening
 	behind        gitrepo.Hash // of the notice of that; guarded by opening
 
-	swept uint64 // the bucket's revision as of which what is stored was swept; of [Line.tidy] alone
+	swept uint64 // the bucket's revision as of which what is stored was swept; of [Workspaces.tidy] alone
 
 	mu    sync.Mutex // held while the repository is opened
 	site  *mergequeue.Site
@@ -105,14 +105,14 @@ type place struct {
 }
 
 // New returns a member's line. It opens nothing yet.
-func New(o Options) *Line {
+func New(o Options) *Workspaces {
 	o.Logger = telemetry.OrDiscard(o.Logger)
 	b := board.New(o.Team.Bucket, board.Options{Logger: o.Logger})
-	return &Line{o: o, records: mergequeue.New(o.Team), tasks: tasks{b, roster.New(o.Team)}, waits: usual, open: map[string]*place{}}
+	return &Workspaces{o: o, records: mergequeue.New(o.Team), tasks: tasks{b, roster.New(o.Team)}, waits: usual, open: map[string]*place{}}
 }
 
 // at opens the repository and makes the queue, once.
-func (l *Line) at(ctx context.Context) (*mergequeue.Site, *mergequeue.Queue, error) {
+func (l *Workspaces) at(ctx context.Context) (*mergequeue.Site, *mergequeue.Queue, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.site != nil {
@@ -132,7 +132,7 @@ func (l *Line) at(ctx context.Context) (*mergequeue.Site, *mergequeue.Queue, err
 }
 
 // Head is the line's head as it was heard of last; "" if there is no line, or nothing was heard.
-func (l *Line) Head() gitrepo.Hash {
+func (l *Workspaces) Head() gitrepo.Hash {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.queue == nil {
@@ -148,8 +148,8 @@ func (l *Line) Head() gitrepo.Hash {
 // commit, of which it is notified.
 //
 // Errors besides those of the source: Unavailable without git, or without the line.
-func (l *Line) Open(ctx context.Context, w workspace.Work, o workspace.Options) (*workspace.Workspace, func(), error) {
-	if !w.Team.OnLine() || w.Member.AgentID == "" {
+func (l *Workspaces) Open(ctx context.Context, w workspace.Work, o workspace.Options) (*workspace.Workspace, func(), error) {
+	if !w.Team.HasBranch() || w.Member.AgentID == "" {
 		return l.o.Source.Open(ctx, w, o)
 	}
 	l.opening.Lock()
@@ -158,7 +158,7 @@ func (l *Line) Open(ctx context.Context, w workspace.Work, o workspace.Options) 
 }
 
 // openLocked is Open on the line. The caller holds opening.
-func (l *Line) openLocked(ctx context.Context, w workspace.Work, o workspace.Options) (*workspace.Workspace, func(), error) {
+func (l *Workspaces) openLocked(ctx context.Context, w workspace.Work, o workspace.Options) (*workspace.Workspace, func(), error) {
 	site, _, err := l.at(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -206,7 +206,7 @@ func (l *Line) openLocked(ctx context.Context, w workspace.Work, o workspace.Opt
 
 // occupy returns the place of w, with one user more. A tree that this process has open is not
 // opened again: it is locked, and another one would not have what the member has done.
-func (l *Line) occupy(ctx context.Context, site *mergequeue.Site, w workspace.Work, head gitrepo.Hash) (*place, error) {
+func (l *Workspaces) occupy(ctx context.Context, site *mergequeue.Site, w workspace.Work, head gitrepo.Hash) (*place, error) {
 	l.mu.Lock()
 	p := l.open[name(w)]
 	if p != nil {
@@ -228,7 +228,7 @@ func (l *Line) occupy(ctx context.Context, site *mergequeue.Site, w workspace.Wo
 }
 
 // enter opens a workspace in a tree.
-func (l *Line) enter(ctx context.Context, p *place, w workspace.Work, o workspace.Options) (*workspace.Workspace, func(), error) {
+func (l *Workspaces) enter(ctx context.Context, p *place, w workspace.Work, o workspace.Options) (*workspace.Workspace, func(), error) {
 	allowed := o.Writable
 	o.Writable = func(name string) error {
 		p.over.Store(false)
@@ -273,7 +273,7 @@ func waits(format string, args ...any) error {
 // has is left to that: then there is another one, with the incarnation at the end of its name. The
 // latest of them has what the member has done last. A new tree for a task has the work on it that was
 // returned, or not finished, as branches, and the newest of it in its files, unless it is the tree of an earlier hold of the member.
-func (l *Line) tree(ctx context.Context, site *mergequeue.Site, w workspace.Work, head gitrepo.Hash) (*gitrepo.Tree, error) {
+func (l *Workspaces) tree(ctx context.Context, site *mergequeue.Site, w workspace.Work, head gitrepo.Hash) (*gitrepo.Tree, error) {
 	repo := site.Repo
 	p := gitrepo.Plan{At: head, Member: w.Member.AgentID, Epoch: w.Task.Epoch, From: gitrepo.Checkout{Prefix: w.Team.Line.Prefix}}
 	if from, links, mounted := l.links(ctx, w.Member.Role); len(links) > 0 {
@@ -314,7 +314,7 @@ func (l *Line) tree(ctx context.Context, site *mergequeue.Site, w workspace.Work
 
 // returned brings the work on a task that was returned, or not finished, to this host, and returns it by the names of
 // branches, and the newest of it. What is not stored any more, or damaged, is left out: the task can be done without it.
-func (l *Line) returned(ctx context.Context, site *mergequeue.Site, t team.Task) (branches map[string]gitrepo.Hash, newest gitrepo.Unfinished, err error) {
+func (l *Workspaces) returned(ctx context.Context, site *mergequeue.Site, t team.Task) (branches map[string]gitrepo.Hash, newest gitrepo.Unfinished, err error) {
 	branches = map[string]gitrepo.Hash{}
 	for _, y := range t.Returned {
 		if y.Commit == "" {
@@ -334,7 +334,7 @@ func (l *Line) returned(ctx context.Context, site *mergequeue.Site, t team.Task)
 }
 
 // links returns what of the user's folder goes into the trees of a role's members.
-func (l *Line) links(ctx context.Context, role string) (from gitrepo.Checkout, names []string, mounted bool) {
+func (l *Workspaces) links(ctx context.Context, role string) (from gitrepo.Checkout, names []string, mounted bool) {
 	return LinksOf(ctx, l.o.Source, l.o.Logger, l.o.Record(), role)
 }
 
@@ -342,8 +342,8 @@ func (l *Line) links(ctx context.Context, role string) (from gitrepo.Checkout, n
 func name(w workspace.Work) string { return mergequeue.TreeName(w.Member.AgentID, w.Task) }
 
 // leave gives up one use of a place. Its tree is removed once its task is over for the member, and all in it is stored.
-func (l *Line) leave(w workspace.Work, p *place) {
-	held, _ := l.o.Hand.Task()
+func (l *Workspaces) leave(w workspace.Work, p *place) {
+	held, _ := l.o.Slot.Task()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if p.users--; p.users > 0 {
@@ -365,7 +365,7 @@ func (l *Line) leave(w workspace.Work, p *place) {
 }
 
 // removes runs f, which removes a tree, in a goroutine.
-func (l *Line) removes(f func()) {
+func (l *Workspaces) removes(f func()) {
 	l.work.Add(1)
 	go func() {
 		defer l.work.Add(-1)
@@ -375,16 +375,16 @@ func (l *Line) removes(f func()) {
 
 // Settled waits until the trees of tasks that are over are removed, or ctx ends: what is half removed then, the next
 // sweep of this host removes. Nothing may be open.
-func (l *Line) Settled(ctx context.Context) {
+func (l *Workspaces) Settled(ctx context.Context) {
 	for l.work.Load() > 0 && shutdown.Sleep(ctx, 10*time.Millisecond) {
 	}
 }
 
 // Leave removes the trees of the member, which has left the team; at the end of the goal also those
 // of members that were lost on this host, which no process has open. Nothing of the member may be open.
-// What was changed without a task, and [Line.Aside] could not set aside, is kept. Once ctx ends no more is removed,
+// What was changed without a task, and [Workspaces.Aside] could not set aside, is kept. Once ctx ends no more is removed,
 // and Leave returns: the next sweep of this host removes what is left.
-func (l *Line) Leave(ctx context.Context, ended bool) error {
+func (l *Workspaces) Leave(ctx context.Context, ended bool) error {
 	l.Settled(ctx)
 	l.mu.Lock()
 	site := l.site
@@ -429,7 +429,7 @@ func owner(tree string) team.AgentID {
 }
 
 // remove removes the trees that keep does not name and no process has open, but for what has to be kept whole.
-func (l *Line) remove(ctx context.Context, repo *gitrepo.Repo, keep func(tree string) bool) (removed []string, err error) {
+func (l *Workspaces) remove(ctx context.Context, repo *gitrepo.Repo, keep func(tree string) bool) (removed []string, err error) {
 	failed := l.keepUnseen(ctx, repo, func(tree string) bool { return ctx.Err() == nil && !keep(tree) })
 	removed, err = repo.Sweep(func(tree string) bool { return keep(tree) || l.unseen(repo, tree) })
 	return removed, errors.Join(failed, err)
@@ -437,12 +437,12 @@ func (l *Line) remove(ctx context.Context, repo *gitrepo.Repo, keep func(tree st
 
 // unseen reports whether commands have run in a tree without a task since it was last looked at: its member may
 // have changed something there.
-func (l *Line) unseen(repo *gitrepo.Repo, tree string) bool {
+func (l *Workspaces) unseen(repo *gitrepo.Repo, tree string) bool {
 	return strings.HasPrefix(tree, "at.") && (repo.HasRun(tree) || owner(tree) == l.o.Member.AgentID && l.ran.Load())
 }
 
 // keepUnseen keeps those of the unseen trees whole that no process has open.
-func (l *Line) keepUnseen(ctx context.Context, repo *gitrepo.Repo, of func(tree string) bool) error {
+func (l *Workspaces) keepUnseen(ctx context.Context, repo *gitrepo.Repo, of func(tree string) bool) error {
 	trees, err := repo.Trees()
 	for _, tree := range trees {
 		if of(tree) && l.unseen(repo, tree) {
@@ -457,13 +457,13 @@ const tidyEvery = 10 * time.Minute
 
 // Run takes part in the queue while the team is on the line, and removes trees of what is over,
 // until ctx ends; then it returns nil.
-func (l *Line) Run(ctx context.Context) error {
+func (l *Workspaces) Run(ctx context.Context) error {
 	defer func() {
 		ctx, cancel := shutdown.Outlive(ctx, shutdown.Tools) // whose share this is beside
 		defer cancel()
 		l.Settled(ctx)
 	}()
-	for !l.o.Record().OnLine() {
+	for !l.o.Record().HasBranch() {
 		if !shutdown.Sleep(ctx, roster.Interval) {
 			return nil
 		}
@@ -486,7 +486,7 @@ func (l *Line) Run(ctx context.Context) error {
 }
 
 // tidy removes, from time to time, the trees of tasks that are over, until ctx ends.
-func (l *Line) tidy(ctx context.Context) error {
+func (l *Workspaces) tidy(ctx context.Context) error {
 	for {
 		if err := l.sweep(ctx); err != nil && ctx.Err() == nil {
 			l.o.Logger.WarnContext(ctx, "what is left of tasks that are over was not removed; it is tried again later", "err", err)
@@ -500,7 +500,7 @@ func (l *Line) tidy(ctx context.Context) error {
 // sweep removes the trees of tasks that are over, unless a process has them open, and work that
 // was returned, or not finished, and is not needed any more: here, and where the leader is, what is stored of it. For that all that
 // the team has stored is listed, so not if the team has written nothing since.
-func (l *Line) sweep(ctx context.Context) error {
+func (l *Workspaces) sweep(ctx context.Context) error {
 	seq, err := l.o.Team.Bucket.LastSeq(ctx)
 	if err != nil {
 		return err

@@ -90,8 +90,8 @@ func (r *rig) sh(dir, script string) string {
 // mate is one incarnation of a member.
 type mate struct {
 	*rig
-	hand *board.Hand
-	line *worktree.Line
+	hand *board.ClaimSlot
+	line *worktree.Workspaces
 	at   *workspace.Current
 	w    team.Member
 }
@@ -99,8 +99,8 @@ type mate struct {
 func (r *rig) mate(name team.AgentID, incarnation uint64) *mate {
 	r.Helper()
 	m := &mate{rig: r, w: team.Member{AgentID: name, Role: "coder", Incarnation: incarnation}}
-	m.hand = board.NewHand(r.Context(), r.board, m.w.Holder())
-	m.line = worktree.New(worktree.Options{Process: string(name), Team: r.storage, Record: func() team.Team { return r.record }, Member: m.w, Hand: m.hand, Source: r.source, Level: r.level, May: r.may, ToStore: r.toStore, Notify: r.notify, Peers: r.peers, Dir: r.dir})
+	m.hand = board.NewClaimSlot(r.Context(), r.board, m.w.Holder())
+	m.line = worktree.New(worktree.Options{Process: string(name), Team: r.storage, Record: func() team.Team { return r.record }, Member: m.w, Slot: m.hand, Source: r.source, Level: r.level, May: r.may, ToStore: r.toStore, Notify: r.notify, Peers: r.peers, Dir: r.dir})
 	m.hand.OthersEnd(m.line.Merging)
 	m.hand.Unfinished(m.line.Unfinished)
 	m.at = workspace.Follow(m.line, func() workspace.Work {
@@ -519,7 +519,7 @@ func TestDecide(t *testing.T) {
 			r := setUp(t)
 			before := r.sh(r.dir, "find . | sort")
 			r.sh(r.user, tt.script+"\ntrue")
-			r.record = team.Team{ID: "red", Hands: team.Policy{Isolation: tt.wish}}
+			r.record = team.Team{ID: "red", Policy: team.Policy{Isolation: tt.wish}}
 			path := os.Getenv("PATH")
 			if tt.git != nil {
 				bin := t.TempDir()

@@ -49,7 +49,7 @@ func (r *Router) rest(to *route, d time.Duration) {
 }
 
 // spell is the time from when a route begins to rest until it is asked first again.
-type spell struct {
+type cooldown struct {
 	of *route
 	n  int
 }
@@ -58,7 +58,7 @@ type spell struct {
 // whether that is news.
 func (r *Router) tell(of *route) bool {
 	r.mu.Lock()
-	now := spell{of, of.spells}
+	now := cooldown{of, of.spells}
 	r.mu.Unlock()
 	r.counting.Lock()
 	defer r.counting.Unlock()

@@ -30,7 +30,7 @@ type Router struct {
 
 	counting sync.Mutex
 	clients  map[string]countingClient // by alias
-	told     map[string]spell          // the last that was counted as a switch, by alias
+	told     map[string]cooldown       // the last that was counted as a switch, by alias
 }
 
 // routerState is what all views of one router share.
@@ -68,7 +68,7 @@ func (s *routerState) fill(o *model.Options) { o.Logger = s.log }
 
 // Counting returns the same router, that counts in the metrics of reg.
 func (r *Router) Counting(reg prometheus.Registerer) *Router {
-	view := &Router{routerState: r.routerState, registry: reg, clients: map[string]countingClient{}, told: map[string]spell{},
+	view := &Router{routerState: r.routerState, registry: reg, clients: map[string]countingClient{}, told: map[string]cooldown{},
 		switches: telemetry.Counters(reg, "agentteam_model_switches_total",
 			"Switches of model calls to another alias, since the first refused; one in its cooldown counts once.", "from", "to"),
 		cost: telemetry.Counters(reg, "agentteam_model_cost_total", "Cost of model calls, as far as the settings have prices; none is that of prices without a currency.", "currency")}

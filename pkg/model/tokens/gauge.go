@@ -13,10 +13,10 @@ const (
 	leastSent               = 500      // below that it is the chat template's tokens that count
 )
 
-// Told takes in that an endpoint has counted prompt tokens in a request that was
+// Counted takes in that an endpoint has counted prompt tokens in a request that was
 // estimated, by the sum of [Estimate] or [Count] and not by the gauge, at sent. Reports
 // of nothing, of very short requests and of prompts that were cut teach nothing.
-func (g *Gauge) Told(prompt, sent int) {
+func (g *Gauge) Counted(prompt, sent int) {
 	if prompt <= 0 || sent < leastSent || Cut(sent, prompt) {
 		return
 	}

@@ -71,7 +71,7 @@ func TestGauge(t *testing.T) {
 	var g tokens.Gauge
 	told := func(prompt, sent, want int) {
 		t.Helper()
-		g.Told(prompt, sent)
+		g.Counted(prompt, sent)
 		if got := g.Tokens(1000); got != want {
 			t.Errorf("told %d for %d: 1000 are worth %d, want %d", prompt, sent, got, want)
 		}
@@ -86,11 +86,11 @@ func TestGauge(t *testing.T) {
 	told(12_000, 10_000, 900) // later ones by a quarter
 	told(90_000, 10_000, 1175)
 	for range 50 {
-		g.Told(90_000, 10_000)
+		g.Counted(90_000, 10_000)
 	}
 	told(90_000, 10_000, 2000) // never beyond
 	for range 50 {
-		g.Told(300, 1000)
+		g.Counted(300, 1000)
 	}
 	told(300, 1000, 500)
 }
@@ -140,7 +140,7 @@ func ExampleGauge() {
 	var g tokens.Gauge
 	sent := 8000 // what we estimated a request at
 	fmt.Println(g.Tokens(sent))
-	g.Told(6800, sent) // its endpoint says in the answer's usage what it was
+	g.Counted(6800, sent) // its endpoint says in the answer's usage what it was
 	fmt.Println(g.Tokens(sent))
 	// Output:
 	// 8000

@@ -32,7 +32,7 @@ type rig struct {
 
 // post notes what is sent, and may be cut off.
 type post struct {
-	approval.Post
+	approval.Mailer
 	mu   sync.Mutex
 	cut  bool
 	sent []team.Message
@@ -44,7 +44,7 @@ func (p *post) Send(ctx context.Context, m team.Message) (team.Message, []team.A
 	if p.cut {
 		return m, nil, team.Errorf(team.Unavailable, "cut off")
 	}
-	m, to, err := p.Post.Send(ctx, m)
+	m, to, err := p.Mailer.Send(ctx, m)
 	p.sent = append(p.sent, m)
 	return m, to, err
 }
@@ -61,7 +61,7 @@ func newRig(t *testing.T) *rig {
 
 func process(t *testing.T, bt *broker.Storage) *rig {
 	b, members := board.New(bt.Bucket, board.Options{}), roster.New(bt)
-	p := &post{Post: mailbox.New(bt, mailbox.Options{Members: members})}
+	p := &post{Mailer: mailbox.New(bt, mailbox.Options{Members: members})}
 	return &rig{t, bt, b, members, approval.New(bt.Bucket, approval.Options{Tasks: b, Members: members, Post: p}), p}
 }
 
@@ -78,7 +78,7 @@ func (r *rig) another() *rig {
 // agent is an incarnation of coder-1 at work.
 type agent struct {
 	*approval.Gate
-	hand *board.Hand
+	hand *board.ClaimSlot
 	t    *testing.T
 }
 
@@ -86,7 +86,7 @@ type agent struct {
 func (r *rig) agent(incarnation uint64, by team.Approver) agent {
 	r.t.Helper()
 	m := team.Member{AgentID: "coder-1", Role: "coder", Incarnation: incarnation, PlanMode: true, Approver: by}
-	hand := board.NewHand(r.t.Context(), r.board, m.Holder())
+	hand := board.NewClaimSlot(r.t.Context(), r.board, m.Holder())
 	if _, _, err := hand.Adopt(r.t.Context(), ""); err != nil {
 		r.t.Fatal(err)
 	}
@@ -374,7 +374,7 @@ func TestReassigned(t *testing.T) {
 	claim(third)
 	third.passes("used, claimed again", true)
 	free()
-	if _, err := board.NewHand(t.Context(), r.board, team.Holder{Agent: "coder-2", Incarnation: 1, Role: "coder"}).Claim(t.Context(), task.ID); err != nil {
+	if _, err := board.NewClaimSlot(t.Context(), r.board, team.Holder{Agent: "coder-2", Incarnation: 1, Role: "coder"}).Claim(t.Context(), task.ID); err != nil {
 		t.Fatal(err)
 	}
 	free()

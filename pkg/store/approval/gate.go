@@ -11,8 +11,8 @@ import (
 	"agentteam/pkg/tool"
 )
 
-// Hand describes what a member holds; *board.Hand is one.
-type Hand interface {
+// ClaimSlot describes what a member holds; *board.ClaimSlot is one.
+type ClaimSlot interface {
 	Task() (team.Task, bool)
 }
 
@@ -22,7 +22,7 @@ type Hand interface {
 type Gate struct {
 	plans *Plans
 	self  team.Member
-	hand  Hand
+	hand  ClaimSlot
 
 	mu     sync.Mutex
 	newest team.Approval // that the member has submitted; the zero Approval: none
@@ -31,7 +31,7 @@ type Gate struct {
 
 // Gate returns the gate of a member, which begins with the plan that an earlier incarnation
 // submitted last. Errors: Unavailable.
-func (p *Plans) Gate(ctx context.Context, self team.Member, hand Hand) (*Gate, error) {
+func (p *Plans) Gate(ctx context.Context, self team.Member, hand ClaimSlot) (*Gate, error) {
 	g := &Gate{plans: p, self: self, hand: hand}
 	all, err := p.List(ctx)
 	for _, a := range all {

@@ -33,7 +33,7 @@ type Judge func(ctx context.Context, r tool.Request) (Judgement, error)
 type Permissions struct {
 	plans *Plans
 	self  team.Member
-	hand  Hand
+	hand  ClaimSlot
 	judge Judge
 
 	mu    sync.Mutex // one call is asked for at a time
@@ -41,7 +41,7 @@ type Permissions struct {
 }
 
 // Permissions returns the gate of a member by these rules.
-func (p *Plans) Permissions(self team.Member, hand Hand, judge Judge) *Permissions {
+func (p *Plans) Permissions(self team.Member, hand ClaimSlot, judge Judge) *Permissions {
 	return &Permissions{plans: p, self: self, hand: hand, judge: judge, asked: self.Incarnation > 1}
 }
 

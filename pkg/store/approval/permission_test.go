@@ -22,7 +22,7 @@ import (
 // asker is an incarnation of coder-1 by whose rules each bash is asked.
 type asker struct {
 	*approval.Permissions
-	hand *board.Hand
+	hand *board.ClaimSlot
 	t    *testing.T
 	j    *approval.Judgement
 }
@@ -31,7 +31,7 @@ type asker struct {
 func (r *rig) asker(incarnation uint64) asker {
 	r.t.Helper()
 	m := team.Member{AgentID: "coder-1", Role: "coder", Incarnation: incarnation}
-	hand := board.NewHand(r.t.Context(), r.board, m.Holder())
+	hand := board.NewClaimSlot(r.t.Context(), r.board, m.Holder())
 	if _, _, err := hand.Adopt(r.t.Context(), ""); err != nil {
 		r.t.Fatal(err)
 	}
@@ -387,7 +387,7 @@ func TestPermissionVoid(t *testing.T) {
 	if _, err := r.board.Release(t.Context(), task.ID, leads, 0, team.Freed{Reason: "lost"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := board.NewHand(t.Context(), r.board, team.Holder{Agent: "coder-2", Incarnation: 1, Role: "coder"}).Claim(t.Context(), task.ID); err != nil {
+	if _, err := board.NewClaimSlot(t.Context(), r.board, team.Holder{Agent: "coder-2", Incarnation: 1, Role: "coder"}).Claim(t.Context(), task.ID); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.board.Release(t.Context(), task.ID, leads, 0, team.Freed{Reason: "lost"}); err != nil {

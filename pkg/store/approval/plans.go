@@ -26,7 +26,7 @@ type Members interface {
 }
 
 // Post sends mail; *mailbox.Mailbox is one.
-type Post interface {
+type Mailer interface {
 	Send(ctx context.Context, m team.Message) (team.Message, []team.AgentID, error)
 }
 
@@ -34,7 +34,7 @@ type Post interface {
 type Options struct {
 	Tasks   Tasks
 	Members Members
-	Post    Post
+	Post    Mailer
 }
 
 // Plans are the plans that were submitted in one team, and the calls that a person was asked for.

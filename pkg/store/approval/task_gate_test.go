@@ -21,7 +21,7 @@ func (r *rig) member(m team.Member) agent {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	hand := board.NewHand(r.t.Context(), r.board, stored.Holder())
+	hand := board.NewClaimSlot(r.t.Context(), r.board, stored.Holder())
 	if _, _, err := hand.Adopt(r.t.Context(), ""); err != nil {
 		r.t.Fatal(err)
 	}

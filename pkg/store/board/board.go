@@ -272,7 +272,7 @@ func (b *Board) Rewrite(ctx context.Context, t team.Task) (team.Task, error) {
 // PermissionDenied for a role that is not h's, unless assigned; Unavailable, and
 // then the outcome is unknown.
 //
-// It does not know what else h holds: an agent claims through its [Hand].
+// It does not know what else h holds: an agent claims through its [ClaimSlot].
 func (b *Board) Claim(ctx context.Context, id team.TaskID, h team.Holder) (team.Task, error) {
 	t, err := b.Get(ctx, id)
 	if err == nil {

@@ -83,7 +83,7 @@ func stressProcess(who string) error {
 		wg.Go(func() {
 			h := team.Holder{Agent: team.AgentID(fmt.Sprintf("coder-%d", number*stressClaimers+i)), Incarnation: 1}
 			// One claimer of each process begins at the same place.
-			cl := &claimer{feed: seen, hand: board.NewHand(ctx, board.New(bt.Bucket, board.Options{}), h),
+			cl := &claimer{feed: seen, hand: board.NewClaimSlot(ctx, board.New(bt.Bucket, board.Options{}), h),
 				offset: i * stressTasks / stressClaimers, tried: map[team.TaskID]bool{}, codes: map[team.Code]int{}}
 			errs[i] = cl.run(ctx)
 			mu.Lock()
@@ -135,7 +135,7 @@ func newFeed(ctx context.Context, b *broker.Bucket) *feed {
 // tries once all the same, so that it is refused.
 type claimer struct {
 	feed   *feed
-	hand   *board.Hand
+	hand   *board.ClaimSlot
 	offset int
 	tried  map[team.TaskID]bool // although it was blocked
 	won    []team.TaskID

@@ -59,7 +59,7 @@ func TestClaims(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h := board.NewHand(t.Context(), board.New(bt.Bucket, board.Options{}), team.Holder{Agent: team.AgentID(fmt.Sprintf("coder-%d", i)), Incarnation: 1})
+		h := board.NewClaimSlot(t.Context(), board.New(bt.Bucket, board.Options{}), team.Holder{Agent: team.AgentID(fmt.Sprintf("coder-%d", i)), Incarnation: 1})
 		wg.Go(func() {
 			if err := c.run(t.Context(), h); err != nil {
 				t.Errorf("%s: %v", h.Holder().Agent, err)
@@ -103,7 +103,7 @@ func (c *claims) wrote(t team.Task, err error) error {
 // run claims and releases tasks, and completes those whose epoch says that they
 // were claimed often enough, until all are completed. Now and then it takes a task
 // from its holder.
-func (c *claims) run(ctx context.Context, h *board.Hand) error {
+func (c *claims) run(ctx context.Context, h *board.ClaimSlot) error {
 	const among = 1000 // so many tasks at a time are claimed by 64 hands
 	for first := 0; first < len(c.copies); {
 		t := *c.copies[first+rand.N(min(among, len(c.copies)-first))].Load()
@@ -124,7 +124,7 @@ func (c *claims) run(ctx context.Context, h *board.Hand) error {
 	return nil
 }
 
-func (c *claims) claim(ctx context.Context, h *board.Hand, t team.Task) error {
+func (c *claims) claim(ctx context.Context, h *board.ClaimSlot, t team.Task) error {
 	claimed, err := h.Take(ctx, t)
 	if errors.Is(err, team.Conflict) {
 		c.lost.Add(1)

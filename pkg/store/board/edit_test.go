@@ -100,7 +100,7 @@ func TestFormerHolder(t *testing.T) {
 	}
 	held := claim(t, b, id, bob)
 	carol := team.Holder{Agent: "carol"}
-	hand := board.NewHand(t.Context(), b, ann)
+	hand := board.NewClaimSlot(t.Context(), b, ann)
 	for name, write := range map[string]func(h team.Holder) error{
 		"complete": func(h team.Holder) error {
 			_, err := b.Complete(t.Context(), id, h, 0, team.Done{Summary: "late"})

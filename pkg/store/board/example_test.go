@@ -45,8 +45,8 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	coder := board.NewHand(ctx, b, team.Holder{Agent: "coder-1", Incarnation: 1})
-	tester := board.NewHand(ctx, b, team.Holder{Agent: "tester-1", Incarnation: 1})
+	coder := board.NewClaimSlot(ctx, b, team.Holder{Agent: "coder-1", Incarnation: 1})
+	tester := board.NewClaimSlot(ctx, b, team.Holder{Agent: "tester-1", Incarnation: 1})
 
 	task, _ := coder.Claim(ctx, first[0].ID)
 	fmt.Println(task.Assignee, "has", task.ID)

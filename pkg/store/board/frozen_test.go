@@ -35,7 +35,7 @@ func holdAndComplete(url string) error {
 	if err != nil {
 		return err
 	}
-	hand := board.NewHand(ctx, board.New(bt.Bucket, board.Options{}), ann)
+	hand := board.NewClaimSlot(ctx, board.New(bt.Bucket, board.Options{}), ann)
 	in := bufio.NewReader(os.Stdin)
 	for {
 		var id team.TaskID

@@ -14,10 +14,10 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Hand makes all claims of one incarnation of an agent, one at a time, and holds at most
+// ClaimSlot makes all claims of one incarnation of an agent, one at a time, and holds at most
 // one task. Its model, offers and assignments all claim through it, so the one-task rule
 // needs no second record. Safe for concurrent use.
-type Hand struct {
+type ClaimSlot struct {
 	board  *Board
 	holder team.Holder
 	life   context.Context
@@ -37,10 +37,10 @@ type Hand struct {
 	unfinished    func(context.Context, team.Task) *team.Try
 }
 
-// NewHand returns the hand of h. life is the membership's context: a claim continues until
+// NewClaimSlot returns the hand of h. life is the membership's context: a claim continues until
 // its outcome is known or life ends, even if its caller's context ends earlier.
-func NewHand(life context.Context, b *Board, h team.Holder) *Hand {
-	return &Hand{board: b, holder: h, life: life, claiming: make(chan struct{}, 1), settled: h.Incarnation <= 1, epochs: map[team.TaskID]uint64{},
+func NewClaimSlot(life context.Context, b *Board, h team.Holder) *ClaimSlot {
+	return &ClaimSlot{board: b, holder: h, life: life, claiming: make(chan struct{}, 1), settled: h.Incarnation <= 1, epochs: map[team.TaskID]uint64{},
 		onLoss: func(team.Task, error) {}, beforeRelease: func(context.Context, team.TaskID) {},
 		othersEnd:  func(context.Context, team.Task) (bool, error) { return false, nil },
 		unfinished: func(context.Context, team.Task) *team.Try { return nil }}
@@ -49,7 +49,7 @@ func NewHand(life context.Context, b *Board, h team.Holder) *Hand {
 // OnLoss sets the function that is called, once for each hold, when the hand finds that
 // its task, as it was held, was taken away; why is the error that showed it. Any call of the hand may find
 // that, also a claim of the next task. f must not block.
-func (h *Hand) OnLoss(f func(t team.Task, why error)) {
+func (h *ClaimSlot) OnLoss(f func(t team.Task, why error)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.onLoss = f
@@ -57,26 +57,26 @@ func (h *Hand) OnLoss(f func(t team.Task, why error)) {
 
 // BeforeRelease sets the function that is called before the hand puts back, fails or cancels the task that it
 // holds: another agent may have the task right after that. f may take until ctx ends.
-func (h *Hand) BeforeRelease(f func(ctx context.Context, id team.TaskID)) {
+func (h *ClaimSlot) BeforeRelease(f func(ctx context.Context, id team.TaskID)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.beforeRelease = f
 }
 
 // OthersEnd sets the function that reports whether a task which an earlier incarnation has left is
-// ended by others: [Hand.Adopt] and [Hand.PutBack] leave it to them, and until that is over the hand
+// ended by others: [ClaimSlot.Adopt] and [ClaimSlot.PutBack] leave it to them, and until that is over the hand
 // takes no other task. It is set before either is called.
-func (h *Hand) OthersEnd(f func(context.Context, team.Task) (bool, error)) { h.othersEnd = f }
+func (h *ClaimSlot) OthersEnd(f func(context.Context, team.Task) (bool, error)) { h.othersEnd = f }
 
-// Unfinished sets the function that stores the work on a task before the hand puts that back, fails or cancels it, and before [Hand.PutBack] does,
-// and returns it; nil if there is none. It is called after that of [Hand.BeforeRelease], and set before any other call.
-func (h *Hand) Unfinished(f func(context.Context, team.Task) *team.Try) { h.unfinished = f }
+// Unfinished sets the function that stores the work on a task before the hand puts that back, fails or cancels it, and before [ClaimSlot.PutBack] does,
+// and returns it; nil if there is none. It is called after that of [ClaimSlot.BeforeRelease], and set before any other call.
+func (h *ClaimSlot) Unfinished(f func(context.Context, team.Task) *team.Try) { h.unfinished = f }
 
 // Holder is whose hand it is.
-func (h *Hand) Holder() team.Holder { return h.holder }
+func (h *ClaimSlot) Holder() team.Holder { return h.holder }
 
 // Task returns the task held, as it was when it was claimed.
-func (h *Hand) Task() (team.Task, bool) {
+func (h *ClaimSlot) Task() (team.Task, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.task, h.task.ID != ""
@@ -85,7 +85,7 @@ func (h *Hand) Task() (team.Task, bool) {
 // Confirmed returns when the agent was last known to hold its task: the start of the
 // claim, or of the last call that showed the hold to be true. It is the zero time if there
 // is no task, or if the last such call could not read the task.
-func (h *Hand) Confirmed() time.Time {
+func (h *ClaimSlot) Confirmed() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.confirmed
@@ -94,7 +94,7 @@ func (h *Hand) Confirmed() time.Time {
 // Claim claims a task that the caller knows by its id. Errors: Busy if the agent
 // holds, or is just claiming, another; else those of [Board.Claim]. Claiming the
 // task that is held already returns it.
-func (h *Hand) Claim(ctx context.Context, id team.TaskID) (team.Task, error) {
+func (h *ClaimSlot) Claim(ctx context.Context, id team.TaskID) (team.Task, error) {
 	t, _, err := h.claim(ctx, id, h.free, func(ctx context.Context) (team.Task, error) { return h.board.Claim(ctx, id, h.holder) })
 	return t, err
 }
@@ -103,26 +103,26 @@ func (h *Hand) Claim(ctx context.Context, id team.TaskID) (team.Task, error) {
 // [Board.Assign]. taken is false if the agent held it already, as when an assignment whose
 // answer was lost is repeated, or when the task was offered as well: Assign waits for a claim
 // that is under way.
-func (h *Hand) Assign(ctx context.Context, a team.Assignment) (t team.Task, taken bool, err error) {
+func (h *ClaimSlot) Assign(ctx context.Context, a team.Assignment) (t team.Task, taken bool, err error) {
 	return h.claim(ctx, a.Task, h.soon, func(ctx context.Context) (team.Task, error) { return h.board.Assign(ctx, a, h.holder) })
 }
 
 // Take claims an offered task at the revision that the offer names.
-func (h *Hand) Take(ctx context.Context, t team.Task) (team.Task, error) {
+func (h *ClaimSlot) Take(ctx context.Context, t team.Task) (team.Task, error) {
 	t, _, err := h.claim(ctx, t.ID, h.free, func(ctx context.Context) (team.Task, error) { return h.board.ClaimAt(ctx, t, h.holder) })
 	return t, err
 }
 
 // Now returns the task held, with ID "" if there is none, and the bucket revision up to
 // which the hand knows what the agent holds.
-func (h *Hand) Now() (t team.Task, seq uint64) {
+func (h *ClaimSlot) Now() (t team.Task, seq uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.task, h.seq
 }
 
 // free reports whether no claim was under way, and begins one.
-func (h *Hand) free(context.Context) bool {
+func (h *ClaimSlot) free(context.Context) bool {
 	select {
 	case h.claiming <- struct{}{}:
 		return true
@@ -132,7 +132,7 @@ func (h *Hand) free(context.Context) bool {
 }
 
 // soon is free that waits for a claim under way, until ctx ends.
-func (h *Hand) soon(ctx context.Context) bool {
+func (h *ClaimSlot) soon(ctx context.Context) bool {
 	select {
 	case h.claiming <- struct{}{}:
 		return true
@@ -143,7 +143,7 @@ func (h *Hand) soon(ctx context.Context) bool {
 
 // claim does what takes a task, once begin lets it and unless the agent holds it; taken
 // tells which.
-func (h *Hand) claim(ctx context.Context, id team.TaskID, begin func(context.Context) bool, do func(context.Context) (team.Task, error)) (t team.Task, taken bool, err error) {
+func (h *ClaimSlot) claim(ctx context.Context, id team.TaskID, begin func(context.Context) bool, do func(context.Context) (team.Task, error)) (t team.Task, taken bool, err error) {
 	if !begin(ctx) {
 		return team.Task{}, false, h.busy(team.Errorf(team.Busy, "%s is claiming another task right now", h.holder.Agent))
 	}
@@ -180,7 +180,7 @@ func (h *Hand) claim(ctx context.Context, id team.TaskID, begin func(context.Con
 }
 
 // done returns nil once what an earlier incarnation has left to others is over. The caller holds claiming.
-func (h *Hand) done(ctx context.Context) error {
+func (h *ClaimSlot) done(ctx context.Context) error {
 	if h.left.ID == "" {
 		return nil
 	}
@@ -196,13 +196,13 @@ func (h *Hand) done(ctx context.Context) error {
 	return err
 }
 
-func (h *Hand) busy(err error) error {
+func (h *ClaimSlot) busy(err error) error {
 	h.board.metrics.claim(err)
 	return err
 }
 
 // set makes t the task held; the call that took it started at began.
-func (h *Hand) set(t team.Task, began time.Time) {
+func (h *ClaimSlot) set(t team.Task, began time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.task, h.confirmed, h.seq = t, began, max(h.seq, t.Revision)
@@ -213,7 +213,7 @@ func (h *Hand) set(t team.Task, began time.Time) {
 // ok is false if there is none. atWork is the task that one was at when it was lost, if
 // any: adopting that is an attempt, and the last attempt fails it. A task that others end is not adopted. Until Adopt has
 // returned, an incarnation with predecessors can claim nothing.
-func (h *Hand) Adopt(ctx context.Context, atWork team.TaskID) (t team.Task, ok bool, err error) {
+func (h *ClaimSlot) Adopt(ctx context.Context, atWork team.TaskID) (t team.Task, ok bool, err error) {
 	h.claiming <- struct{}{}
 	defer func() { <-h.claiming }()
 	if h.settled {
@@ -250,7 +250,7 @@ func (h *Hand) Adopt(ctx context.Context, atWork team.TaskID) (t team.Task, ok b
 
 // PutBack puts back what an earlier incarnation of the agent left in progress, which this
 // one cannot continue with; that is no attempt. A task that others end stays as it is.
-func (h *Hand) PutBack(ctx context.Context, reason string) error {
+func (h *ClaimSlot) PutBack(ctx context.Context, reason string) error {
 	h.claiming <- struct{}{}
 	defer func() { <-h.claiming }()
 	left, err := h.board.leftBy(ctx, h.holder)
@@ -271,7 +271,7 @@ func (h *Hand) PutBack(ctx context.Context, reason string) error {
 
 // Remember tells the hand under which epoch an earlier incarnation held a task, so that
 // a late write gets the error of a former holder.
-func (h *Hand) Remember(id team.TaskID, epoch uint64) {
+func (h *ClaimSlot) Remember(id team.TaskID, epoch uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	id = team.TaskID(strings.Clone(string(id))) // it is a piece of the journal's record
@@ -286,7 +286,7 @@ type call struct {
 }
 
 // begin returns a call about a task, which begins now.
-func (h *Hand) begin(id team.TaskID) call {
+func (h *ClaimSlot) begin(id team.TaskID) call {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	t := h.task
@@ -297,7 +297,7 @@ func (h *Hand) begin(id team.TaskID) call {
 }
 
 // beginRelease is begin for a call that puts the task back, fails or cancels it.
-func (h *Hand) beginRelease(ctx context.Context, id team.TaskID) call {
+func (h *ClaimSlot) beginRelease(ctx context.Context, id team.TaskID) call {
 	h.mu.Lock()
 	held, f := h.task.ID, h.beforeRelease
 	h.mu.Unlock()
@@ -309,7 +309,7 @@ func (h *Hand) beginRelease(ctx context.Context, id team.TaskID) call {
 
 // end begins a call that puts the task back, fails or cancels it, whose work is stored first, and makes it. The queue may have returned
 // work of the agent meanwhile, which raises the epoch: then the call is made again.
-func (h *Hand) end(ctx context.Context, id team.TaskID, f team.Freed, write func(call, team.Freed) (team.Task, error)) (team.Task, error) {
+func (h *ClaimSlot) end(ctx context.Context, id team.TaskID, f team.Freed, write func(call, team.Freed) (team.Task, error)) (team.Task, error) {
 	for {
 		c := h.beginRelease(ctx, id)
 		if c.task.Epoch > 0 {
@@ -324,7 +324,7 @@ func (h *Hand) end(ctx context.Context, id team.TaskID, f team.Freed, write func
 
 // follow reports whether t shows that the agent still holds the task, under a later epoch than the call's. The hand has
 // that one then, and so has the call: work which the queue returns to its holder raises the epoch.
-func (h *Hand) follow(c *call, t team.Task) bool {
+func (h *ClaimSlot) follow(c *call, t team.Task) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.task.ID != c.task.ID || h.epochs[c.task.ID] != c.epoch || !t.HeldBy(h.holder) || t.Epoch <= c.epoch {
@@ -343,15 +343,15 @@ func (c call) endedBy(h team.Holder, t team.Task) bool {
 }
 
 // Complete completes the task; see [Board.Complete].
-func (h *Hand) Complete(ctx context.Context, id team.TaskID, d team.Done) (team.Task, error) {
+func (h *ClaimSlot) Complete(ctx context.Context, id team.TaskID, d team.Done) (team.Task, error) {
 	c := h.begin(id)
 	t, err := h.board.complete(ctx, c.task, h.holder, c.epoch, d)
 	return t, h.after(c, t, err)
 }
 
 // Confirm reads the task and reports why the agent may not continue with it, or nil:
-// the errors that [Hand.Complete] would give. A task that was lost is let go of.
-func (h *Hand) Confirm(ctx context.Context, id team.TaskID) (team.Task, error) {
+// the errors that [ClaimSlot.Complete] would give. A task that was lost is let go of.
+func (h *ClaimSlot) Confirm(ctx context.Context, id team.TaskID) (team.Task, error) {
 	c := h.begin(id)
 	t, err := h.board.Get(ctx, id)
 	if err == nil {
@@ -363,7 +363,7 @@ func (h *Hand) Confirm(ctx context.Context, id team.TaskID) (team.Task, error) {
 
 // FailCheck records that the task's check has failed; the task stays the agent's
 // unless that was the last attempt.
-func (h *Hand) FailCheck(ctx context.Context, id team.TaskID, why string) (team.Task, error) {
+func (h *ClaimSlot) FailCheck(ctx context.Context, id team.TaskID, why string) (team.Task, error) {
 	c := h.begin(id)
 	if c.task.Attempts+1 >= team.MaxAttempts {
 		return h.end(ctx, id, team.Freed{Reason: why}, func(c call, f team.Freed) (team.Task, error) {
@@ -375,14 +375,14 @@ func (h *Hand) FailCheck(ctx context.Context, id team.TaskID, why string) (team.
 }
 
 // Fail ends the task as failed.
-func (h *Hand) Fail(ctx context.Context, id team.TaskID, reason string) (team.Task, error) {
+func (h *ClaimSlot) Fail(ctx context.Context, id team.TaskID, reason string) (team.Task, error) {
 	return h.end(ctx, id, team.Freed{Reason: reason}, func(c call, f team.Freed) (team.Task, error) {
 		return h.board.Fail(ctx, id, team.Actor{Holder: h.holder}, c.epoch, f)
 	})
 }
 
 // Cancel cancels a task, also one that the agent does not hold; see [team.Task.Cancel].
-func (h *Hand) Cancel(ctx context.Context, id team.TaskID, a team.Actor, reason string) (team.Task, error) {
+func (h *ClaimSlot) Cancel(ctx context.Context, id team.TaskID, a team.Actor, reason string) (team.Task, error) {
 	if !a.Leads { // it is refused, and what was begun for the task continues
 		return h.board.Cancel(ctx, id, a, reason)
 	}
@@ -398,14 +398,14 @@ func (h *Hand) Cancel(ctx context.Context, id team.TaskID, a team.Actor, reason 
 }
 
 // Release puts the task back, which the agent could do and is not to now.
-func (h *Hand) Release(ctx context.Context, id team.TaskID, f team.Freed) (team.Task, error) {
+func (h *ClaimSlot) Release(ctx context.Context, id team.TaskID, f team.Freed) (team.Task, error) {
 	return h.end(ctx, id, f, func(c call, f team.Freed) (team.Task, error) {
 		return h.board.Release(ctx, id, team.Actor{Holder: h.holder}, c.epoch, f)
 	})
 }
 
 // GiveBack puts back a task that the agent cannot do: it is offered others first.
-func (h *Hand) GiveBack(ctx context.Context, id team.TaskID, g team.GiveBack) (team.Task, error) {
+func (h *ClaimSlot) GiveBack(ctx context.Context, id team.TaskID, g team.GiveBack) (team.Task, error) {
 	return h.end(ctx, id, g.Freed, func(c call, f team.Freed) (team.Task, error) {
 		g.Freed = f
 		return h.board.GiveBack(ctx, id, h.holder, c.epoch, g)
@@ -414,7 +414,7 @@ func (h *Hand) GiveBack(ctx context.Context, id team.TaskID, g team.GiveBack) (t
 
 // MayComplete is Confirm for an agent that is about to complete the task: a refusal
 // counts as a late write.
-func (h *Hand) MayComplete(ctx context.Context, id team.TaskID) (team.Task, error) {
+func (h *ClaimSlot) MayComplete(ctx context.Context, id team.TaskID) (team.Task, error) {
 	t, err := h.Confirm(ctx, id)
 	return t, h.board.late(err)
 }
@@ -422,7 +422,7 @@ func (h *Hand) MayComplete(ctx context.Context, id team.TaskID) (team.Task, erro
 // after updates the hold from the outcome of a call, and returns err. Errors that say
 // nothing about ownership change nothing, except that an unreadable record makes the hold
 // unconfirmed. Outcomes of an earlier hold are ignored.
-func (h *Hand) after(c call, t team.Task, err error) error {
+func (h *ClaimSlot) after(c call, t team.Task, err error) error {
 	if onLoss := h.learn(c, t, err); onLoss != nil {
 		onLoss(c.task, err)
 	}
@@ -430,7 +430,7 @@ func (h *Hand) after(c call, t team.Task, err error) error {
 }
 
 // learn does the work of after under the lock; it returns onLoss if the task was lost.
-func (h *Hand) learn(c call, t team.Task, err error) (onLoss func(team.Task, error)) {
+func (h *ClaimSlot) learn(c call, t team.Task, err error) (onLoss func(team.Task, error)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.seq = max(h.seq, t.Revision)
@@ -451,14 +451,14 @@ func (h *Hand) learn(c call, t team.Task, err error) (onLoss func(team.Task, err
 
 // Retire makes the hand refuse all claims from here on, since its agent leaves the team: they
 // are InvalidState. What it holds stays held.
-func (h *Hand) Retire() {
+func (h *ClaimSlot) Retire() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.retired = true
 }
 
 // leaves reports whether the hand is retired.
-func (h *Hand) leaves() bool {
+func (h *ClaimSlot) leaves() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.retired
@@ -466,7 +466,7 @@ func (h *Hand) leaves() bool {
 
 // Inputs returns what came of t's dependencies. All were completed when t was
 // claimed; those whose records cannot be read now are left out.
-func (h *Hand) Inputs(ctx context.Context, t team.Task) ([]team.Input, error) {
+func (h *ClaimSlot) Inputs(ctx context.Context, t team.Task) ([]team.Input, error) {
 	inputs := make([]team.Input, len(t.Dependencies))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(parallel)
@@ -490,7 +490,7 @@ func (h *Hand) Inputs(ctx context.Context, t team.Task) ([]team.Input, error) {
 
 // LastTry returns how the hold of t before the present one ended, and the last whose work was returned, if
 // that was an earlier one; nil if t was never held before, or that is no longer known.
-func (h *Hand) LastTry(ctx context.Context, t team.Task) (last, unmerged *team.Try, err error) {
+func (h *ClaimSlot) LastTry(ctx context.Context, t team.Task) (last, unmerged *team.Try, err error) {
 	if t.Epoch <= 1 {
 		return nil, nil, nil
 	}

@@ -16,13 +16,13 @@ func TestHandLeavesWhatOthersEnd(t *testing.T) {
 	b, _ := open(t)
 	ctx := t.Context()
 	first, second := add(t, b), add(t, b)
-	held, err := board.NewHand(ctx, b, ann).Claim(ctx, first.ID)
+	held, err := board.NewClaimSlot(ctx, b, ann).Claim(ctx, first.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
 	next := ann
 	next.Incarnation = 2
-	hand := board.NewHand(ctx, b, next)
+	hand := board.NewClaimSlot(ctx, b, next)
 	unknown := errors.New("no answer")
 	hand.OthersEnd(func(context.Context, team.Task) (bool, error) { return false, unknown })
 	if _, _, err := hand.Adopt(ctx, ""); !errors.Is(err, unknown) {
@@ -56,7 +56,7 @@ func TestHandLeavesWhatOthersEnd(t *testing.T) {
 // A hand whose task came back to it in conflict goes on under the new epoch, and stores the unfinished work under it.
 func TestHandFollowsReturnedWork(t *testing.T) {
 	b, _ := open(t)
-	h := board.NewHand(t.Context(), b, ann)
+	h := board.NewClaimSlot(t.Context(), b, ann)
 	h.OnLoss(func(lost team.Task, why error) { t.Errorf("%s is lost: %v", lost.ID, why) })
 	var stored []uint64
 	h.Unfinished(func(_ context.Context, task team.Task) *team.Try {
@@ -91,7 +91,7 @@ func TestHandFollowsReturnedWork(t *testing.T) {
 func TestHandCancels(t *testing.T) {
 	b, _ := open(t)
 	ctx := t.Context()
-	hand := board.NewHand(ctx, b, ann)
+	hand := board.NewClaimSlot(ctx, b, ann)
 	did := ""
 	hand.BeforeRelease(func(_ context.Context, id team.TaskID) { did += "end " + string(id) + "; " })
 	hand.Unfinished(func(_ context.Context, task team.Task) *team.Try { did += "store"; return task.LeftOn("alpha") })

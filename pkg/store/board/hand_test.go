@@ -26,7 +26,7 @@ func TestHandHoldsOne(t *testing.T) {
 	for range 32 {
 		tasks = append(tasks, add(t, b))
 	}
-	hand := board.NewHand(t.Context(), b, ann)
+	hand := board.NewClaimSlot(t.Context(), b, ann)
 	codes := atOnce(32, func(i int) (err error) {
 		switch i % 3 {
 		case 0:
@@ -55,7 +55,7 @@ func TestHandLife(t *testing.T) {
 	b, _ := open(t)
 	ctx := t.Context()
 	one, two, three := add(t, b).ID, add(t, b).ID, add(t, b).ID
-	hand := board.NewHand(ctx, b, ann)
+	hand := board.NewClaimSlot(ctx, b, ann)
 
 	_, err := hand.Complete(ctx, one, team.Done{Summary: "not mine"})
 	wantCode(t, "complete before any claim", err, team.PermissionDenied)
@@ -96,7 +96,7 @@ func TestHandConfirms(t *testing.T) {
 	b, _ := open(t)
 	ctx := t.Context()
 	one, two := add(t, b).ID, add(t, b).ID
-	hand := board.NewHand(ctx, b, ann)
+	hand := board.NewClaimSlot(ctx, b, ann)
 	if _, seq := hand.Now(); seq != 0 {
 		t.Errorf("a new hand knows of revision %d", seq)
 	}
@@ -143,7 +143,7 @@ func TestHandKeepsWhatCannotBeRead(t *testing.T) {
 	b, bt := open(t)
 	ctx := t.Context()
 	one, two := add(t, b).ID, add(t, b).ID
-	hand := board.NewHand(ctx, b, ann)
+	hand := board.NewClaimSlot(ctx, b, ann)
 	held, err := hand.Claim(ctx, one)
 	if err != nil {
 		t.Fatal(err)
@@ -194,15 +194,15 @@ func TestHandKeepsWhatCannotBeRead(t *testing.T) {
 
 // A task whose record was deleted is nobody's.
 func TestHandLetsGoOfWhatWasDeleted(t *testing.T) {
-	for name, call := range map[string]func(*board.Hand, team.TaskID, team.TaskID) error{
-		"confirm": func(h *board.Hand, one, _ team.TaskID) error { _, err := h.Confirm(t.Context(), one); return err },
-		"claim":   func(h *board.Hand, _, two team.TaskID) error { _, err := h.Claim(t.Context(), two); return err },
+	for name, call := range map[string]func(*board.ClaimSlot, team.TaskID, team.TaskID) error{
+		"confirm": func(h *board.ClaimSlot, one, _ team.TaskID) error { _, err := h.Confirm(t.Context(), one); return err },
+		"claim":   func(h *board.ClaimSlot, _, two team.TaskID) error { _, err := h.Claim(t.Context(), two); return err },
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, bt := open(t)
 			one := add(t, b).ID
 			two := add(t, b).ID // its creation has put the first one's out of the sequence
-			hand := board.NewHand(t.Context(), b, ann)
+			hand := board.NewClaimSlot(t.Context(), b, ann)
 			held, err := hand.Claim(t.Context(), one)
 			if err == nil {
 				err = bt.Bucket.Delete(t.Context(), subject.KeyTask(one), held.Revision)
@@ -227,60 +227,60 @@ func TestHandLetsGoOfWhatWasDeleted(t *testing.T) {
 func TestHandTellsOfLosses(t *testing.T) {
 	ctx := t.Context()
 	for name, tt := range map[string]struct {
-		before func(*board.Board, *broker.Storage, *board.Hand, team.Task) error
-		find   func(h *board.Hand, held, next team.TaskID) error
+		before func(*board.Board, *broker.Storage, *board.ClaimSlot, team.Task) error
+		find   func(h *board.ClaimSlot, held, next team.TaskID) error
 		want   int
 	}{
-		"cancelled, found by a claim": {cancelled, func(h *board.Hand, _, next team.TaskID) error { _, err := h.Claim(ctx, next); return err }, 1},
-		"cancelled, found by a confirmation": {cancelled, func(h *board.Hand, held, _ team.TaskID) error {
+		"cancelled, found by a claim": {cancelled, func(h *board.ClaimSlot, _, next team.TaskID) error { _, err := h.Claim(ctx, next); return err }, 1},
+		"cancelled, found by a confirmation": {cancelled, func(h *board.ClaimSlot, held, _ team.TaskID) error {
 			_, _ = h.Confirm(ctx, held)
 			_, _ = h.Confirm(ctx, held)
 			return nil
 		}, 1},
-		"cancelled, found by a completion": {cancelled, func(h *board.Hand, held, _ team.TaskID) error {
+		"cancelled, found by a completion": {cancelled, func(h *board.ClaimSlot, held, _ team.TaskID) error {
 			_, _ = h.Complete(ctx, held, team.Done{Summary: "late"})
 			return nil
 		}, 1},
 		"completed by itself": {
-			func(_ *board.Board, _ *broker.Storage, h *board.Hand, held team.Task) error {
+			func(_ *board.Board, _ *broker.Storage, h *board.ClaimSlot, held team.Task) error {
 				_, err := h.Complete(ctx, held.ID, team.Done{Summary: "done"})
 				return err
 			},
-			func(h *board.Hand, held, next team.TaskID) error {
+			func(h *board.ClaimSlot, held, next team.TaskID) error {
 				_, _ = h.Confirm(ctx, held)
 				_, err := h.Claim(ctx, next)
 				return err
 			}, 0},
 		"completed by itself, with the answer lost": {
-			func(b *board.Board, _ *broker.Storage, _ *board.Hand, held team.Task) error {
+			func(b *board.Board, _ *broker.Storage, _ *board.ClaimSlot, held team.Task) error {
 				_, err := b.Complete(ctx, held.ID, ann, held.Epoch, team.Done{Summary: "done"})
 				return err
 			},
-			func(h *board.Hand, held, _ team.TaskID) error {
+			func(h *board.ClaimSlot, held, _ team.TaskID) error {
 				_, _ = h.Complete(ctx, held, team.Done{Summary: "done"})
 				return nil
 			}, 0},
 		"released by itself, with the answer lost": {
-			func(b *board.Board, _ *broker.Storage, _ *board.Hand, held team.Task) error {
+			func(b *board.Board, _ *broker.Storage, _ *board.ClaimSlot, held team.Task) error {
 				_, err := b.Release(ctx, held.ID, team.Actor{Holder: ann}, held.Epoch, team.Freed{})
 				return err
 			},
-			func(h *board.Hand, _, next team.TaskID) error { _, err := h.Claim(ctx, next); return err }, 0},
-		"cancelled, found by a release": {cancelled, func(h *board.Hand, held, _ team.TaskID) error {
+			func(h *board.ClaimSlot, _, next team.TaskID) error { _, err := h.Claim(ctx, next); return err }, 0},
+		"cancelled, found by a release": {cancelled, func(h *board.ClaimSlot, held, _ team.TaskID) error {
 			_, _ = h.Release(ctx, held, team.Freed{})
 			return nil
 		}, 1},
 		"damaged": {
-			func(_ *board.Board, bt *broker.Storage, _ *board.Hand, held team.Task) error {
+			func(_ *board.Board, bt *broker.Storage, _ *board.ClaimSlot, held team.Task) error {
 				_, err := bt.Bucket.Put(ctx, subject.KeyTask(held.ID), []byte("{"), held.Revision)
 				return err
 			},
-			func(h *board.Hand, held, _ team.TaskID) error { _, _ = h.Confirm(ctx, held); return nil }, 0},
+			func(h *board.ClaimSlot, held, _ team.TaskID) error { _, _ = h.Confirm(ctx, held); return nil }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, bt := open(t)
 			held, next := add(t, b), add(t, b)
-			hand := board.NewHand(ctx, b, ann)
+			hand := board.NewClaimSlot(ctx, b, ann)
 			var losses []string
 			hand.OnLoss(func(t team.Task, why error) { losses = append(losses, string(t.ID)+": "+why.Error()) })
 			held, err := hand.Claim(ctx, held.ID)
@@ -300,7 +300,7 @@ func TestHandTellsOfLosses(t *testing.T) {
 	}
 }
 
-func cancelled(b *board.Board, _ *broker.Storage, _ *board.Hand, held team.Task) error {
+func cancelled(b *board.Board, _ *broker.Storage, _ *board.ClaimSlot, held team.Task) error {
 	_, err := b.Cancel(context.Background(), held.ID, team.Actor{Holder: team.Holder{Agent: team.Leader}, Leads: true}, "not needed")
 	return err
 }
@@ -313,7 +313,7 @@ func TestHandMayComplete(t *testing.T) {
 	b := board.New(bt.Bucket, board.Options{Metrics: reg})
 	ctx := t.Context()
 	task := add(t, b)
-	hand := board.NewHand(ctx, b, ann)
+	hand := board.NewClaimSlot(ctx, b, ann)
 	held, err := hand.Claim(ctx, task.ID)
 	if err != nil {
 		t.Fatal(err)
@@ -344,7 +344,7 @@ func TestHandLosesTask(t *testing.T) {
 	b, _ := open(t)
 	ctx := t.Context()
 	one, two := add(t, b).ID, add(t, b).ID
-	hand := board.NewHand(ctx, b, ann)
+	hand := board.NewClaimSlot(ctx, b, ann)
 	for _, late := range []func() error{
 		func() error { _, err := hand.Claim(ctx, two); return err },
 		func() error {
@@ -376,7 +376,7 @@ func TestHandRole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hand := board.NewHand(t.Context(), b, ann)
+	hand := board.NewClaimSlot(t.Context(), b, ann)
 	_, err = hand.Claim(t.Context(), tasks[0].ID)
 	wantCode(t, "claim by another role", err, team.PermissionDenied)
 	_, err = hand.Take(t.Context(), tasks[0])
@@ -391,13 +391,13 @@ func TestHandAdopts(t *testing.T) {
 	ctx := t.Context()
 	dep := done(t, b, add(t, b).ID, bob)
 	task := add(t, b, dep.ID)
-	before := board.NewHand(ctx, b, ann)
+	before := board.NewClaimSlot(ctx, b, ann)
 	if _, err := before.Claim(ctx, task.ID); err != nil {
 		t.Fatal(err)
 	}
 	next := ann
 	next.Incarnation = 2
-	hand := board.NewHand(ctx, b, next)
+	hand := board.NewClaimSlot(ctx, b, next)
 	adopted, ok, err := hand.Adopt(ctx, "")
 	if err != nil || !ok || !adopted.HeldBy(next) {
 		t.Fatalf("adopted %+v, %v, %v", adopted, ok, err)
@@ -431,12 +431,12 @@ func TestHandClaimsNothingBeforeItAdopts(t *testing.T) {
 	b, _ := open(t)
 	ctx := t.Context()
 	first, second := add(t, b), add(t, b)
-	if _, err := board.NewHand(ctx, b, ann).Claim(ctx, first.ID); err != nil {
+	if _, err := board.NewClaimSlot(ctx, b, ann).Claim(ctx, first.ID); err != nil {
 		t.Fatal(err)
 	}
 	next := ann
 	next.Incarnation = 2
-	hand := board.NewHand(ctx, b, next)
+	hand := board.NewClaimSlot(ctx, b, next)
 	_, _, err := hand.Assign(ctx, byLeader(second))
 	wantCode(t, "assignment before adoption", err, team.Busy)
 	if _, ok, err := hand.Adopt(ctx, ""); !ok || err != nil {
@@ -455,7 +455,7 @@ func TestHandAssignedFromOther(t *testing.T) {
 	b, _ := open(t)
 	ctx := t.Context()
 	task := add(t, b)
-	anns, bobs := board.NewHand(ctx, b, ann), board.NewHand(ctx, b, bob)
+	anns, bobs := board.NewClaimSlot(ctx, b, ann), board.NewClaimSlot(ctx, b, bob)
 	held, err := anns.Claim(ctx, task.ID)
 	if err != nil {
 		t.Fatal(err)
@@ -493,7 +493,7 @@ func TestHandAssignedLate(t *testing.T) {
 	if _, err := b.Claim(ctx, task.ID, bob); err != nil {
 		t.Fatal(err)
 	}
-	hand := board.NewHand(ctx, b, ann)
+	hand := board.NewClaimSlot(ctx, b, ann)
 	for _, status := range []team.TaskStatus{team.InProgress, team.Pending} {
 		_, _, err := hand.Assign(ctx, late)
 		wantCode(t, "a late assignment of a task that is "+string(status), err, team.Conflict)
@@ -516,7 +516,7 @@ func TestHandAssignedLate(t *testing.T) {
 func TestHandCompletesOverMetadata(t *testing.T) {
 	b, _ := open(t)
 	ctx := t.Context()
-	hand := board.NewHand(ctx, b, ann)
+	hand := board.NewClaimSlot(ctx, b, ann)
 	task, err := hand.Claim(ctx, add(t, b).ID)
 	if err != nil {
 		t.Fatal(err)
@@ -532,7 +532,7 @@ func TestHandCompletesOverMetadata(t *testing.T) {
 func TestHandFailsCheck(t *testing.T) {
 	b, _ := open(t)
 	ctx := t.Context()
-	hand := board.NewHand(ctx, b, ann)
+	hand := board.NewClaimSlot(ctx, b, ann)
 	task, err := hand.Claim(ctx, add(t, b).ID)
 	if err != nil {
 		t.Fatal(err)
@@ -564,7 +564,7 @@ func TestHistory(t *testing.T) {
 	b, _ := open(t)
 	ctx := t.Context()
 	task := add(t, b)
-	hand := board.NewHand(ctx, b, ann)
+	hand := board.NewClaimSlot(ctx, b, ann)
 	held, err := hand.Claim(ctx, task.ID)
 	if err == nil {
 		err = b.Reap(ctx, task.ID, held.Epoch, team.Freed{Reason: "silent for 30s", Attempt: true})

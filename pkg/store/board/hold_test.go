@@ -11,7 +11,7 @@ import (
 // end the other: a reading may be answered late.
 func TestHandLateNews(t *testing.T) {
 	ann := team.Holder{Agent: "coder-1", Incarnation: 1}
-	hand := NewHand(t.Context(), nil, ann)
+	hand := NewClaimSlot(t.Context(), nil, ann)
 	held := team.Task{ID: "T-001", Status: team.InProgress, Assignee: ann.Agent, Incarnation: 1, Epoch: 3, Revision: 30}
 	began := time.Now()
 	hand.set(held, began)

@@ -25,7 +25,7 @@ func TestReserved(t *testing.T) {
 	if task.ReservedFor != ann.Agent {
 		t.Fatalf("created %+v", task)
 	}
-	other := board.NewHand(ctx, b, team.Holder{Agent: "coder-2", Incarnation: 1, Role: "nobody"})
+	other := board.NewClaimSlot(ctx, b, team.Holder{Agent: "coder-2", Incarnation: 1, Role: "nobody"})
 	for what, take := range map[string]func() error{
 		"by its id": func() error { _, err := other.Claim(ctx, task.ID); return err },
 		"offered":   func() error { _, err := other.Take(ctx, task); return err },
@@ -66,7 +66,7 @@ func TestAssignedWhileOffered(t *testing.T) {
 	b, _ := open(t)
 	for range 20 {
 		task := add(t, b)
-		hand := board.NewHand(t.Context(), b, ann)
+		hand := board.NewClaimSlot(t.Context(), b, ann)
 		taken := make(chan error, 1)
 		go func() {
 			_, err := hand.Take(t.Context(), task)

@@ -28,7 +28,7 @@ type worker struct {
 	Create string // key of a create that its predecessor did not see the end of
 
 	board *board.Board
-	hand  *board.Hand
+	hand  *board.ClaimSlot
 	last  int                       // number of the newest task it knows
 	known map[team.TaskID]team.Task // as it read them last
 	out   *json.Encoder
@@ -59,7 +59,7 @@ func runWorker(value string) error {
 		return err
 	}
 	w.board = board.New(bt.Bucket, board.Options{})
-	w.hand = board.NewHand(ctx, w.board, team.Holder{Agent: w.Agent, Incarnation: w.Inc})
+	w.hand = board.NewClaimSlot(ctx, w.board, team.Holder{Agent: w.Agent, Incarnation: w.Inc})
 	if w.Create != "" {
 		if err := w.create(ctx, w.Create); err != nil {
 			return err

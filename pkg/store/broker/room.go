@@ -75,9 +75,9 @@ func (c *Conn) Refused() string {
 	return err.Error() + " (" + team.HintOf(err) + ")"
 }
 
-// Told makes known what another process says of its own writes, as its [Conn.Refused] has it.
+// Reported makes known what another process says of its own writes, as its [Conn.Refused] has it.
 // It counts for a few seconds.
-func (c *Conn) Told(refused string) {
+func (c *Conn) Reported(refused string) {
 	c.troubles.mu.Lock()
 	defer c.troubles.mu.Unlock()
 	c.troubles.told = trouble{team.Errorf(team.Unavailable, "%w", hearsay(refused)), time.Now()}
@@ -91,7 +91,7 @@ func (hearsay) Unwrap() error   { return ErrNoRoom }
 
 // Stores is nil while NATS is connected and stores what it is told, as far as that is
 // known without a write: by its limits, and by what became of this connection's writes
-// lately, and of those of others ([Conn.Told]). Errors: Unavailable; [ErrNoRoom].
+// lately, and of those of others ([Conn.Reported]). Errors: Unavailable; [ErrNoRoom].
 func (c *Conn) Stores(ctx context.Context) error {
 	if err := c.Ready(ctx); err != nil {
 		return err

@@ -62,7 +62,7 @@ type Record struct {
 	InboxSeq uint64                `json:"inbox_seq,omitempty"` // mail: the message's sequence in the stream; 0 of a prompt; backlog: that of the last one
 	InboxAt  time.Time             `json:"inbox_at,omitzero"`   // when the server stored that message
 	Spawn    uint64                `json:"spawn,omitempty"`     // mail: it is the prompt that this incarnation was spawned with
-	Backlog  *Pile                 `json:"backlog,omitempty"`   // backlog
+	Backlog  *Batch                `json:"backlog,omitempty"`   // backlog
 	Task     *team.Task            `json:"task,omitempty"`      // task
 	Inputs   []team.Input          `json:"inputs,omitempty"`    // task: what came of its dependencies
 	LastTry  *team.Try             `json:"last_try,omitempty"`  // task: how the hold before this one ended

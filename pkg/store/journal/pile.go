@@ -2,15 +2,15 @@ package journal
 
 import "agentteam/pkg/team"
 
-// Pile is mail that came faster than its reader took it in. The record with it stands for
+// Batch is mail that came faster than its reader took it in. The record with it stands for
 // one mail record of each message; the messages themselves stay in the message stream.
-type Pile struct {
-	Count int      `json:"count"`
-	Runs  []Run    `json:"runs"`                // the sequences of all its messages, in order
-	Heard uint64   `json:"heard_seq,omitempty"` // of the last one that is not of the watchdog
-	Wakes bool     `json:"wakes,omitempty"`     // one of them wakes its reader
-	Whole []Letter `json:"whole,omitempty"`     // those that the reader is shown whole, in order
-	Rest  []Heap   `json:"rest,omitempty"`      // the others, by sender; who sent most is first
+type Batch struct {
+	Count int            `json:"count"`
+	Runs  []Run          `json:"runs"`                // the sequences of all its messages, in order
+	Heard uint64         `json:"heard_seq,omitempty"` // of the last one that is not of the watchdog
+	Wakes bool           `json:"wakes,omitempty"`     // one of them wakes its reader
+	Whole []BatchMessage `json:"whole,omitempty"`     // those that the reader is shown whole, in order
+	Rest  []SenderGroup  `json:"rest,omitempty"`      // the others, by sender; who sent most is first
 
 	Talks team.Talks `json:"talks,omitzero"` // the reader's, after the last of them
 }
@@ -21,15 +21,15 @@ type Run struct {
 	Last  uint64 `json:"last"`
 }
 
-// Letter is one message of a pile.
-type Letter struct {
+// BatchMessage is one message of a batch.
+type BatchMessage struct {
 	Seq     uint64       `json:"seq"`
 	Message team.Message `json:"message"`
 	Stored  string       `json:"stored,omitempty"` // as in a Record
 }
 
-// Heap is the messages of one sender in a pile.
-type Heap struct {
+// SenderGroup is the messages of one sender in a batch.
+type SenderGroup struct {
 	From   team.AgentID `json:"from,omitempty"` // "": of several who sent few
 	Count  int          `json:"count"`
 	First  uint64       `json:"first"` // sequence

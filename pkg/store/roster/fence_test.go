@@ -84,7 +84,7 @@ func TestProgress(t *testing.T) {
 			t.Errorf("beat %+v", b)
 		}
 		h.Progress()
-		h.Set(func(b *team.Beat) { b.Tool, b.Trouble = "bash", "the model endpoint failed" })
+		h.Set(func(b *team.Heartbeat) { b.Tool, b.Trouble = "bash", "the model endpoint failed" })
 		if b := h.Now(); b.Still != 0 || b.Tool != "bash" || beats != 0 {
 			t.Errorf("after progress: %+v, %d beats sent", b, beats)
 		}

@@ -37,7 +37,7 @@ type Heart struct {
 	claimed chan struct{} // signals that the member has begun on a task
 	back    chan struct{} // signals that the connection is back
 	mu      sync.Mutex
-	beat    team.Beat
+	beat    team.Heartbeat
 	moved   time.Time // last progress, by this process's clock
 	untold  bool      // no beat has told of the last task begun
 }
@@ -45,7 +45,7 @@ type Heart struct {
 // NewHeart returns the heart of m. The lease is the team's: the record is read
 // again every sixth of it.
 func NewHeart(r *Roster, m team.Member, lease time.Duration) *Heart {
-	subj, now := subject.Beat(r.team.ID, m.AgentID), time.Now()
+	subj, now := subject.Heartbeat(r.team.ID, m.AgentID), time.Now()
 	return &Heart{
 		lease: lease, begun: now, fence: newFence(lease, now), claimed: make(chan struct{}, 1), back: make(chan struct{}, 1),
 		// A beat that cannot be sent now is worth nothing later.
@@ -55,7 +55,7 @@ func NewHeart(r *Roster, m team.Member, lease time.Duration) *Heart {
 			return r.Lives(ctx, m.AgentID, m.Incarnation, lived)
 		},
 		store: r.team.Conn.Refused,
-		beat:  team.Beat{AgentID: m.AgentID, Incarnation: m.Incarnation, Role: m.Role, State: team.Running}, moved: now,
+		beat:  team.Heartbeat{AgentID: m.AgentID, Incarnation: m.Incarnation, Role: m.Role, State: team.Running}, moved: now,
 	}
 }
 
@@ -67,7 +67,7 @@ func (h *Heart) Jobs(jobs func() []team.Job) { h.jobs = jobs }
 // whether there is unseen input. One change waits up to [claimGrace], and for
 // [Heart.Run]: that an idle member has begun on a task. f must not call back into the
 // Heart.
-func (h *Heart) Set(f func(*team.Beat)) {
+func (h *Heart) Set(f func(*team.Heartbeat)) {
 	h.mu.Lock()
 	before := h.beat
 	f(&h.beat)
@@ -95,7 +95,7 @@ func (h *Heart) Progress() {
 }
 
 // Now returns the present beat with the next number, as the answer to a ping.
-func (h *Heart) Now() team.Beat {
+func (h *Heart) Now() team.Heartbeat {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.beat.N++
@@ -218,13 +218,13 @@ func (h *Heart) Allowed() (until time.Time, moved <-chan struct{}) { return h.fe
 
 // Listen calls f for every beat of one member, or of [team.Everyone], until stop is
 // called. f runs on one goroutine and must not block.
-func (r *Roster) Listen(whose team.AgentID, f func(team.Beat)) (stop func(), err error) {
+func (r *Roster) Listen(whose team.AgentID, f func(team.Heartbeat)) (stop func(), err error) {
 	subj := subject.Beats(r.team.ID)
 	if whose != team.Everyone {
-		subj = subject.Beat(r.team.ID, whose)
+		subj = subject.Heartbeat(r.team.ID, whose)
 	}
 	sub, err := r.team.Conn.NATS().Subscribe(subj, func(m *nats.Msg) {
-		var b team.Beat
+		var b team.Heartbeat
 		if codec.Unmarshal(m.Data, &b) == nil && b.AgentID == subject.Sender(m.Subject) {
 			f(b)
 		}

@@ -14,10 +14,10 @@ import (
 )
 
 // listen returns the beats of the team as they come.
-func listen(t *testing.T, r *roster.Roster) <-chan team.Beat {
+func listen(t *testing.T, r *roster.Roster) <-chan team.Heartbeat {
 	t.Helper()
-	beats := make(chan team.Beat, 100)
-	stop, err := r.Listen(team.Everyone, func(b team.Beat) { beats <- b })
+	beats := make(chan team.Heartbeat, 100)
+	stop, err := r.Listen(team.Everyone, func(b team.Heartbeat) { beats <- b })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,12 +31,12 @@ func TestHeartTellsChanges(t *testing.T) {
 	m := create(t, r, team.Member{Role: "coder"})
 	beats := listen(t, r)
 	h := roster.NewHeart(r, m, team.DefaultLease)
-	for i, change := range []func(*team.Beat){
-		func(b *team.Beat) { b.State = team.Idle },
-		func(b *team.Beat) { b.Unseen = true },
-		func(b *team.Beat) { b.Task, b.State = "T-001", team.WaitingAnswer },
+	for i, change := range []func(*team.Heartbeat){
+		func(b *team.Heartbeat) { b.State = team.Idle },
+		func(b *team.Heartbeat) { b.Unseen = true },
+		func(b *team.Heartbeat) { b.Task, b.State = "T-001", team.WaitingAnswer },
 	} {
-		h.Set(func(b *team.Beat) { b.Turn++ })
+		h.Set(func(b *team.Heartbeat) { b.Turn++ })
 		h.Set(change)
 		b := brokertest.Receive(t, "the heart beats", beats)
 		if b.AgentID != m.AgentID || b.Incarnation != 1 || b.N != uint64(i+1) || b.Turn != uint64(i+1) || b.Role != "coder" {
@@ -53,7 +53,7 @@ func TestHeartTellsChanges(t *testing.T) {
 func TestHeartTellsOfStorage(t *testing.T) {
 	r, bt := open(t)
 	m := create(t, r, team.Member{Role: "coder"})
-	bt.Conn.Told("nothing is stored")
+	bt.Conn.Reported("nothing is stored")
 	if err := bt.Conn.Stores(t.Context()); err == nil || err.Error() != "nothing is stored" {
 		t.Errorf("Stores: %v", err)
 	}
@@ -158,9 +158,9 @@ func TestListenRefusesForgery(t *testing.T) {
 	beats := listen(t, r)
 	nc := bt.Conn.NATS()
 	for _, m := range []struct{ subject, data string }{
-		{subject.Beat("t", "coder-2"), `{"agent_id":"coder-1","n":7}`},
-		{subject.Beat("t", "coder-1"), `nonsense`},
-		{subject.Beat("t", "coder-1"), `{"agent_id":"coder-1","n":8}`},
+		{subject.Heartbeat("t", "coder-2"), `{"agent_id":"coder-1","n":7}`},
+		{subject.Heartbeat("t", "coder-1"), `nonsense`},
+		{subject.Heartbeat("t", "coder-1"), `{"agent_id":"coder-1","n":8}`},
 	} {
 		if err := nc.Publish(m.subject, []byte(m.data)); err != nil {
 			t.Fatal(err)
@@ -173,11 +173,11 @@ func TestListenRefusesForgery(t *testing.T) {
 
 func TestPulse(t *testing.T) {
 	p := roster.NewPulse()
-	beat := func(incarnation, n uint64, s team.MemberState) team.Beat {
-		return team.Beat{AgentID: "coder-1", Incarnation: incarnation, N: n, State: s}
+	beat := func(incarnation, n uint64, s team.MemberState) team.Heartbeat {
+		return team.Heartbeat{AgentID: "coder-1", Incarnation: incarnation, N: n, State: s}
 	}
 	for _, tt := range []struct {
-		b    team.Beat
+		b    team.Heartbeat
 		news bool
 	}{
 		{beat(1, 5, team.Running), true},
@@ -192,7 +192,7 @@ func TestPulse(t *testing.T) {
 			t.Errorf("beat %d of incarnation %d is news: %v, want %v", tt.b.N, tt.b.Incarnation, !tt.news, tt.news)
 		}
 	}
-	if h, ok := p.Of("coder-1"); !ok || h.Incarnation != 2 || h.Beat.State != team.Running || len(p.Last()) != 1 {
+	if h, ok := p.Of("coder-1"); !ok || h.Incarnation != 2 || h.Heartbeat.State != team.Running || len(p.Last()) != 1 {
 		t.Errorf("last heard: %+v", p.Last())
 	}
 	if _, ok := p.Of("nobody"); ok {
@@ -204,8 +204,8 @@ func TestHeardState(t *testing.T) {
 	const lease = 10 * time.Second
 	at := time.Unix(1000, 0)
 	of := team.Team{LeaseSeconds: int(lease / time.Second)}
-	h := roster.Heard{Beat: team.Beat{AgentID: "coder-1", Incarnation: 2, State: team.Idle}, At: at}
-	hangs := roster.Heard{Beat: team.Beat{AgentID: "coder-1", Incarnation: 2, State: team.Running, Still: int(team.DefaultStall / time.Second)}, At: at}
+	h := roster.Heard{Heartbeat: team.Heartbeat{AgentID: "coder-1", Incarnation: 2, State: team.Idle}, At: at}
+	hangs := roster.Heard{Heartbeat: team.Heartbeat{AgentID: "coder-1", Incarnation: 2, State: team.Running, Still: int(team.DefaultStall / time.Second)}, At: at}
 	for name, tt := range map[string]struct {
 		h    roster.Heard
 		m    team.Member

@@ -87,19 +87,19 @@ func TestHeartTellsOfClaims(t *testing.T) {
 		}
 		var got []told
 		h.send = func(data []byte) {
-			var b team.Beat
+			var b team.Heartbeat
 			if err := json.Unmarshal(data, &b); err != nil {
 				t.Error(err)
 			}
 			got = append(got, told{time.Since(begun), b.State, b.Task})
 		}
-		idle := func(b *team.Beat) { b.State, b.Task = team.Idle, "" }
-		working := func(b *team.Beat) { b.State, b.Task = team.Running, "T-001" }
+		idle := func(b *team.Heartbeat) { b.State, b.Task = team.Idle, "" }
+		working := func(b *team.Heartbeat) { b.State, b.Task = team.Running, "T-001" }
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- h.Run(ctx) }()
 		for _, step := range []struct {
-			change func(*team.Beat)
+			change func(*team.Heartbeat)
 			then   time.Duration
 		}{{idle, 400}, {working, 25}, {idle, 375}, {working, 400}, {working, 400}, {idle, 300}, {working, 10}} {
 			synctest.Wait()
@@ -140,7 +140,7 @@ func TestHeartBeatsOnceItsConnectionIsBack(t *testing.T) {
 		}
 		var beats []told
 		h.send = func(data []byte) {
-			var b team.Beat
+			var b team.Heartbeat
 			if err := codec.Unmarshal(data, &b); err != nil {
 				t.Error(err)
 			}

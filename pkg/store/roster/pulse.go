@@ -19,7 +19,7 @@ type Pulse struct {
 // Heard is a beat with the time at which it was heard, by this process's
 // monotonic clock.
 type Heard struct {
-	team.Beat
+	team.Heartbeat
 	At time.Time
 }
 
@@ -35,10 +35,10 @@ func (p *Pulse) Settled() <-chan struct{} { return p.settled }
 // Hear takes in a beat and reports whether it was new. A stale one of the same incarnation,
 // which may come late after a reconnect, changes nothing. Which incarnation is the member's is
 // not known here: who knows the records passes on no beats of others (package index).
-func (p *Pulse) Hear(b team.Beat) bool {
+func (p *Pulse) Hear(b team.Heartbeat) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if last, ok := p.heard[b.AgentID]; ok && b.Incarnation == last.Incarnation && !b.Newer(last.Beat) {
+	if last, ok := p.heard[b.AgentID]; ok && b.Incarnation == last.Incarnation && !b.Newer(last.Heartbeat) {
 		return false
 	}
 	if b.Quiet() && !p.heard[b.AgentID].Quiet() {
@@ -77,5 +77,5 @@ func (h Heard) State(m team.Member, t team.Team, now time.Time) team.MemberState
 	case h.Stalled(t.Stall()):
 		return team.Stalled
 	}
-	return h.Beat.State
+	return h.Heartbeat.State
 }

@@ -77,7 +77,7 @@ func (v *Vigil) prove(ctx context.Context) {
 	}
 }
 
-func (v *Vigil) hear(b team.Beat) {
+func (v *Vigil) hear(b team.Heartbeat) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.ended.IsZero() {

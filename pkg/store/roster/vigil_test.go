@@ -33,7 +33,7 @@ func TestVigil(t *testing.T) {
 	n := 0
 	brokertest.Until(t, "a beat is heard", func() bool {
 		n++
-		heart.Set(func(b *team.Beat) { b.Unseen = n%2 == 0 })
+		heart.Set(func(b *team.Heartbeat) { b.Unseen = n%2 == 0 })
 		at, ok := v.Since(beats)
 		return ok && at.After(begun)
 	})

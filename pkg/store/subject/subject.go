@@ -44,8 +44,8 @@ const Storage = root + ".storage"
 // teammate).
 func Service(kind string) string { return "agentteam-" + kind }
 
-// Beat is where an agent's heartbeats are published.
-func Beat(t team.TeamID, a team.AgentID) string { return join(t, "hb", string(a)) }
+// Heartbeat is where an agent's heartbeats are published.
+func Heartbeat(t team.TeamID, a team.AgentID) string { return join(t, "hb", string(a)) }
 
 // Beats matches the heartbeats of a whole team.
 func Beats(t team.TeamID) string { return join(t, "hb", "*") }

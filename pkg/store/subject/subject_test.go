@@ -13,7 +13,7 @@ import (
 func TestNames(t *testing.T) {
 	stream := func(name string, subjects []string) string { return name + " " + strings.Join(subjects, " ") }
 	for got, want := range map[string]string{
-		subject.Beat("t", "coder-1"):                    "at.t.hb.coder-1",
+		subject.Heartbeat("t", "coder-1"):               "at.t.hb.coder-1",
 		subject.Beats("t"):                              "at.t.hb.*",
 		subject.Live("t", "coder-1"):                    "at.t.live.coder-1",
 		subject.LiveAll("t"):                            "at.t.live.>",
@@ -65,7 +65,7 @@ func TestParseKey(t *testing.T) {
 }
 
 func TestSender(t *testing.T) {
-	for _, s := range []string{subject.Inbox("t", "leader", "coder-1"), subject.Broadcast("t", "coder-1"), subject.Beat("t", "coder-1")} {
+	for _, s := range []string{subject.Inbox("t", "leader", "coder-1"), subject.Broadcast("t", "coder-1"), subject.Heartbeat("t", "coder-1")} {
 		if from := subject.Sender(s); from != "coder-1" {
 			t.Errorf("sender of %s is %q", s, from)
 		}
@@ -129,7 +129,7 @@ func TestTeamsDoNotMix(t *testing.T) {
 
 func TestHidden(t *testing.T) {
 	stream, _ := subject.Messages("red-1")
-	for _, name := range []string{subject.Control("red", "ann", subject.Stop), subject.Beat("red", "ann"), subject.Event("red", "ann", "TASK_CREATED"), subject.Pool, stream, "$KV.at-red.task.T-001", "KV_at-red", "OBJ_" + subject.Files("red"), "$JS.API.INFO", "nats://127.0.0.1:4222"} {
+	for _, name := range []string{subject.Control("red", "ann", subject.Stop), subject.Heartbeat("red", "ann"), subject.Event("red", "ann", "TASK_CREATED"), subject.Pool, stream, "$KV.at-red.task.T-001", "KV_at-red", "OBJ_" + subject.Files("red"), "$JS.API.INFO", "nats://127.0.0.1:4222"} {
 		if got := subject.Hidden("nobody serves " + name + ": away"); got != "nobody serves (internal): away" {
 			t.Errorf("of %s it leaves %q", name, got)
 		}

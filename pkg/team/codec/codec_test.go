@@ -42,9 +42,9 @@ func TestFieldsOfNewerProgramsAreKept(t *testing.T) {
 func TestIsTheUsualJSON(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 678, time.UTC)
 	for _, record := range []any{
-		team.Task{}, team.Beat{}, team.Member{}, team.Team{},
+		team.Task{}, team.Heartbeat{}, team.Member{}, team.Team{},
 		team.Task{ID: "T-001", Title: "<&>\u2028\xff", Dependencies: []team.TaskID{}, Metadata: json.RawMessage(`{"a": 1, "a": 2}`), ClaimedAt: &now},
-		team.Beat{AgentID: "coder-1", Epoch: 1, Begun: true, ProgressAt: now},
+		team.Heartbeat{AgentID: "coder-1", Epoch: 1, Begun: true, ProgressAt: now},
 		team.Member{PID: 1, Claim: &team.SeatClaim{Task: "T-001"}, JoinedAt: now},
 		team.Team{Roles: map[string]team.Role{"b": {Tools: []string{"x"}}, "a": {}}, FinishedAt: &now},
 	} {

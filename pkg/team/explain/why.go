@@ -99,7 +99,7 @@ func (s Situation) Untried(t team.Task, a team.AgentID, window int) bool {
 
 // able is [Able] for who stands so.
 func (m Standing) able() bool {
-	return m.State != team.Lost && m.State != team.Stopped && team.Able(m.Member, team.Beat{Incarnation: m.Member.Incarnation, State: m.State})
+	return m.State != team.Lost && m.State != team.Stopped && team.Able(m.Member, team.Heartbeat{Incarnation: m.Member.Incarnation, State: m.State})
 }
 
 // whyReserved returns why the member does not take what is reserved for it; "" if it is about

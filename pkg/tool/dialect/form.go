@@ -1,6 +1,6 @@
 // Package dialect lets a tool be called as other programs have it: by another name, with
 // arguments of other names, in calls that do several things at once. A [Form] describes one
-// such way, and [Speak] gives it to its tool as a [tool.Variant].
+// such way, and [Translate] gives it to its tool as a [tool.Variant].
 //
 // It runs no tool and checks no rights: a form makes the arguments of the tool's own calls,
 // which package tool checks and runs. Which forms there are is said where the tools are, in
@@ -52,9 +52,9 @@ type Form struct {
 	Show func(content string) string // what the model sees of a result, made of what the tool shows
 }
 
-// Speak returns tools, which answer to forms, by the names of the tools, as well. It panics
+// Translate returns tools, which answer to forms, by the names of the tools, as well. It panics
 // if a form is not of one of them, or names an argument that its tool does not have.
-func Speak(tools []tool.Tool, forms map[string][]Form) []tool.Tool {
+func Translate(tools []tool.Tool, forms map[string][]Form) []tool.Tool {
 	speaking, left := slices.Clone(tools), maps.Clone(forms)
 	for i, t := range tools {
 		var variants []tool.Variant

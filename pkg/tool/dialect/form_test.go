@@ -47,7 +47,7 @@ func TestForm(t *testing.T) {
 		}
 		return tool.Output{Value: map[string]any{"file_name": in.FileName, "n": len(ran)}}, nil
 	}, tool.Hidden("secret"), tool.Traits{Writes: true})
-	tools := dialect.Speak([]tool.Tool{move}, map[string][]dialect.Form{"move_file": {{
+	tools := dialect.Translate([]tool.Tool{move}, map[string][]dialect.Form{"move_file": {{
 		Name: "Move", Names: map[string][]string{"file_name": {"file", "path"}, "places.at": {"where"}},
 		Own:      []dialect.Argument{{Name: "twice", Type: "boolean", Description: "do it two times", Required: true}},
 		Optional: []string{"places.where"},
@@ -97,7 +97,7 @@ func TestForm(t *testing.T) {
 
 // A gate sees each call of the tool, by the tool's names, and what it refuses is not run.
 func TestGateOfForm(t *testing.T) {
-	tools := dialect.Speak([]tool.Tool{tool.New("move_file", "", func(context.Context, moveArgs) (tool.Output, error) { return tool.Output{}, nil },
+	tools := dialect.Translate([]tool.Tool{tool.New("move_file", "", func(context.Context, moveArgs) (tool.Output, error) { return tool.Output{}, nil },
 		tool.Traits{Stored: []string{"file_name"}})}, map[string][]dialect.Form{"move_file": {{Name: "Move", Names: map[string][]string{"file_name": {"file"}},
 		Calls: func(_ context.Context, given map[string]any) ([]map[string]any, error) {
 			return []map[string]any{{"file_name": "first"}, given}, nil
@@ -129,7 +129,7 @@ func TestGateOfForm(t *testing.T) {
 func TestSpeaking(t *testing.T) {
 	read := tool.New("read_file", "See write_file.", func(context.Context, moveArgs) (tool.Output, error) { return tool.Output{Value: "ok"}, nil })
 	claim := returns("claim_task")
-	s := newSet(t, append(dialect.Speak([]tool.Tool{read, claim}, map[string][]dialect.Form{
+	s := newSet(t, append(dialect.Translate([]tool.Tool{read, claim}, map[string][]dialect.Form{
 		"read_file": {{Name: "Read", Dialect: team.Claude, Names: map[string][]string{"file_name": {"file_path"}}}},
 	}), returns("TeamCollect"), returns("own_thing"))...)
 	told := func(s *tool.Set) (all string) {

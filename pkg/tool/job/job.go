@@ -72,9 +72,9 @@ type Job struct {
 
 // Ended is that a job in the background has ended, of which the agent does not know.
 type Ended struct {
-	Job  team.Job
-	Text string // for the model: what has ended and how, with the head of the output
-	Told func() // to be called once that is recorded
+	Job      team.Job
+	Text     string // for the model: what has ended and how, with the head of the output
+	Recorded func() // to be called once that is recorded
 }
 
 // New returns a member's jobs: none yet. They must be closed.
@@ -247,7 +247,7 @@ func (s *Jobs) tell(j *Job) {
 	}
 	told := make(chan struct{})
 	select {
-	case s.ended <- Ended{Job: j.Is(), Text: s.notice(j), Told: sync.OnceFunc(func() { close(told) })}:
+	case s.ended <- Ended{Job: j.Is(), Text: s.notice(j), Recorded: sync.OnceFunc(func() { close(told) })}:
 		select { // it counts as the agent's until that is recorded
 		case <-told:
 		case <-s.ctx.Done():

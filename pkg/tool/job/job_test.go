@@ -82,7 +82,7 @@ func TestOutput(t *testing.T) {
 		if len(s.List()) != 1 {
 			t.Error("it is not listed although its end is not recorded")
 		}
-		e.Told()
+		e.Recorded()
 		synctest.Wait()
 		if len(s.List()) != 0 {
 			t.Errorf("%+v", s.List())

@@ -35,7 +35,7 @@ type stopArgs struct {
 
 // Tools returns task_output and task_stop.
 func (s *Jobs) Tools() []tool.Tool {
-	return dialect.Speak([]tool.Tool{
+	return dialect.Translate([]tool.Tool{
 		tool.New("task_output", "Get what a subagent or command in the background has printed since you last read it, and whether it still runs. You are told when one ends; do not poll.",
 			s.output, tool.Traits{ReadOnly: true, Bulky: true}, tool.Alias("AgentOutputTool")),
 		tool.New("task_stop", "End a subagent or command in the background.", s.stop, tool.Traits{Ungated: true, Yields: true}),

@@ -76,10 +76,10 @@ func (c *Current) use(ctx context.Context, work Work) (ws *Workspace, done func(
 // sameTree reports whether two works are done in the same folder: in a team on the line each hold
 // of a task has a tree, and who holds none has one that is brought forward when the head moves.
 func sameTree(a, b Work) bool {
-	if !a.Team.OnLine() && !b.Team.OnLine() {
+	if !a.Team.HasBranch() && !b.Team.HasBranch() {
 		return true
 	}
-	return a.Team.OnLine() == b.Team.OnLine() && sameTask(a, b)
+	return a.Team.HasBranch() == b.Team.HasBranch() && sameTask(a, b)
 }
 
 // sameTask reports whether two works are of the same hold of a task, or both of none.

@@ -194,7 +194,7 @@ func tools(use func(context.Context) (w *Workspace, done func(), err error), bac
 	if !background {
 		hidden = append(hidden, inBackground)
 	}
-	return dialect.Speak([]tool.Tool{
+	return dialect.Translate([]tool.Tool{
 		tool.New("bash", bashDescription, shellOf(use, background), tool.Hidden(hidden...), tool.Traits{Writes: true, Yields: true, Bulky: true}),
 		tool.New("read_file", readDescription, in(use, (*Workspace).read), tool.Traits{ReadOnly: true, Bulky: true, Terse: true, Reads: []string{"path"}}),
 		tool.New("write_file", writeDescription, in(use, (*Workspace).write), tool.Traits{Writes: true, Bulky: true, Terse: true, Stored: []string{"content"}}),

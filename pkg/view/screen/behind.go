@@ -34,13 +34,13 @@ const (
 
 // behind is the cluster by package client. Its methods are called by Update, one after the
 // other.
-type behind struct {
+type backend struct {
 	ctx    context.Context // ends with the screen
 	client *client.Client
 	send   func(tea.Msg)
 	quit   func()
 
-	visit  visit
+	visit  session
 	here   context.Context    // ends when another team is entered
 	stop   context.CancelFunc // ends it
 	silent context.CancelFunc // ends the conversation that is followed
@@ -52,7 +52,7 @@ type behind struct {
 }
 
 // run does something beside the screen. A panic of it ends the screen first.
-func (b *behind) run(ctx context.Context, f func(context.Context)) {
+func (b *backend) run(ctx context.Context, f func(context.Context)) {
 	b.parts.Go(func() {
 		defer func() {
 			if v := recover(); v != nil {
@@ -66,7 +66,7 @@ func (b *behind) run(ctx context.Context, f func(context.Context)) {
 }
 
 // begin ends what was followed.
-func (b *behind) begin(visit visit) context.Context {
+func (b *backend) begin(visit session) context.Context {
 	if b.stop != nil {
 		b.stop()
 	}
@@ -77,7 +77,7 @@ func (b *behind) begin(visit visit) context.Context {
 	return b.here
 }
 
-func (b *behind) again() { nudge(b.nudge) }
+func (b *backend) again() { nudge(b.nudge) }
 
 // nudge has what is done by every done again soon.
 func nudge(c chan<- struct{}) {
@@ -88,7 +88,7 @@ func nudge(c chan<- struct{}) {
 }
 
 // teams lists the teams again and again.
-func (b *behind) teams(visit visit) tea.Cmd {
+func (b *backend) teams(visit session) tea.Cmd {
 	ctx, nudged := b.begin(visit), b.nudge
 	b.run(ctx, func(ctx context.Context) {
 		every(ctx, nudged, lookEvery, func() error {
@@ -131,21 +131,21 @@ func every(ctx context.Context, nudge <-chan struct{}, wait time.Duration, f fun
 }
 
 // enter opens a team and follows it.
-func (b *behind) enter(visit visit, id team.TeamID) tea.Cmd {
+func (b *backend) enter(visit session, id team.TeamID) tea.Cmd {
 	ctx, nudged := b.begin(visit), b.nudge
 	b.run(ctx, func(ctx context.Context) {
 		t, e, after := b.open(ctx, id)
 		if ctx.Err() != nil {
 			return
 		}
-		e.visit, e.id = visit, id
+		e.session, e.id = visit, id
 		if e.err == nil {
 			b.team.Store(t)
 		}
 		if b.send(e); e.err != nil {
 			return
 		}
-		f := &following{behind: b, team: t, visit: visit, nudge: nudged}
+		f := &following{backend: b, team: t, visit: visit, nudge: nudged}
 		f.asks.Store(true)
 		f.used.Store(true)
 		b.run(ctx, func(ctx context.Context) { every(ctx, nudged, lookEvery, func() error { return f.look(ctx) }) })
@@ -156,7 +156,7 @@ func (b *behind) enter(visit visit, id team.TeamID) tea.Cmd {
 }
 
 // open reads how a team stands, and where the part of its feed begins that is shown.
-func (b *behind) open(ctx context.Context, id team.TeamID) (t *client.Team, e entered, after client.Cursor) {
+func (b *backend) open(ctx context.Context, id team.TeamID) (t *client.Team, e entered, after client.Cursor) {
 	ctx, cancel := context.WithTimeout(ctx, askedWait)
 	defer cancel()
 	if t, e.err = b.client.Open(ctx, id); e.err != nil {
@@ -183,7 +183,7 @@ func (b *behind) open(ctx context.Context, id team.TeamID) (t *client.Team, e en
 }
 
 // follow reads the conversation of an agent.
-func (b *behind) follow(a team.AgentID) {
+func (b *backend) follow(a team.AgentID) {
 	if b.silent != nil {
 		b.silent()
 	}
@@ -204,7 +204,7 @@ func (b *behind) follow(a team.AgentID) {
 			case <-ctx.Done():
 				return
 			case err := <-ended:
-				last := said{visit: visit, agent: a, err: err}
+				last := said{session: visit, agent: a, err: err}
 				for len(entries) > 0 {
 					last.entries = append(last.entries, <-entries)
 				}
@@ -213,7 +213,7 @@ func (b *behind) follow(a team.AgentID) {
 			case e := <-entries:
 				all := []client.Entry{e}
 				gather(ctx, entries, nil, func(e client.Entry) bool { all = append(all, e); return len(all) < mostBatch }, nil)
-				b.send(said{visit: visit, agent: a, entries: all})
+				b.send(said{session: visit, agent: a, entries: all})
 			}
 		}
 	})
@@ -268,7 +268,7 @@ func gather(ctx context.Context, entries <-chan client.Entry, deltas <-chan team
 }
 
 // asked does something for the screen, within a time.
-func (b *behind) asked(limit time.Duration, f func(ctx context.Context, t *client.Team) tea.Msg) tea.Cmd {
+func (b *backend) asked(limit time.Duration, f func(ctx context.Context, t *client.Team) tea.Msg) tea.Cmd {
 	t := b.team.Load()
 	return func() tea.Msg {
 		if t == nil {
@@ -280,11 +280,11 @@ func (b *behind) asked(limit time.Duration, f func(ctx context.Context, t *clien
 	}
 }
 
-func (b *behind) life(id team.TaskID) tea.Cmd {
+func (b *backend) life(id team.TaskID) tea.Cmd {
 	visit := b.visit
 	return b.asked(2*askedWait, func(ctx context.Context, t *client.Team) tea.Msg {
 		steps, whole, err := t.Board().History(ctx, id)
-		told := lived{visit: visit, task: id, err: err, steps: []string{}}
+		told := lived{session: visit, task: id, err: err, steps: []string{}}
 		if !whole && err == nil {
 			told.steps = append(told.steps, "… what was before is no longer stored")
 		}
@@ -299,7 +299,7 @@ func (b *behind) life(id team.TaskID) tea.Cmd {
 	})
 }
 
-func (b *behind) whole(id string) tea.Cmd {
+func (b *backend) whole(id string) tea.Cmd {
 	visit := b.visit
 	return b.asked(2*askedWait, func(ctx context.Context, t *client.Team) tea.Msg {
 		l, err := t.Mail().Message(ctx, id)
@@ -307,7 +307,7 @@ func (b *behind) whole(id string) tea.Cmd {
 	})
 }
 
-func (b *behind) chart() tea.Cmd {
+func (b *backend) chart() tea.Cmd {
 	visit := b.visit
 	return b.asked(2*askedWait, func(ctx context.Context, t *client.Team) tea.Msg {
 		began := time.Now()
@@ -316,7 +316,7 @@ func (b *behind) chart() tea.Cmd {
 	})
 }
 
-func (b *behind) do(d deed) tea.Cmd {
+func (b *backend) do(d action) tea.Cmd {
 	nudged := b.nudge
 	limit := 2 * askedWait
 	if d.kind == stops || d.kind == ends {
@@ -342,9 +342,9 @@ func (b *behind) do(d deed) tea.Cmd {
 
 // following is a team that is followed.
 type following struct {
-	*behind
+	*backend
 	team  *client.Team
-	visit visit
+	visit session
 	nudge chan<- struct{}
 
 	asks atomic.Bool // mail or plans may have changed since the last look
@@ -375,7 +375,7 @@ func (f *following) follow(ctx context.Context, after client.Cursor) {
 		}
 	})
 	for ctx.Err() == nil {
-		b := told{visit: f.visit}
+		b := told{session: f.visit}
 		add := func(e client.Entry) bool {
 			b.entries = append(b.entries, e)
 			return len(b.entries) < mostBatch && !feed.IsReset(e.Event)

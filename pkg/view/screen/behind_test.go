@@ -18,7 +18,7 @@ import (
 
 // backstage is a cluster of a test as the screen has it, over a way that can be closed.
 type backstage struct {
-	*behind
+	*backend
 	t        *testing.T
 	url      string // of the server, past the way
 	way      *brokertest.Proxy
@@ -28,7 +28,7 @@ type backstage struct {
 
 func newBackstage(t *testing.T, teams ...team.TeamID) *backstage {
 	url := brokertest.Server(t)
-	s := &backstage{behind: &behind{}, t: t, url: url, way: brokertest.NewProxy(t, url), messages: make(chan tea.Msg, 1000)}
+	s := &backstage{backend: &backend{}, t: t, url: url, way: brokertest.NewProxy(t, url), messages: make(chan tea.Msg, 1000)}
 	connect := func(url string) *client.Client {
 		c, err := client.Connect(t.Context(), client.Options{URL: url})
 		if err != nil {
@@ -162,7 +162,7 @@ func TestLookWithoutCost(t *testing.T) {
 	if _, _, err := mailbox.New(storage, mailbox.Options{}).Send(t.Context(), team.Message{Type: team.MsgMessage, From: team.Leader, To: team.UserAgent, Content: "It works."}); err != nil {
 		t.Fatal(err)
 	}
-	f := &following{behind: s.behind, team: tm, visit: 1, nudge: make(chan struct{}, 1)}
+	f := &following{backend: s.backend, team: tm, visit: 1, nudge: make(chan struct{}, 1)}
 	f.asks.Store(true)
 	f.used.Store(true)
 	late, cancel := context.WithCancel(t.Context())
@@ -222,9 +222,9 @@ func TestDeedIsForItsTeam(t *testing.T) {
 	s.enter(1, "red")
 	gets(s, func(e entered) bool { return e.err == nil })
 	s.enter(2, "blue")
-	gets(s, func(e entered) bool { return e.err == nil && e.visit == 2 })
+	gets(s, func(e entered) bool { return e.err == nil && e.session == 2 })
 	for id, fails := range map[team.TeamID]bool{"red": true, "blue": false} {
-		d := deed{kind: adds, team: id, text: "Port it"}
+		d := action{kind: adds, team: id, text: "Port it"}
 		if msg := s.do(d)().(done); (msg.err != nil) != fails || msg.deed != d {
 			t.Errorf("for %s comes %+v", id, msg)
 		}

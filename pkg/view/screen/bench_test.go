@@ -45,7 +45,7 @@ func BenchmarkFrame(b *testing.B) {
 			}
 			p.send(looked{1, l})
 			p.tab = int(tab)
-			p.send(charted{visit: 1, timeline: longTimeline()})
+			p.send(charted{session: 1, timeline: longTimeline()})
 			n := 0
 			entries := func() (all []feed.Entry) {
 				for range 10 {
@@ -55,11 +55,11 @@ func BenchmarkFrame(b *testing.B) {
 				return all
 			}
 			for range mostTold / 10 {
-				p.send(told{visit: 1, entries: entries(), at: at(10)})
+				p.send(told{session: 1, entries: entries(), at: at(10)})
 			}
 			b.ResetTimer()
 			for b.Loop() {
-				p.send(told{visit: 1, entries: entries(), at: at(10)})
+				p.send(told{session: 1, entries: entries(), at: at(10)})
 				p.View()
 			}
 		})

@@ -32,13 +32,13 @@ func commands() []command {
 		{"task", "ID", "read a task", true, named(team.ParseTaskID, (*model).toTask)},
 		{"team", "NAME", "go to a team", false, named(team.ParseTeamID, (*model).toTeam)},
 		{"teams", "", "list the teams", false, func(m *model, _ []string, _ string) tea.Cmd { return m.toTeams() }},
-		{"goal", "TEXT", "set the team a goal", true, func(m *model, _ []string, text string) tea.Cmd { return m.do(deed{kind: sets, text: text}) }},
+		{"goal", "TEXT", "set the team a goal", true, func(m *model, _ []string, text string) tea.Cmd { return m.do(action{kind: sets, text: text}) }},
 		{"msg", "NAME TEXT", "write to a member, or to all by *", true, (*model).msgCommand},
 		{"urgent", "NAME TEXT", "the same, to be read before its next call", true, (*model).msgCommand},
 		{"answer", "NAME|ID TEXT", "answer a question", true, (*model).answerCommand},
 		{"approve", "ID [task|always] [TEXT]", "approve a plan, allow a call", true, (*model).decideCommand},
 		{"reject", "ID TEXT", "reject a plan, refuse a call", true, (*model).decideCommand},
-		{"add", "TITLE", "add a task", true, func(m *model, _ []string, text string) tea.Cmd { return m.do(deed{kind: adds, text: text}) }},
+		{"add", "TITLE", "add a task", true, func(m *model, _ []string, text string) tea.Cmd { return m.do(action{kind: adds, text: text}) }},
 		{"assign", "ID NAME", "give a task to a member", true, (*model).assignCommand},
 		{"release", "ID [REASON]", "put a task back on the board", true, (*model).endCommand},
 		{"cancel", "ID [REASON]", "cancel a task", true, (*model).endCommand},
@@ -46,7 +46,7 @@ func commands() []command {
 		{"kill", "NAME [REASON]", "stop a member by force", true, (*model).memberCommand},
 		{"drain", "NAME [REASON]", "have a member leave after its task", true, (*model).memberCommand},
 		{"compact", "NAME", "have a member shorten its conversation", true, (*model).memberCommand},
-		{"end", "", "end the goal: all members leave", true, func(m *model, _ []string, _ string) tea.Cmd { return m.do(deed{kind: ends}) }},
+		{"end", "", "end the goal: all members leave", true, func(m *model, _ []string, _ string) tea.Cmd { return m.do(action{kind: ends}) }},
 		{"mouse", "", "use the mouse, or leave it to the terminal", false, func(m *model, _ []string, _ string) tea.Cmd { m.mouse = !m.mouse; return nil }},
 		{"help", "", "what there is", false, func(m *model, _ []string, _ string) tea.Cmd { m.open(page{kind: helpPage}); return nil }},
 		{"quit", "", "leave", false, func(m *model, _ []string, _ string) tea.Cmd { return m.quit() }},
@@ -133,15 +133,15 @@ func (m *model) msgCommand(words []string, text string) tea.Cmd {
 			return m.fails(err)
 		}
 	}
-	return m.do(deed{kind: writes, agent: to, text: rest(text, 1), urgent: words[0] == "urgent"})
+	return m.do(action{kind: writes, agent: to, text: rest(text, 1), urgent: words[0] == "urgent"})
 }
 
 func (m *model) answerCommand(words []string, text string) tea.Cmd {
-	return m.do(deed{kind: answers, id: words[1], text: rest(text, 1)})
+	return m.do(action{kind: answers, id: words[1], text: rest(text, 1)})
 }
 
 func (m *model) decideCommand(words []string, text string) tea.Cmd {
-	d := deed{kind: rejects, id: words[1], text: rest(text, 1)}
+	d := action{kind: rejects, id: words[1], text: rest(text, 1)}
 	p, waits := m.room.plan(d.id)
 	if words[0] == "approve" {
 		d.kind = approves
@@ -167,7 +167,7 @@ func (m *model) assignCommand(words []string, _ string) tea.Cmd {
 	if err != nil {
 		return m.fails(err)
 	}
-	return m.do(deed{kind: assigns, task: id, agent: to})
+	return m.do(action{kind: assigns, task: id, agent: to})
 }
 
 // endCommand releases or cancels a task.
@@ -176,7 +176,7 @@ func (m *model) endCommand(words []string, text string) tea.Cmd {
 	if err != nil {
 		return m.fails(err)
 	}
-	return m.do(deed{kind: deedKind(words[0]), task: id, text: rest(text, 1)})
+	return m.do(action{kind: deedKind(words[0]), task: id, text: rest(text, 1)})
 }
 
 // memberCommand stops, kills, drains or compacts a member.
@@ -185,7 +185,7 @@ func (m *model) memberCommand(words []string, text string) tea.Cmd {
 	if err != nil {
 		return m.fails(err)
 	}
-	return m.do(deed{kind: deedKind(words[0]), agent: name, text: rest(text, 1)})
+	return m.do(action{kind: deedKind(words[0]), agent: name, text: rest(text, 1)})
 }
 
 // complete are the lines that what is typed behind the colon may become.

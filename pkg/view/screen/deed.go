@@ -32,7 +32,7 @@ const (
 )
 
 // deed is what a person wants to be done in a team; what is not about it is empty.
-type deed struct {
+type action struct {
 	kind    deedKind
 	team    team.TeamID
 	agent   team.AgentID
@@ -47,7 +47,7 @@ type deed struct {
 
 // question asks before a deed that cannot be undone, or that takes something from a member; ""
 // for one that needs no question.
-func (m *model) question(d deed) string {
+func (m *model) question(d action) string {
 	who := line(string(d.agent))
 	switch d.kind {
 	case approves:
@@ -77,7 +77,7 @@ func (m *model) question(d deed) string {
 }
 
 // doing is that a deed is under way.
-func (d deed) doing() string {
+func (d action) doing() string {
 	text := map[deedKind]string{answers: "answering NAME", approves: "approving", rejects: "rejecting", writes: "writing to NAME", assigns: "giving ID to NAME", releases: "releasing ID",
 		cancels: "cancelling ID", adds: "adding the task", stops: "asking NAME to leave", kills: "stopping NAME", drains: "asking NAME to leave after its task",
 		compacts: "asking NAME", sets: "setting the goal", ends: "ending the goal"}[d.kind]
@@ -101,7 +101,7 @@ func (m *model) decide(id, pressed string) (tea.Cmd, bool) {
 	if !ok {
 		return nil, false
 	}
-	d := deed{id: p.ID, kind: approves}
+	d := action{id: p.ID, kind: approves}
 	ask := "approve the plan of " + string(p.AgentID) + ", with a word or without (Enter; Esc leaves it):"
 	switch scopes := scopesOf(p); {
 	case pressed == "m", pressed == "u":
@@ -136,7 +136,7 @@ func scopesOf(p client.Plan) []team.Scope {
 }
 
 // answer has the person answer a question.
-func (m *model) answer(l client.Letter, begin string) tea.Cmd {
+func (m *model) answer(l client.StoredMessage, begin string) tea.Cmd {
 	ask := "answer " + string(l.From)
 	if n := len(l.Choices); n > 0 { // they stand above
 		ask += fmt.Sprintf(" (1 to %d)", n)
@@ -145,7 +145,7 @@ func (m *model) answer(l client.Letter, begin string) tea.Cmd {
 		if text == "" {
 			return nil
 		}
-		return m.do(deed{kind: answers, agent: l.From, id: l.ID, text: text})
+		return m.do(action{kind: answers, agent: l.From, id: l.ID, text: text})
 	}}, begin)
 }
 
@@ -159,12 +159,12 @@ func (m *model) writeTo(a team.AgentID, urgent bool) tea.Cmd {
 		if text == "" {
 			return nil
 		}
-		return m.do(deed{kind: writes, agent: a, text: text, urgent: urgent})
+		return m.do(action{kind: writes, agent: a, text: text, urgent: urgent})
 	}}, "")
 }
 
 // do has something done, after a question if it needs one.
-func (m *model) do(d deed) tea.Cmd {
+func (m *model) do(d action) tea.Cmd {
 	if d.team = m.room.id; d.text != "" {
 		d.written = m.written
 	}

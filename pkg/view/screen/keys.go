@@ -263,9 +263,9 @@ func (m *model) acts(pressed string) tea.Cmd {
 		case "m", "u":
 			return m.writeTo(a, pressed == "u")
 		case "s":
-			return m.do(deed{kind: stops, agent: a})
+			return m.do(action{kind: stops, agent: a})
 		case "d":
-			return m.do(deed{kind: drains, agent: a})
+			return m.do(action{kind: drains, agent: a})
 		}
 		item = r.member(a).Asked
 	}
@@ -274,9 +274,9 @@ func (m *model) acts(pressed string) tea.Cmd {
 		case "a":
 			return m.prompts(prompt{kind: commandLine, then: m.obey}, fmt.Sprintf("assign %s ", id))
 		case "r":
-			return m.do(deed{kind: releases, task: id})
+			return m.do(action{kind: releases, task: id})
 		case "c":
-			return m.do(deed{kind: cancels, task: id})
+			return m.do(action{kind: cancels, task: id})
 		}
 	}
 	if cmd, ok := m.decide(item, pressed); ok {

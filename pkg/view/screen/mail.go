@@ -10,7 +10,7 @@ import (
 )
 
 // open are the questions to the person that wait, the oldest first.
-func (r *room) open() (all []client.Letter) {
+func (r *room) open() (all []client.StoredMessage) {
 	for _, l := range r.look.letters {
 		if l.Open {
 			all = append(all, l)
@@ -46,7 +46,7 @@ func (m *model) mailRows() (rows []row) {
 		}
 		rows = append(rows, m.mailRow(p.ID, yellow.Render("!"), p.AgentID, what, line(p.Brief()), span(m.now.Sub(p.CreatedAt))))
 	}
-	letters := slices.DeleteFunc(slices.Clone(r.look.letters), func(l client.Letter) bool {
+	letters := slices.DeleteFunc(slices.Clone(r.look.letters), func(l client.StoredMessage) bool {
 		_, waits := r.plan(l.RequestID) // it stands above
 		return l.Open || waits
 	})
@@ -55,7 +55,7 @@ func (m *model) mailRows() (rows []row) {
 	}
 	for _, l := range slices.Backward(letters) {
 		mark := " "
-		if len(l.Fates) > 0 && l.Fates[0].State == team.MailDelivered && !l.Asks() {
+		if len(l.Deliveries) > 0 && l.Deliveries[0].State == team.MailDelivered && !l.Asks() {
 			mark = cyan.Render("•") // you have not written back
 		}
 		rows = append(rows, m.mailRow(l.ID, mark, l.From, string(l.Type), line(l.Content), span(m.now.Sub(l.StoredAt))))
@@ -99,9 +99,9 @@ func (m *model) letterLines(id string) []string {
 		return append(all, yellow.Render(fmt.Sprintf(" 1 to %d, or a, answers it", len(l.Choices))))
 	case l.Open:
 		return append(all, yellow.Render(" a answers it"))
-	case l.Asks() && len(l.Fates) > 0:
-		fate := string(l.Fates[0].State)
-		if l.Fates[0].State == team.MailProcessed {
+	case l.Asks() && len(l.Deliveries) > 0:
+		fate := string(l.Deliveries[0].State)
+		if l.Deliveries[0].State == team.MailProcessed {
 			fate = "answered"
 		}
 		return append(all, faint.Render(" "+fate))

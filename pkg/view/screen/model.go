@@ -18,20 +18,20 @@ import (
 
 // cluster is what stands behind the screen. It answers by messages: those of this file.
 type cluster interface {
-	teams(v visit) tea.Cmd                 // the list of teams, now and again: listed
-	enter(v visit, id team.TeamID) tea.Cmd // a team: entered, then told, looked and billed repeatedly
-	again()                                // what is read repeatedly is read now
-	follow(a team.AgentID)                 // the conversation of an agent: said; "" ends that
-	life(id team.TaskID) tea.Cmd           // of a task: lived
-	whole(id string) tea.Cmd               // of a message: read
-	chart() tea.Cmd                        // the timeline: charted
-	do(d deed) tea.Cmd                     // what a person wants: done
+	teams(v session) tea.Cmd                 // the list of teams, now and again: listed
+	enter(v session, id team.TeamID) tea.Cmd // a team: entered, then told, looked and billed repeatedly
+	again()                                  // what is read repeatedly is read now
+	follow(a team.AgentID)                   // the conversation of an agent: said; "" ends that
+	life(id team.TaskID) tea.Cmd             // of a task: lived
+	whole(id string) tea.Cmd                 // of a message: read
+	chart() tea.Cmd                          // the timeline: charted
+	do(d action) tea.Cmd                     // what a person wants: done
 }
 
 // visit is the number of the call of teams or enter that a message from the cluster belongs to.
-type visit int
+type session int
 
-func (v visit) of() visit { return v }
+func (v session) of() session { return v }
 
 // The messages from the cluster.
 type (
@@ -40,7 +40,7 @@ type (
 		err   error
 	}
 	entered struct {
-		visit
+		session
 		id      team.TeamID
 		record  team.Team
 		members []team.Member
@@ -50,46 +50,46 @@ type (
 		err     error
 	}
 	told struct {
-		visit
+		session
 		entries []feed.Entry
 		deltas  []team.Delta
 		known   *known // what is to be taken in before them; nil: nothing
 		at      time.Time
 	}
 	looked struct {
-		visit
+		session
 		look look
 	}
 	billed struct {
-		visit
+		session
 		bill bill
 	}
 	said struct {
-		visit
+		session
 		agent   team.AgentID
 		entries []feed.Entry
 		err     error
 	}
 	lived struct {
-		visit
+		session
 		task  team.TaskID
 		steps []string
 		err   error
 	}
 	read struct {
-		visit
+		session
 		id   string
 		text string
 		err  error
 	}
 	charted struct {
-		visit
+		session
 		timeline timeline.Timeline
 		took     time.Duration
 		err      error
 	}
 	done struct {
-		deed deed
+		deed action
 		text string
 		err  error
 	}
@@ -109,7 +109,7 @@ type known struct {
 type look struct {
 	record  team.Team
 	agents  []client.Agent
-	letters []client.Letter
+	letters []client.StoredMessage
 	plans   []client.Plan // that wait for a person
 	err     error
 }
@@ -124,18 +124,18 @@ type bill struct {
 type room struct {
 	entered
 	state  *state.Team
-	groups []group // its board; nil: it is to be made
-	rows   rowsOf  // of that
-	tale   *tale   // its stream
+	groups []group         // its board; nil: it is to be made
+	rows   rowsOf          // of that
+	tale   *transcriptView // its stream
 	look   look
 	seen   time.Time // when that came; zero: none did
 	cost   bill
 	chart  chart
 	last   map[team.AgentID]string // what each has said last
 
-	agent  team.AgentID // whose conversation is read; "" = none
-	speech *tale        // it
-	full   bool         // calls and results are shown as they are
+	agent  team.AgentID    // whose conversation is read; "" = none
+	speech *transcriptView // it
+	full   bool            // calls and results are shown as they are
 	lives  map[team.TaskID][]string
 	texts  map[string]string // whole texts of messages, by their ids
 }
@@ -156,9 +156,9 @@ type model struct {
 
 	teams   []client.TeamStatus
 	listErr error
-	list    page  // of the teams
-	visit   visit // the newest
-	room    *room // nil: the teams are listed
+	list    page    // of the teams
+	visit   session // the newest
+	room    *room   // nil: the teams are listed
 	wants   team.TeamID
 	tabs    [tabCount]page
 	tab     int
@@ -227,10 +227,10 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			m.teams = msg.teams
 		}
 	case entered:
-		if msg.visit == m.visit {
+		if msg.session == m.visit {
 			return m, m.enter(msg)
 		}
-	case interface{ of() visit }:
+	case interface{ of() session }:
 		if m.room != nil && msg.of() == m.visit {
 			return m, m.hear(m.room, msg)
 		}
@@ -382,7 +382,7 @@ func (m *model) flush(r *room) {
 }
 
 // grow lets what is read stay where it is while lines come below it.
-func (m *model) grow(kind pageKind, added []*telling) {
+func (m *model) grow(kind pageKind, added []*entryView) {
 	for _, pages := range [][]page{m.tabs[:], m.over} {
 		for i := range pages {
 			if p := &pages[i]; p.kind == kind && p.up > 0 {

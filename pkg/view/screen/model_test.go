@@ -40,7 +40,7 @@ func TestHostileTexts(t *testing.T) {
 	r.look.record.Goal, r.look.record.Reason = hostile, hostile
 	bad := task(1, record[:team.MaxTitleBytes], team.Failed)
 	bad.Description, bad.Reason, bad.Check, bad.DeliverablePath, bad.Role = record, record, record, record, record
-	p.send(told{visit: 1, at: at(10), entries: []feed.Entry{
+	p.send(told{session: 1, at: at(10), entries: []feed.Entry{
 		entry(8, "ann", team.EventBody{Type: team.TaskFailed}, bad),
 		entry(8, "ann", team.EventBody{Type: team.TextChunk, MessageID: "h1", Delta: hostile}, nil),
 		entry(8, "ann", team.EventBody{Type: team.ToolCallChunk, MessageID: "h2", ToolCallID: "h", ToolCallName: hostile, Delta: hostile}, nil),
@@ -53,7 +53,7 @@ func TestHostileTexts(t *testing.T) {
 	pages := [][]string{{"1"}, {"2"}, {"enter"}, {"3"}, {"v"}, {"4"}, {"enter"}, {"esc", "down", "enter"}, {"esc", "down", "enter"}, {"esc", "down", "enter"}, {"5"}, {"1", "enter"}, {"m"}, {"esc", "s"}, {"n", "?"}, {"esc", "4", "g", "down", "down", "w"}, {"n", "y"}}
 	for _, keys := range pages {
 		p.press(t, keys...)
-		p.send(said{visit: 1, agent: r.agent, entries: []feed.Entry{entry(8, "ann", team.EventBody{Type: team.TextChunk, MessageID: "h1", Delta: hostile}, nil)}})
+		p.send(said{session: 1, agent: r.agent, entries: []feed.Entry{entry(8, "ann", team.EventBody{Type: team.TextChunk, MessageID: "h1", Delta: hostile}, nil)}})
 		for _, size := range []tea.WindowSizeMsg{{Width: 20, Height: 8}, {Width: 40, Height: 24}, {Width: 120, Height: 24}} {
 			width := size.Width
 			p.send(size)
@@ -78,7 +78,7 @@ func TestReadingStaysWhereItIs(t *testing.T) {
 		for n := from; n < to; n++ {
 			all = append(all, entry(9, "zoe", team.EventBody{Type: team.TextChunk, MessageID: fmt.Sprint("n", n), Delta: fmt.Sprintf("number %d", n)}, nil))
 		}
-		p.send(told{visit: 1, entries: all, at: at(10)})
+		p.send(told{session: 1, entries: all, at: at(10)})
 	}
 	body := func() string { return strings.Join(strings.Split(p.draw(t, false), "\n")[5:13], "\n") }
 	say(0, 100)
@@ -114,9 +114,9 @@ func TestWhatIsOldGoes(t *testing.T) {
 			n++
 			all = append(all, entry(9, "kim", team.EventBody{Type: team.TextChunk, MessageID: fmt.Sprint("n", n), Delta: fmt.Sprintf("number %d", n)}, nil))
 		}
-		p.send(told{visit: 1, entries: all, at: at(10)})
+		p.send(told{session: 1, entries: all, at: at(10)})
 	}
-	p.send(told{visit: 1, entries: []feed.Entry{entry(8, "kim", team.EventBody{Type: team.MemberJoined}, member("kim", "coder", "magenta"))}})
+	p.send(told{session: 1, entries: []feed.Entry{entry(8, "kim", team.EventBody{Type: team.MemberJoined}, member("kim", "coder", "magenta"))}})
 	p.press(t, "3")
 	for len(p.room.tale.told) < mostTold+dropTold {
 		say(1)
@@ -144,16 +144,16 @@ func TestShownIsReadAgain(t *testing.T) {
 	p := newPlay(80, 24)
 	p.show()
 	p.press(t, "2", "enter")
-	p.send(lived{visit: 1, task: "T-001", steps: []string{"ann took it"}})
+	p.send(lived{session: 1, task: "T-001", steps: []string{"ann took it"}})
 	p.asked = nil
-	p.send(told{visit: 1, at: at(10), entries: []feed.Entry{entry(10, "ann", team.EventBody{Type: team.TaskFailed}, task(1, "Port the tokens", team.Failed)), entry(10, "ann", team.EventBody{Type: team.TaskFailed}, task(2, "Other", team.Failed))}})
+	p.send(told{session: 1, at: at(10), entries: []feed.Entry{entry(10, "ann", team.EventBody{Type: team.TaskFailed}, task(1, "Port the tokens", team.Failed)), entry(10, "ann", team.EventBody{Type: team.TaskFailed}, task(2, "Other", team.Failed))}})
 	if !slices.Equal(p.asked, []string{"read the life of T-001"}) || !strings.Contains(p.draw(t, false), "ann took it") {
 		t.Errorf("after another step it asks for %q and shows\n%s", p.asked, p.draw(t, false))
 	}
 	p.toAgent("bob")
 	p.asked = nil
 	p.toTeam("red")
-	p.send(entered{visit: p.visit, id: "red", record: p.room.record, members: p.room.members})
+	p.send(entered{session: p.visit, id: "red", record: p.room.record, members: p.room.members})
 	if !slices.Equal(p.asked, []string{"enter red", `follow "bob"`, "read the life of T-001"}) {
 		t.Errorf("with another goal it asks for %q", p.asked)
 	}
@@ -179,7 +179,7 @@ func TestResizing(t *testing.T) {
 func TestVisits(t *testing.T) {
 	p := newPlay(80, 24)
 	p.show()
-	p.send(told{visit: 0, entries: []feed.Entry{entry(9, "zoe", team.EventBody{Type: team.TextChunk, Delta: "of another team"}, nil)}})
+	p.send(told{session: 0, entries: []feed.Entry{entry(9, "zoe", team.EventBody{Type: team.TextChunk, Delta: "of another team"}, nil)}})
 	p.press(t, "3")
 	if strings.Contains(p.draw(t, false), "of another team") {
 		t.Error("what another team has said is shown")
@@ -191,7 +191,7 @@ func TestVisits(t *testing.T) {
 	if !slices.Equal(p.asked, []string{"enter red"}) {
 		t.Errorf("with another goal it asks for %q", p.asked)
 	}
-	p.send(entered{visit: 2, id: "red", record: l.record})
+	p.send(entered{session: 2, id: "red", record: l.record})
 	p.send(looked{2, look{err: team.Errorf(team.NotFound, "there is no team red")}})
 	if text := p.draw(t, false); !strings.Contains(text, "there is no team red") {
 		t.Errorf("of a team that was deleted it shows\n%s", text)
@@ -205,12 +205,12 @@ func TestVisits(t *testing.T) {
 		t.Errorf("with a connection it shows\n%s", text)
 	}
 	p.toTeams()
-	p.send(entered{visit: 2, id: "red", record: l.record})
+	p.send(entered{session: 2, id: "red", record: l.record})
 	if p.room != nil {
 		t.Error("a team is shown that comes after it was left")
 	}
 	p.toTeam("gone")
-	p.send(entered{visit: 4, id: "gone", err: team.Errorf(team.NotFound, "there is no team gone")})
+	p.send(entered{session: 4, id: "gone", err: team.Errorf(team.NotFound, "there is no team gone")})
 	if text := p.draw(t, false); !strings.HasPrefix(text, "teams") || !strings.Contains(text, "there is no team gone") {
 		t.Errorf("of a team that cannot be opened it shows\n%s", text)
 	}
@@ -309,7 +309,7 @@ func TestPagesAreWhole(t *testing.T) {
 		long := strings.Repeat("word ", 40) + "END."
 		whole := task(1, "Title "+long, team.InProgress)
 		whole.Check, whole.DeliverablePath, whole.Role = "check "+long, "deliverable "+long, "role "+long
-		p.send(told{visit: 1, at: at(10), entries: []feed.Entry{entry(8, "ann", team.EventBody{Type: team.TaskUpdated}, whole)}})
+		p.send(told{session: 1, at: at(10), entries: []feed.Entry{entry(8, "ann", team.EventBody{Type: team.TaskUpdated}, whole)}})
 		call := p.room.look.plans[1].Call
 		call.Dir, call.Why = "/dir/"+long, "why "+long
 		for i, keys := range [][]string{{`":task 1"`, "enter"}, {"4", "g", "down", "down", "enter"}, {"?"}} {

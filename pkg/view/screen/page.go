@@ -203,13 +203,13 @@ func (m *model) object() team.TaskID { return team.TaskID(m.about(taskPage, boar
 func (m *model) item() string { return m.about(letterPage, mailPage) }
 
 // letter returns the letter of that id.
-func (r *room) letter(id string) (client.Letter, bool) {
+func (r *room) letter(id string) (client.StoredMessage, bool) {
 	for _, l := range r.look.letters {
 		if l.ID == id {
 			return l, true
 		}
 	}
-	return client.Letter{}, false
+	return client.StoredMessage{}, false
 }
 
 // plan returns the plan of that id, or the call, which waits.

@@ -15,7 +15,7 @@ import (
 const stopWait = 30 * time.Second
 
 // perform does what a person wants, and returns what came of it in words.
-func perform(ctx context.Context, t *client.Team, d deed) (text string, err error) {
+func perform(ctx context.Context, t *client.Team, d action) (text string, err error) {
 	switch d.kind {
 	case answers:
 		q, _, err := t.Mail().Answer(ctx, "", d.id, d.text)
@@ -40,20 +40,20 @@ func perform(ctx context.Context, t *client.Team, d deed) (text string, err erro
 	return onTask(ctx, t, d)
 }
 
-func onMember(ctx context.Context, t *client.Team, d deed) (text string, err error) {
+func onMember(ctx context.Context, t *client.Team, d action) (text string, err error) {
 	if d.kind == compacts {
 		return string(d.agent) + " shortens its conversation", t.Members().Compact(ctx, d.agent)
 	}
 	if d.kind == drains {
 		ctx, cancel := context.WithTimeout(ctx, 3*time.Second) // it is asked, and leaves when it can
 		defer cancel()
-		_, err = t.Members().Stop(ctx, d.agent, client.Farewell{Reason: d.text, Drain: true})
+		_, err = t.Members().Stop(ctx, d.agent, client.StopOptions{Reason: d.text, Drain: true})
 		if errors.Is(err, client.ErrDrains) {
 			return string(d.agent) + " leaves after its task", nil
 		}
 		return string(d.agent) + " has left", err
 	}
-	f := client.Farewell{Reason: d.text, Wait: stopWait}
+	f := client.StopOptions{Reason: d.text, Wait: stopWait}
 	if d.kind == kills {
 		f.Wait = 0
 	}
@@ -67,7 +67,7 @@ func onMember(ctx context.Context, t *client.Team, d deed) (text string, err err
 	return string(d.agent) + " has left", err
 }
 
-func onTask(ctx context.Context, t *client.Team, d deed) (text string, err error) {
+func onTask(ctx context.Context, t *client.Team, d action) (text string, err error) {
 	b := t.Board()
 	switch d.kind {
 	case adds:

@@ -20,7 +20,7 @@ func TestPicture(t *testing.T) {
 	frames := []string{p.View().Content}
 	for _, keys := range [][]string{{"4"}, {"enter"}, {"1"}, {"esc", "esc", "2"}, {"3"}, {"5"}} {
 		if p.press(t, keys...); keys[len(keys)-1] == "5" {
-			p.send(charted{visit: 1, timeline: someTimeline()})
+			p.send(charted{session: 1, timeline: someTimeline()})
 		}
 		frames = append(frames, p.View().Content)
 	}

@@ -233,7 +233,7 @@ func (m *model) recall(earlier bool) {
 }
 
 // retry lets the person mend what it had typed for a deed that failed.
-func (m *model) retry(d deed) (cmd tea.Cmd) {
+func (m *model) retry(d action) (cmd tea.Cmd) {
 	if w := d.written; w != nil && m.prompt == nil && m.room != nil && m.room.id == d.team {
 		notice := m.notice
 		cmd = m.prompts(w.prompt, w.text)

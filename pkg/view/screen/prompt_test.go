@@ -18,12 +18,12 @@ func TestPromptsBelongToATeam(t *testing.T) {
 	p.show()
 	p.toTeam("red")
 	p.press(t, "s")
-	p.send(entered{visit: p.visit, id: "red", record: p.room.record, members: p.room.members})
+	p.send(entered{session: p.visit, id: "red", record: p.room.record, members: p.room.members})
 	if p.prompt == nil {
 		t.Error("what was asked is gone with another goal")
 	}
 	p.toTeam("blue")
-	p.send(entered{visit: p.visit, id: "blue", record: team.Team{ID: "blue", Status: team.Active}})
+	p.send(entered{session: p.visit, id: "blue", record: team.Team{ID: "blue", Status: team.Active}})
 	if p.asked = nil; p.prompt != nil {
 		t.Errorf("of another team it asks %q", p.prompt.ask)
 	}
@@ -55,7 +55,7 @@ func TestWhatWasTypedStays(t *testing.T) {
 		t.Errorf("↓ brings %q", p.input.Value())
 	}
 	p.press(t, "esc")
-	p.model.do(deed{kind: writes, agent: "ann", text: "x"}) // of which nothing has come yet
+	p.model.do(action{kind: writes, agent: "ann", text: "x"}) // of which nothing has come yet
 	if text := p.draw(t, false); !strings.Contains(text, "writing to ann …") {
 		t.Errorf("while it is done the screen shows\n%s", text)
 	}
@@ -206,14 +206,14 @@ func TestOldIsSaid(t *testing.T) {
 	p := newPlay(80, 24)
 	p.show()
 	p.press(t, "5")
-	p.send(charted{visit: 1, timeline: someTimeline(), took: 0})
+	p.send(charted{session: 1, timeline: someTimeline(), took: 0})
 	gone := team.Errorf(team.Unavailable, "NATS is away")
 	p.send(looked{1, look{err: gone}})
 	p.send(tick(at(11)))
 	if text := p.draw(t, false); !strings.Contains(text, "as of 1m ago") {
 		t.Errorf("of what is old it shows\n%s", text)
 	}
-	p.send(charted{visit: 1, err: gone, took: 20 * 1e9})
+	p.send(charted{session: 1, err: gone, took: 20 * 1e9})
 	if text := p.draw(t, false); !strings.Contains(text, "NATS is away") || !strings.Contains(text, "as of 1m ago") || !strings.Contains(text, "leader ██") {
 		t.Errorf("of a timeline that is old it shows\n%s", text)
 	}
@@ -222,7 +222,7 @@ func TestOldIsSaid(t *testing.T) {
 	if !slices.Equal(p.asked, []string{"read the timeline"}) {
 		t.Errorf("after a fault it asks for %q", p.asked)
 	}
-	p.send(charted{visit: 1, err: gone})
+	p.send(charted{session: 1, err: gone})
 	p.asked = nil
 	p.send(linked(true))
 	p.send(tick(p.now))
@@ -230,7 +230,7 @@ func TestOldIsSaid(t *testing.T) {
 		t.Errorf("with a connection it asks for %q", p.asked)
 	}
 	p.send(looked{1, p.room.look})
-	p.send(charted{visit: 1, timeline: someTimeline()})
+	p.send(charted{session: 1, timeline: someTimeline()})
 	if text := p.draw(t, false); strings.Contains(text, "as of") {
 		t.Errorf("of what is new it shows\n%s", text)
 	}

@@ -54,7 +54,7 @@ func TestPanicLeavesTheTerminal(t *testing.T) {
 		}()
 		m := newModel(&stage{}, nil, time.UTC, Leave{})
 		m.teams = []client.TeamStatus{}
-		b := &behind{}
+		b := &backend{}
 		_ = b.show(t.Context(), m, Options{In: near, Out: near, Env: append(os.Environ(), "TERM=xterm-256color")}, func(context.Context) {
 			select {
 			case <-drawn:

@@ -52,7 +52,7 @@ type Leave struct {
 // Run shows the screen until the person leaves it, and then returns nil, or until ctx ends,
 // whose cause it returns. However it ends, also by a panic, the terminal is as it was before.
 func Run(ctx context.Context, o Options) error {
-	b := &behind{client: o.Client}
+	b := &backend{client: o.Client}
 	m := newModel(b, o.Traits, time.Local, o.Leave)
 	m.wants, m.now = o.Team, time.Now()
 	return b.show(ctx, m, o, func(ctx context.Context) {
@@ -68,7 +68,7 @@ func Run(ctx context.Context, o Options) error {
 }
 
 // show shows m, and has something done beside it until that ends.
-func (b *behind) show(ctx context.Context, m tea.Model, o Options, beside func(context.Context)) error {
+func (b *backend) show(ctx context.Context, m tea.Model, o Options, beside func(context.Context)) error {
 	var stop context.CancelFunc
 	b.ctx, stop = context.WithCancel(ctx)
 	defer stop()

@@ -20,23 +20,23 @@ const (
 )
 
 // tale is a story with the entries that made it, so that its lines can be made again at another width.
-type tale struct {
+type transcriptView struct {
 	o    render.Options
 	past *state.Team // how the team stood before the first of the entries
 
 	entries []feed.Entry
 	story   *render.Story
-	told    []*telling
+	told    []*entryView
 }
 
 // telling are the lines that an entry made.
-type telling struct {
+type entryView struct {
 	lines []string
 	plain string // they in lower case and without colours; "" = not made yet
 }
 
 // has reports whether a telling has a text in it, which is in lower case.
-func (t *telling) has(text string) bool {
+func (t *entryView) has(text string) bool {
 	if t.plain == "" {
 		t.plain = plain(t.lines)
 	}
@@ -45,15 +45,15 @@ func (t *telling) has(text string) bool {
 
 func plain(lines []string) string { return strings.ToLower(ansi.Strip(strings.Join(lines, " "))) }
 
-func newTale(o render.Options, members []team.Member, tasks []team.Task, counts func(team.TaskID) bool) *tale {
-	t := &tale{o: o, past: state.New()}
+func newTale(o render.Options, members []team.Member, tasks []team.Task, counts func(team.TaskID) bool) *transcriptView {
+	t := &transcriptView{o: o, past: state.New()}
 	t.past.KnowMembers(members)
 	t.past.KnowTasks(tasks, counts)
 	t.begin()
 	return t
 }
 
-func (t *tale) begin() {
+func (t *transcriptView) begin() {
 	t.story, t.told = render.New(t.o), nil
 	var tasks []team.Task
 	for _, task := range t.past.Tasks {
@@ -78,7 +78,7 @@ func records(s *state.Team) (all []team.Member) {
 }
 
 // take takes in what follows, and returns what that adds at the end. What is too old goes.
-func (t *tale) take(entries []feed.Entry) (added []*telling) {
+func (t *transcriptView) take(entries []feed.Entry) (added []*entryView) {
 	for _, e := range entries {
 		e = short(e)
 		t.entries = append(t.entries, e)
@@ -91,25 +91,25 @@ func (t *tale) take(entries []feed.Entry) (added []*telling) {
 		t.entries = append([]feed.Entry(nil), t.entries[n:]...)
 	}
 	if n := len(t.told) - mostTold; n > dropTold {
-		t.told = append([]*telling(nil), t.told[n:]...)
+		t.told = append([]*entryView(nil), t.told[n:]...)
 	}
 	return added
 }
 
-func (t *tale) add(lines []string) []*telling {
+func (t *transcriptView) add(lines []string) []*entryView {
 	if len(lines) == 0 {
 		return nil
 	}
-	added := []*telling{{lines: lines}}
+	added := []*entryView{{lines: lines}}
 	t.told = append(t.told, added...)
 	return added
 }
 
 // flush adds what was held back, and returns it.
-func (t *tale) flush() []*telling { return t.add(t.story.Flush()) }
+func (t *transcriptView) flush() []*entryView { return t.add(t.story.Flush()) }
 
 // resize makes all lines again, if the width is another or calls are to be shown otherwise.
-func (t *tale) resize(width int, full bool) {
+func (t *transcriptView) resize(width int, full bool) {
 	if t.o.Width == width && t.o.Full == full {
 		return
 	}
@@ -122,7 +122,7 @@ func (t *tale) resize(width int, full bool) {
 }
 
 // linesOf are the lines of those that have a text in them; "" is all.
-func linesOf(told []*telling, with string) (all []string) {
+func linesOf(told []*entryView, with string) (all []string) {
 	with = strings.ToLower(with)
 	for _, t := range told {
 		if with == "" || t.has(with) {
@@ -133,7 +133,7 @@ func linesOf(told []*telling, with string) (all []string) {
 }
 
 // lines are those of the entries that have a text in them; "" is all.
-func (t *tale) lines(with string) []string { return linesOf(t.told, with) }
+func (t *transcriptView) lines(with string) []string { return linesOf(t.told, with) }
 
 // has reports whether some of the lines has a text in it, in upper or lower case.
 func has(lines []string, text string) bool {

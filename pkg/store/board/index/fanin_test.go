@@ -31,7 +31,7 @@ func TestLastOfSeveral(t *testing.T) {
 	}()
 
 	waiter := team.Holder{Agent: "waiter", Incarnation: 1}
-	wait := board.NewHand(ctx, b, waiter)
+	wait := board.NewClaimSlot(ctx, b, waiter)
 	workers := []team.Holder{{Agent: "a", Incarnation: 1}, {Agent: "b", Incarnation: 1}, {Agent: "c", Incarnation: 1}}
 	for round := range 20 {
 		tasks, err := b.Create(ctx, "leader", team.NewTask{Title: "1"}, team.NewTask{Title: "2"}, team.NewTask{Title: "3"},
@@ -56,7 +56,7 @@ func TestLastOfSeveral(t *testing.T) {
 		}
 		ended.Wait()
 		_, seq := wait.Now()
-		x.Hear(team.Beat{AgentID: waiter.Agent, Incarnation: 1, N: uint64(round + 1), State: team.Idle, BoardSeq: seq})
+		x.Hear(team.Heartbeat{AgentID: waiter.Agent, Incarnation: 1, N: uint64(round + 1), State: team.Idle, BoardSeq: seq})
 		for deadline, taken := time.After(brokertest.Longest), false; !taken; {
 			select {
 			case o := <-offers:

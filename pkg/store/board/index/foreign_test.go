@@ -10,8 +10,8 @@ import (
 // A beat of another incarnation than the member's record changes nothing, whenever it comes. One
 // that came before its record counts once that is there.
 func TestForeignBeats(t *testing.T) {
-	beat := func(incarnation, n uint64, s team.MemberState) team.Beat {
-		return team.Beat{AgentID: "coder-1", Incarnation: incarnation, N: n, Role: "coder", State: s}
+	beat := func(incarnation, n uint64, s team.MemberState) team.Heartbeat {
+		return team.Heartbeat{AgentID: "coder-1", Incarnation: incarnation, N: n, Role: "coder", State: s}
 	}
 	type step any // a beat, or the incarnation of a record
 	for name, tt := range map[string]struct {
@@ -37,7 +37,7 @@ func TestForeignBeats(t *testing.T) {
 			taken := 0
 			for _, s := range tt.steps {
 				switch s := s.(type) {
-				case team.Beat:
+				case team.Heartbeat:
 					if f.hear(s, start) {
 						taken++
 					}

@@ -54,7 +54,7 @@ type Options struct {
 	Taken func(from team.AgentID, id team.TaskID)
 	// Heard is called with each beat that is news, and of its member's present incarnation;
 	// default: nobody is told. It must not block.
-	Heard   func(team.Beat)
+	Heard   func(team.Heartbeat)
 	Logger  *slog.Logger // default: discard
 	Metrics prometheus.Registerer
 }
@@ -66,14 +66,14 @@ func New(o Options) *Index {
 		o.Taken = func(team.AgentID, team.TaskID) {}
 	}
 	if o.Heard == nil {
-		o.Heard = func(team.Beat) {}
+		o.Heard = func(team.Heartbeat) {}
 	}
 	return &Index{o: o, log: o.Logger, m: newMetrics(o.Metrics, o.Team.ID), state: newState(), tick: time.Tick(time.Second)}
 }
 
 // Hear takes in a beat: an idle agent's is its request for work. One of another incarnation than
 // its member's record changes nothing, until the feed shows a record of that incarnation.
-func (x *Index) Hear(b team.Beat) {
+func (x *Index) Hear(b team.Heartbeat) {
 	x.mu.Lock()
 	now := time.Now()
 	foreign := x.state.foreign(b)

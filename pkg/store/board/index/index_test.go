@@ -88,8 +88,8 @@ func TestOffers(t *testing.T) {
 	r := run(t, brokertest.Team(t, "t"))
 	first := r.create(team.NewTask{Title: "first"})
 	r.create(team.NewTask{Title: "second", Dependencies: []team.TaskID{first[0].ID}})
-	beat := team.Beat{AgentID: "coder-1", Incarnation: 1, State: team.Idle}
-	hand := board.NewHand(t.Context(), r.board, team.Holder{Agent: "coder-1", Incarnation: 1})
+	beat := team.Heartbeat{AgentID: "coder-1", Incarnation: 1, State: team.Idle}
+	hand := board.NewClaimSlot(t.Context(), r.board, team.Holder{Agent: "coder-1", Incarnation: 1})
 	for _, title := range []string{"first", "second"} {
 		beat.N++
 		_, beat.BoardSeq = hand.Now()

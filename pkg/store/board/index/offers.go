@@ -12,7 +12,7 @@ const silent = 3 * 2 * time.Second
 
 // asker is an agent that beats.
 type asker struct {
-	beat    team.Beat
+	beat    team.Heartbeat
 	heard   time.Time
 	offer   *offer        // under way; nil if there is none
 	place   *list.Element // in the queue of its role; nil if it is in none
@@ -70,7 +70,7 @@ func (s *state) enqueue(a *asker) {
 }
 
 // hear takes in a beat, unless it is stale, or of another incarnation than its member's record.
-func (s *state) hear(b team.Beat, now time.Time) (news bool) {
+func (s *state) hear(b team.Heartbeat, now time.Time) (news bool) {
 	if s.foreign(b) {
 		s.holdBack(b)
 		return false
@@ -102,14 +102,14 @@ func (s *state) hear(b team.Beat, now time.Time) (news bool) {
 // foreign reports whether b is of another incarnation than its member's record. It may be of a
 // process that was replaced, of one whose record the feed has yet to show, or of nobody's. Of a
 // member whose record is not known yet, or cannot be read, any beat is taken.
-func (s *state) foreign(b team.Beat) bool {
+func (s *state) foreign(b team.Heartbeat) bool {
 	m, known := s.members[b.AgentID]
 	return known && m.State != team.Unreadable && b.Incarnation != m.Incarnation
 }
 
 // holdBack keeps a foreign beat for as long as its record may come: that of the next incarnation,
 // should there be several.
-func (s *state) holdBack(b team.Beat) {
+func (s *state) holdBack(b team.Heartbeat) {
 	early, there := s.early[b.AgentID]
 	if b.Incarnation > s.members[b.AgentID].Incarnation && (!there || b.Incarnation < early.Incarnation || b.Incarnation == early.Incarnation && b.Newer(early)) {
 		s.early[b.AgentID] = b

@@ -66,7 +66,7 @@ func TestIndexIsTrue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newState()
 		b := &bucket{entries: map[string]broker.Entry{}, tasks: map[team.TaskID]team.Task{}, next: 1}
-		beats := map[team.AgentID]team.Beat{}
+		beats := map[team.AgentID]team.Heartbeat{}
 		heard := map[team.AgentID]time.Time{}
 		bound := map[team.AgentID]time.Time{}         // agents that were made an offer, until when
 		to := map[team.AgentID]team.TaskID{}          // which task
@@ -187,7 +187,7 @@ func TestIndexIsTrue(t *testing.T) {
 			},
 			"beat": func(*rapid.T) {
 				a := rapid.SampledFrom(agents).Draw(t, "agent")
-				beat := team.Beat{AgentID: a, Incarnation: 1, N: beats[a].N + 1, Role: roles[a],
+				beat := team.Heartbeat{AgentID: a, Incarnation: 1, N: beats[a].N + 1, Role: roles[a],
 					BoardSeq: rapid.Uint64Range(0, b.seq+2).Draw(t, "board_seq"),
 					State:    rapid.SampledFrom([]team.MemberState{team.Idle, team.Idle, team.Running}).Draw(t, "state")}
 				beats[a], heard[a] = beat, now

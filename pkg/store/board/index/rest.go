@@ -116,5 +116,5 @@ func (s *state) hands() bool {
 // able reports whether a member takes tasks sooner or later.
 func (s *state) able(m team.Member) bool {
 	a := s.agents[m.AgentID]
-	return a == nil && team.Able(m, team.Beat{}) || a != nil && a.ignored < maxIgnored && team.Able(m, a.beat)
+	return a == nil && team.Able(m, team.Heartbeat{}) || a != nil && a.ignored < maxIgnored && team.Able(m, a.beat)
 }

@@ -25,7 +25,7 @@ func crew(t *testing.T, members ...team.Member) *feed {
 func member(a team.AgentID, role string) team.Member { return team.Member{AgentID: a, Role: role} }
 
 // beats has a member beat again, in that state.
-func (f *feed) beats(a team.AgentID, s team.MemberState, now time.Time, change ...func(*team.Beat)) {
+func (f *feed) beats(a team.AgentID, s team.MemberState, now time.Time, change ...func(*team.Heartbeat)) {
 	b := f.agents[a].beat
 	b.N, b.State, b.BoardSeq = b.N+1, s, f.seq
 	for _, f := range change {
@@ -70,7 +70,7 @@ func TestRests(t *testing.T) {
 	idles := func(f *feed, now time.Time) { // nobody is silent
 		for _, a := range []team.AgentID{"coder-1", "coder-2", "explorer-1"} {
 			if f.agents[a] != nil {
-				f.beats(a, f.agents[a].beat.State, now, func(b *team.Beat) { b.BoardSeq-- })
+				f.beats(a, f.agents[a].beat.State, now, func(b *team.Heartbeat) { b.BoardSeq-- })
 			}
 		}
 	}
@@ -86,7 +86,7 @@ func TestRests(t *testing.T) {
 		"it is alone":                      {two[:1], func(*feed, time.Time) {}, map[time.Duration]string{0: "", team.RestAlone - 1: "", team.RestAlone: "T-001:coder-1"}},
 		"the other one waits for a person": {two, func(f *feed, now time.Time) { f.beats("coder-2", team.WaitingUser, now) }, map[time.Duration]string{team.RestAlone - 1: "", team.RestAlone: "T-001:coder-1"}},
 		"the other one is parked": {two, func(f *feed, now time.Time) {
-			f.beats("coder-2", team.WaitingModel, now, func(b *team.Beat) { b.RetryAt = &now })
+			f.beats("coder-2", team.WaitingModel, now, func(b *team.Heartbeat) { b.RetryAt = &now })
 		}, map[time.Duration]string{team.RestAlone - 1: "", team.RestAlone: "T-001:coder-1"}},
 		"the other one has put it back, too": {two, func(f *feed, now time.Time) { f.backBy(1, now, "coder-2") }, map[time.Duration]string{0: "", team.RestAlone - 1: "", team.RestAlone: "T-001:coder-1"}},
 		"the other one only looks":           {[]team.Member{two[0], member("explorer-1", "explorer")}, func(*feed, time.Time) {}, map[time.Duration]string{0: "", team.RestAlone: "T-001:coder-1"}},
@@ -218,7 +218,7 @@ func TestBothAuthorsRest(t *testing.T) {
 					}
 					now := start.Add(after)
 					for _, a := range []team.AgentID{"coder-1", "coder-2"} {
-						f.beats(a, team.Idle, now, func(b *team.Beat) { b.BoardSeq-- })
+						f.beats(a, team.Idle, now, func(b *team.Heartbeat) { b.BoardSeq-- })
 					}
 					if f.agents["coder-3"] != nil {
 						f.beats("coder-3", team.Running, now)

@@ -38,9 +38,9 @@ type state struct {
 	unlawful []unlawful
 
 	agents  map[team.AgentID]*asker
-	early   map[team.AgentID]team.Beat // of incarnations whose records the feed has yet to show
-	heard   []team.Beat                // of these, whose records have come since this was last collected
-	idle    map[string]*list.List      // those that wait for work, by role; the longest waiting is first
+	early   map[team.AgentID]team.Heartbeat // of incarnations whose records the feed has yet to show
+	heard   []team.Heartbeat                // of these, whose records have come since this was last collected
+	idle    map[string]*list.List           // those that wait for work, by role; the longest waiting is first
 	tickets uint64
 	offers  *list.List // open or settled ones, in the order in which they lapse
 
@@ -61,7 +61,7 @@ type unlawful struct {
 
 func newState() state {
 	return state{graph: newGraph(), members: map[team.AgentID]team.Member{}, bad: map[string]team.Quarantined{},
-		agents: map[team.AgentID]*asker{}, early: map[team.AgentID]team.Beat{}, idle: map[string]*list.List{}, offers: list.New(), patience: patience}
+		agents: map[team.AgentID]*asker{}, early: map[team.AgentID]team.Heartbeat{}, idle: map[string]*list.List{}, offers: list.New(), patience: patience}
 }
 
 // take takes in an entry of the feed. A record that cannot be read is set aside,

@@ -37,8 +37,8 @@ func behind(deps ...team.TaskID) func(*team.Task) {
 	return func(t *team.Task) { t.Dependencies = deps }
 }
 
-func idle(a team.AgentID, role string) team.Beat {
-	return team.Beat{AgentID: a, Incarnation: 1, N: 1, Role: role, State: team.Idle}
+func idle(a team.AgentID, role string) team.Heartbeat {
+	return team.Heartbeat{AgentID: a, Incarnation: 1, N: 1, Role: role, State: team.Idle}
 }
 
 func show(offers []*offer) string {
@@ -50,36 +50,36 @@ func show(offers []*offer) string {
 }
 
 func TestMatch(t *testing.T) {
-	with := func(b team.Beat, f func(*team.Beat)) team.Beat { f(&b); return b }
+	with := func(b team.Heartbeat, f func(*team.Heartbeat)) team.Heartbeat { f(&b); return b }
 	ann, bob := idle("coder-1", "coder"), idle("coder-2", "coder")
 	for name, tt := range map[string]struct {
 		tasks []team.Task
-		beats []team.Beat
+		beats []team.Heartbeat
 		want  string
 	}{
 		"nobody":                        {[]team.Task{task(1)}, nil, ""},
-		"nothing":                       {nil, []team.Beat{ann}, ""},
-		"one":                           {[]team.Task{task(1)}, []team.Beat{ann}, "T-001:coder-1"},
-		"one task, one offer":           {[]team.Task{task(1)}, []team.Beat{ann, bob}, "T-001:coder-1"},
-		"one agent, one offer":          {[]team.Task{task(1), task(2)}, []team.Beat{ann}, "T-001:coder-1"},
-		"to each a task":                {[]team.Task{task(1), task(2), task(3)}, []team.Beat{ann, bob}, "T-001:coder-1 T-002:coder-2"},
-		"by number, not by text":        {[]team.Task{task(1000), task(999)}, []team.Beat{ann}, "T-999:coder-1"},
-		"by priority first":             {[]team.Task{task(1), task(2, priority(1)), task(3, priority(2))}, []team.Beat{ann, bob}, "T-003:coder-1 T-002:coder-2"},
-		"not what is over or held":      {[]team.Task{task(1, status(team.InProgress)), task(2, status(team.Failed)), task(3, status(team.Cancelled))}, []team.Beat{ann}, ""},
-		"behind a completed task":       {[]team.Task{task(1, status(team.Completed)), task(2, behind("T-001"))}, []team.Beat{ann}, "T-002:coder-1"},
-		"behind one of two":             {[]team.Task{task(1, status(team.Completed)), task(2, status(team.InProgress)), task(3, behind("T-001", "T-002"))}, []team.Beat{ann}, ""},
-		"behind a failed task":          {[]team.Task{task(1, status(team.Failed)), task(2, behind("T-001"))}, []team.Beat{ann}, ""},
-		"behind a task not yet read":    {[]team.Task{task(2, behind("T-001"))}, []team.Beat{ann}, ""},
-		"for its role":                  {[]team.Task{task(1, role("tester")), task(2)}, []team.Beat{ann, idle("tester-1", "tester")}, "T-001:tester-1 T-002:coder-1"},
-		"to who has waited longest":     {[]team.Task{task(1)}, []team.Beat{idle("tester-1", "tester"), ann, idle("a-1", "architect")}, "T-001:tester-1"},
-		"for a role that nobody plays":  {[]team.Task{task(1, role("tester"), priority(2)), task(2)}, []team.Beat{ann}, "T-002:coder-1"},
-		"not to the leader":             {[]team.Task{task(1)}, []team.Beat{idle(team.Leader, "leader")}, ""},
-		"not to one at work":            {[]team.Task{task(1)}, []team.Beat{with(ann, func(b *team.Beat) { b.State = team.Running })}, ""},
-		"not to one that waits":         {[]team.Task{task(1)}, []team.Beat{with(ann, func(b *team.Beat) { b.State = team.WaitingAnswer })}, ""},
-		"not to one with unseen input":  {[]team.Task{task(1)}, []team.Beat{with(ann, func(b *team.Beat) { b.Unseen = true })}, ""},
-		"not to one that holds a task":  {[]team.Task{task(1)}, []team.Beat{with(ann, func(b *team.Beat) { b.Task = "T-009" })}, ""},
-		"not to a predecessor's ghost":  {[]team.Task{task(1)}, []team.Beat{with(ann, func(b *team.Beat) { b.Incarnation, b.State = 2, team.Running }), ann}, ""},
-		"a stale beat does not ask now": {[]team.Task{task(1)}, []team.Beat{with(ann, func(b *team.Beat) { b.N, b.State = 2, team.Running }), ann}, ""},
+		"nothing":                       {nil, []team.Heartbeat{ann}, ""},
+		"one":                           {[]team.Task{task(1)}, []team.Heartbeat{ann}, "T-001:coder-1"},
+		"one task, one offer":           {[]team.Task{task(1)}, []team.Heartbeat{ann, bob}, "T-001:coder-1"},
+		"one agent, one offer":          {[]team.Task{task(1), task(2)}, []team.Heartbeat{ann}, "T-001:coder-1"},
+		"to each a task":                {[]team.Task{task(1), task(2), task(3)}, []team.Heartbeat{ann, bob}, "T-001:coder-1 T-002:coder-2"},
+		"by number, not by text":        {[]team.Task{task(1000), task(999)}, []team.Heartbeat{ann}, "T-999:coder-1"},
+		"by priority first":             {[]team.Task{task(1), task(2, priority(1)), task(3, priority(2))}, []team.Heartbeat{ann, bob}, "T-003:coder-1 T-002:coder-2"},
+		"not what is over or held":      {[]team.Task{task(1, status(team.InProgress)), task(2, status(team.Failed)), task(3, status(team.Cancelled))}, []team.Heartbeat{ann}, ""},
+		"behind a completed task":       {[]team.Task{task(1, status(team.Completed)), task(2, behind("T-001"))}, []team.Heartbeat{ann}, "T-002:coder-1"},
+		"behind one of two":             {[]team.Task{task(1, status(team.Completed)), task(2, status(team.InProgress)), task(3, behind("T-001", "T-002"))}, []team.Heartbeat{ann}, ""},
+		"behind a failed task":          {[]team.Task{task(1, status(team.Failed)), task(2, behind("T-001"))}, []team.Heartbeat{ann}, ""},
+		"behind a task not yet read":    {[]team.Task{task(2, behind("T-001"))}, []team.Heartbeat{ann}, ""},
+		"for its role":                  {[]team.Task{task(1, role("tester")), task(2)}, []team.Heartbeat{ann, idle("tester-1", "tester")}, "T-001:tester-1 T-002:coder-1"},
+		"to who has waited longest":     {[]team.Task{task(1)}, []team.Heartbeat{idle("tester-1", "tester"), ann, idle("a-1", "architect")}, "T-001:tester-1"},
+		"for a role that nobody plays":  {[]team.Task{task(1, role("tester"), priority(2)), task(2)}, []team.Heartbeat{ann}, "T-002:coder-1"},
+		"not to the leader":             {[]team.Task{task(1)}, []team.Heartbeat{idle(team.Leader, "leader")}, ""},
+		"not to one at work":            {[]team.Task{task(1)}, []team.Heartbeat{with(ann, func(b *team.Heartbeat) { b.State = team.Running })}, ""},
+		"not to one that waits":         {[]team.Task{task(1)}, []team.Heartbeat{with(ann, func(b *team.Heartbeat) { b.State = team.WaitingAnswer })}, ""},
+		"not to one with unseen input":  {[]team.Task{task(1)}, []team.Heartbeat{with(ann, func(b *team.Heartbeat) { b.Unseen = true })}, ""},
+		"not to one that holds a task":  {[]team.Task{task(1)}, []team.Heartbeat{with(ann, func(b *team.Heartbeat) { b.Task = "T-009" })}, ""},
+		"not to a predecessor's ghost":  {[]team.Task{task(1)}, []team.Heartbeat{with(ann, func(b *team.Heartbeat) { b.Incarnation, b.State = 2, team.Running }), ann}, ""},
+		"a stale beat does not ask now": {[]team.Task{task(1)}, []team.Heartbeat{with(ann, func(b *team.Heartbeat) { b.N, b.State = 2, team.Running }), ann}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newState()
@@ -296,14 +296,14 @@ func TestOfferEnds(t *testing.T) {
 // beat names tells which is newer.
 func TestQuickAgent(t *testing.T) {
 	claimed, completed := task(1, heldBy("coder-1")), task(1, status(team.Completed))
-	beat := func(n, seq uint64) *team.Beat {
+	beat := func(n, seq uint64) *team.Heartbeat {
 		b := idle("coder-1", "coder")
 		b.N, b.BoardSeq = n, seq
 		return &b
 	}
 	type step struct {
 		task *team.Task // of the feed, or
-		beat *team.Beat
+		beat *team.Heartbeat
 		want string
 	}
 	for name, steps := range map[string][]step{ // the claim is revision 3, the completion 4
@@ -398,7 +398,7 @@ func TestOneWakePerTask(t *testing.T) {
 		}
 		// What an agent does goes two ways, each of which keeps its order.
 		type worker struct {
-			beats []team.Beat
+			beats []team.Heartbeat
 			n     uint64
 		}
 		workers := map[team.AgentID]*worker{}

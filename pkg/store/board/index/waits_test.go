@@ -13,14 +13,14 @@ func TestOffersNothingUnassigned(t *testing.T) {
 	declined := func(t *team.Task) { t.Declined = []team.Declined{{By: "coder-1"}} }
 	for name, tt := range map[string]struct {
 		tasks []team.Task
-		beats []team.Beat
+		beats []team.Heartbeat
 		want  string
 	}{
-		"nothing for all":        {[]team.Task{task(1)}, []team.Beat{idle("tester-1", "tester")}, ""},
-		"nothing for its role":   {[]team.Task{task(1, role("tester"))}, []team.Beat{idle("tester-1", "tester")}, ""},
-		"what is reserved":       {[]team.Task{task(1, reserved), task(2)}, []team.Beat{idle("tester-1", "tester"), idle("coder-1", "coder")}, "T-001:tester-1 T-002:coder-1"},
-		"others are not held up": {[]team.Task{task(1)}, []team.Beat{idle("tester-1", "tester"), idle("coder-1", "coder")}, "T-001:coder-1"},
-		"not what one put back":  {[]team.Task{task(1, declined)}, []team.Beat{idle("tester-1", "tester")}, ""},
+		"nothing for all":        {[]team.Task{task(1)}, []team.Heartbeat{idle("tester-1", "tester")}, ""},
+		"nothing for its role":   {[]team.Task{task(1, role("tester"))}, []team.Heartbeat{idle("tester-1", "tester")}, ""},
+		"what is reserved":       {[]team.Task{task(1, reserved), task(2)}, []team.Heartbeat{idle("tester-1", "tester"), idle("coder-1", "coder")}, "T-001:tester-1 T-002:coder-1"},
+		"others are not held up": {[]team.Task{task(1)}, []team.Heartbeat{idle("tester-1", "tester"), idle("coder-1", "coder")}, "T-001:coder-1"},
+		"not what one put back":  {[]team.Task{task(1, declined)}, []team.Heartbeat{idle("tester-1", "tester")}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newState()

@@ -45,17 +45,17 @@ type lane struct {
 
 // Start is how a team stood where a timeline begins.
 type Start struct {
-	Goal    int
-	From    time.Time
-	OnLine  bool                   // completed work is merged into the team's line
-	Members []team.Member          // as they stood then
-	Tasks   []team.Task            // as they stood then
-	Counts  func(team.TaskID) bool // whether a task is of the goal; nil: all are
+	Goal      int
+	From      time.Time
+	HasBranch bool                   // completed work is merged into the team's line
+	Members   []team.Member          // as they stood then
+	Tasks     []team.Task            // as they stood then
+	Counts    func(team.TaskID) bool // whether a task is of the goal; nil: all are
 }
 
 // New returns the fold of a goal of which no entry was read yet.
 func New(s Start) *Fold {
-	f := &Fold{from: s.From, now: s.From, goal: s.Goal, onLine: s.OnLine, counts: s.Counts, team: state.New(),
+	f := &Fold{from: s.From, now: s.From, goal: s.Goal, onLine: s.HasBranch, counts: s.Counts, team: state.New(),
 		lanes: map[team.AgentID]*lane{}, held: map[team.TaskID]int{}}
 	if f.counts == nil {
 		f.counts = func(team.TaskID) bool { return true }

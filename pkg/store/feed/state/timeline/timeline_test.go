@@ -174,7 +174,7 @@ func TestWaits(t *testing.T) {
 			func(r *run) { r.returns(9, "coder-1") }, "tool:update_task@T-001 6"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := start(t, timeline.Start{OnLine: tt.onLine, Members: []team.Member{{AgentID: "coder-1", State: team.Joined, Incarnation: 1}}})
+			r := start(t, timeline.Start{HasBranch: tt.onLine, Members: []team.Member{{AgentID: "coder-1", State: team.Joined, Incarnation: 1}}})
 			r.task(0, "T-001", team.InProgress, "coder-1")
 			r.wakes(0, "coder-1")
 			tt.begin(r)
