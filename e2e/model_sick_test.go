@@ -10,7 +10,7 @@ import (
 )
 
 // Two of three teammates are sick: their endpoint lets no content through, or gives empty
-// answers, or answers that meet their limit, whatever they ask. The third does all tasks. None
+// answers, answers that meet their limit, or calls as text that are cut, whatever they ask. The third does all tasks. None
 // fails or has an attempt counted, and the sick ones park.
 func TestSickMembers(t *testing.T) {
 	t.Parallel()
@@ -35,8 +35,9 @@ func TestSickMembers(t *testing.T) {
 		"filter": refuse(400, "content_filter", "invalid_request_error", "PROOF-filter"),
 		"empty":  e.say(""),
 		"cut":    e.turn("length", ""),
+		"text":   e.say(`<tool_call>{"name": "bash", "arguments": {"command": "true"`),
 	} {
-		w := &ward{sick: sick, parks: name == "filter"}
+		w := &ward{sick: sick, parks: name == "filter" || name == "text"}
 		w.e, w.crew = e, crew{turns: 3, call: func(n int) call { return use("bash", "command", fmt.Sprintf("sleep 0.05; echo %d", n)) }}
 		wards[name] = w
 	}

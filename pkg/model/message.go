@@ -94,6 +94,9 @@ type Request struct {
 	// then on is the text from its beginning. It must not block.
 	OnTry func()
 
+	// Quoted: what was left out of Messages holds a call, which the model may only repeat: one that it writes as text is not run.
+	Quoted bool
+
 	// Once has an outage not be waited out: another endpoint is asked then.
 	Once bool
 }

@@ -17,35 +17,71 @@ type written struct {
 	fenced     bool // in a block of code
 }
 
-// The forms: an object of JSON behind a mark or at the beginning, a name before such an object, or a tag with the name.
-var (
-	jsonCall = regexp.MustCompile(`(?:\A|(?m:^)[ \t]*(?:<\|?[\w▁-]+\|?>\s*|<｜[^｜]+｜>\s*|\[TOOL_CALLS\]\s*|` + "```" + `\w*\s*)+)\s*\[?\s*\{`)
-	wordCall = regexp.MustCompile(`(?:\bto=|<｜tool▁sep｜>)([\w.-]+)(?:[^{}]*<\|message\|>|\s*` + "```" + `json)\s*\{`)
-	tagCall  = regexp.MustCompile(`(?m)^[ \t]*(?:<[\w:]+>\s*)*<(?:\w+:)?(?:function=|invoke name=")([\w.-]+)"?>`)
-	tagEnd   = regexp.MustCompile(`</(?:\w+:)?(?:function|invoke)>`)
-	argument = regexp.MustCompile(`(?s)<(?:\w+:)?parameter(?:=| name=")([\w.-]+)"?>\n?(.*?)\n?</(?:\w+:)?parameter>`)
-	nameIn   = regexp.MustCompile(`"(?:name|tool|function)"\s*:\s*"([^"]+)"`)
-	behind   = regexp.MustCompile("^(?:\\s|</?[\\w:]+>|<[|｜][^<>]*[|｜]>|\\]|```)*$")
+// Parts of the forms: what stands around calls in the prompts of a family, where a call may begin, and its name.
+const (
+	mark     = `(?:</?[^<>\n]+>|\[/?[A-Z_]{3,}\]|` + "```" + `\w*)\s*`
+	start    = `(?:(?m:^)[ \t]*|` + mark + `)(?:` + mark + `)*`
+	toolName = `([\w.:/-]+)`
+	ofTag    = `(?:[^<>\s]*[:｜|])?` // before the name of a tag
 )
+
+// The forms: an object of JSON, a name before such an object, a tag with the name, a name before keys and values. Of the last
+// two the arguments are not read: a call as in a program, and a tag of the tool's name.
+var (
+	jsonCall = regexp.MustCompile(start + `\[?\s*\{`)
+	wordCall = regexp.MustCompile(start + `(?:(?i:action|tool|call)[ \t]*:[ \t]*|[^\n{}]*\bto=)?` + toolName +
+		`(?:[^{}]*<\|message\|>|(?:\s|:|` + mark + `|(?i:action input|arguments|args|input|parameters|json)\b)*)\{`)
+	tagCall  = regexp.MustCompile(start + `<` + ofTag + `(?:function=|invoke name=")` + toolName + `"?>`)
+	keyCall  = regexp.MustCompile(start + toolName + `\s*<arg_key>`)
+	codeCall = regexp.MustCompile(start + `\[?(?:print\()?` + toolName + `\(\s*(?:\w+\s*=|\))`)
+	elemCall = regexp.MustCompile(`(?m:^)[ \t]*<` + toolName + `>\s*<\w+>`)
+	tagEnd   = regexp.MustCompile(`</` + ofTag + `(?:function|invoke|tool_call)>`)
+	argument = regexp.MustCompile(`(?s)<` + ofTag + `parameter(?:=| name=")([\w.-]+)"?[^<>]*>\n?(.*?)\n?</` + ofTag + `parameter>|` +
+		`<arg_key>([\w.-]+)</arg_key>\s*<arg_value>\n?(.*?)\n?</arg_value>`)
+	nameIn = regexp.MustCompile(`^[^{]*\{[^{]*"(?:name|tool|tool_name|function)"\s*:\s*"([^"]+)"`)
+	argsIn = regexp.MustCompile(`"(?:arguments|parameters|input)"\s*:`)
+	behind = regexp.MustCompile(`^(?:` + mark + `|[\s\]])*$`)
+)
+
+// mostRead is how often the text may be read for objects in it, of which one may stand in the other.
+const mostRead = 4
 
 // written returns the calls of offered tools in a text, in their order.
 func (cs offered) written(text string) (all []written) {
-	for _, at := range jsonCall.FindAllStringIndex(text, -1) {
-		w := object(text, at[1]-1)
-		w.from, w.fenced = at[0], strings.Contains(text[at[0]:at[1]], "```")
-		all = append(all, w)
+	room := mostRead * len(text)
+	objects := func(form *regexp.Regexp, call func(at []int, marks string, w written)) {
+		for _, at := range slices.Backward(form.FindAllStringSubmatchIndex(text, -1)) { // a call stands at the end
+			if room -= len(text) - at[1]; room >= 0 {
+				w := object(text, at[1]-1)
+				w.from = at[0]
+				call(at, text[at[0]:at[1]], w)
+			}
+		}
 	}
-	for _, at := range wordCall.FindAllStringSubmatchIndex(text, -1) {
-		w := object(text, at[1]-1)
-		w.from, w.name, w.args = at[0], text[at[2]:at[3]], text[at[1]-1:w.to]
+	objects(jsonCall, func(at []int, marks string, w written) {
+		w.fenced = strings.Contains(marks, "```")
+		if bare := at[0] > 0 && strings.Trim(marks, " \t\r\n[{") == ""; !bare || argsIn.MatchString(text[at[1]-1:w.to]) { // else it is any object
+			all = append(all, w)
+		}
+	})
+	objects(wordCall, func(at []int, marks string, w written) {
+		w.name, w.args = strings.TrimRight(text[at[2]:at[3]], ":"), text[at[1]-1:w.to]
+		w.fenced = strings.Contains(marks, "```") && !strings.Contains(marks, "<")
 		all = append(all, w)
+	})
+	for _, form := range []*regexp.Regexp{tagCall, keyCall} {
+		for _, at := range form.FindAllStringSubmatchIndex(text, -1) {
+			w := tagged(text, at[3])
+			w.from, w.name = at[0], text[at[2]:at[3]]
+			all = append(all, w)
+		}
 	}
-	for _, at := range tagCall.FindAllStringSubmatchIndex(text, -1) {
-		w := tagged(text, at[1])
-		w.from, w.name = at[0], text[at[2]:at[3]]
-		all = append(all, w)
+	for _, form := range []*regexp.Regexp{codeCall, elemCall} {
+		for _, at := range form.FindAllStringSubmatchIndex(text, -1) {
+			all = append(all, written{name: text[at[2]:at[3]], from: at[0], to: len(text)})
+		}
 	}
-	slices.SortFunc(all, func(a, b written) int { return a.from - b.from })
+	slices.SortStableFunc(all, func(a, b written) int { return a.from - b.from })
 	end := 0
 	return slices.Collect(func(yield func(written) bool) {
 		for _, w := range all {
@@ -62,39 +98,43 @@ func (cs offered) written(text string) (all []written) {
 	})
 }
 
+// mostName is how far into an object that is cut its name is looked for, in bytes.
+const mostName = 300
+
 // object reads a call that is an object of JSON, which begins at i.
 func object(text string, i int) written {
 	var raw json.RawMessage
 	dec := json.NewDecoder(strings.NewReader(text[i:]))
 	if dec.Decode(&raw) != nil {
 		w := written{to: len(text)}
-		if m := nameIn.FindStringSubmatch(text[i:]); m != nil {
+		if m := nameIn.FindStringSubmatch(text[i:min(len(text), i+mostName)]); m != nil {
 			w.name = m[1]
 		}
 		return w
 	}
 	var o struct {
 		Name, Tool                             string
+		ToolName                               string `json:"tool_name"`
 		Function, Arguments, Parameters, Input json.RawMessage
 	}
 	_ = json.Unmarshal(raw, &o)                     // what has no such fields names no tool
 	if json.Unmarshal(o.Function, &o.Name) != nil { // {"function": {"name": ..., "arguments": ...}}
 		_ = json.Unmarshal(o.Function, &o)
 	}
-	return written{name: cmp.Or(o.Name, o.Tool), args: argumentText(slices.Concat(o.Arguments, o.Parameters, o.Input)), to: i + int(dec.InputOffset()), whole: true}
+	return written{name: cmp.Or(o.Name, o.Tool, o.ToolName), args: argumentText(slices.Concat(o.Arguments, o.Parameters, o.Input)), to: i + int(dec.InputOffset()), whole: true}
 }
 
-// tagged reads a call whose tag ends at i.
+// tagged reads a call whose name ends at i.
 func tagged(text string, i int) written {
 	end := tagEnd.FindStringIndex(text[i:])
 	if end == nil {
 		return written{to: len(text)}
 	}
-	w := written{args: strings.TrimSpace(text[i : i+end[0]]), to: i + end[1], whole: true}
+	w := written{args: strings.TrimSpace(strings.TrimLeft(text[i:i+end[0]], `">`)), to: i + end[1], whole: true}
 	if !strings.HasPrefix(w.args, "{") {
 		given := map[string]string{}
 		for _, a := range argument.FindAllStringSubmatch(w.args, -1) {
-			given[a[1]] = a[2]
+			given[a[1]+a[3]] = a[2] + a[4]
 		}
 		data, _ := json.Marshal(given) // texts always encode
 		w.args = string(data)
@@ -112,7 +152,7 @@ func (r *Reply) takeWritten(req Request, known offered) {
 	}
 	w := all[0]
 	r.Written, r.Fenced = w.name, w.fenced
-	if text == "" || len(all)+len(r.Message.ToolCalls) > 1 || !w.whole || w.fenced || r.FinishReason != "stop" || r.Message.Extra[answerBlocks] != nil || repeats(text[w.from:], w.args, req.Messages) {
+	if req.Quoted || text == "" || len(all)+len(r.Message.ToolCalls) > 1 || !w.whole || w.fenced || r.FinishReason != "stop" || r.Message.Extra[answerBlocks] != nil || repeats(text[w.from:], w.args, req.Messages) {
 		return
 	}
 	r.Message.Content = strings.TrimSpace(text[:w.from])
@@ -120,18 +160,31 @@ func (r *Reply) takeWritten(req Request, known offered) {
 	r.FinishReason, r.Written = "tool_calls", ""
 }
 
+// unquoted takes away what stands around a text in JSON.
+var unquoted = strings.NewReplacer(`\n`, "\n", `\"`, `"`, `\\`, `\`)
+
+// Quotes reports whether what a message gives to the model holds a call of an offered tool.
+func (r Request) Quotes(m *Message) bool {
+	return m.Role != "assistant" && len(namesOf(r).written(unquoted.Replace(html.UnescapeString(given(m))))) > 0
+}
+
+// given is the text of a message with that of its parts.
+func given(m *Message) string {
+	text := m.Content
+	for _, p := range m.Parts {
+		text += "\n" + p.Text
+	}
+	return text
+}
+
 // repeats reports whether the text of a call, or its arguments, stand in what the model was given: a file or a mail may hold one.
-func repeats(text, args string, given []*Message) bool {
+func repeats(text, args string, all []*Message) bool {
 	text, args = squeezed(text), squeezed(args)
 	if len(args) < len("{a:b}") {
 		args = text
 	}
-	return slices.ContainsFunc(given, func(m *Message) bool {
-		was := m.Content
-		for _, p := range m.Parts {
-			was += "\n" + p.Text
-		}
-		was = squeezed(was)
+	return slices.ContainsFunc(all, func(m *Message) bool {
+		was := squeezed(given(m))
 		return m.Role != "assistant" && (strings.Contains(was, args) || strings.Contains(was, text))
 	})
 }
@@ -158,7 +211,7 @@ func namesOf(req Request) offered {
 }
 
 // decorated is a name as models of some families write it, with what stands around it in their prompts.
-var decorated = regexp.MustCompile(`^\s*(?:(?:functions?|tools?|default_api)[./:])?([\w-]+?)(?::\d+|\(\)|<[|｜].*)?\s*$`)
+var decorated = regexp.MustCompile("^[\\s\"'`]*(?:(?:functions?|tools?|default_api)(?:[./:]|__?))?([\\w-]+?)(?::\\d+|\\(\\)|<[|｜].*)?[\\s\"'`]*$")
 
 // plain is the name of the offered tool that name decorates; else it is name.
 func (cs offered) plain(name string) string {

@@ -77,6 +77,7 @@ func (e *Engine) complete(ctx context.Context, messages []*model.Message, maxTok
 		e.Trouble = team.Clean(t.String(), MaxTrouble)
 		e.o.Watcher.Retry(t)
 	}
+	r.Quoted = e.conv.Quoted
 	var onDelta func(string)
 	if speech != nil {
 		onDelta, r.OnTry = speech.Add, speech.Begin

@@ -123,7 +123,7 @@ func (e *Engine) compactTo(ctx context.Context, why string, far Rung) error {
 		if marked.Rung = far; guess {
 			marked.Rung = Undone
 		}
-		return e.Renew(ctx, why, e.o.Memory.Context(marked, Cut{Rung: Undone}), model.Reply{})
+		return e.Renew(ctx, why, e.o.Memory.Context(e.inPlace(marked), Cut{Rung: Undone}), model.Reply{})
 	}
 	room, most := window/keptShare, min(summaryTokens, window/resultShare)
 	if guess {
@@ -152,7 +152,7 @@ func (e *Engine) compactTo(ctx context.Context, why string, far Rung) error {
 	}
 	next := e.fitted(ctx, marked.Summarized(e.o.Tools, e.o.Memory, text, e.o.Changes(ctx), room), window/2)
 	next.Rung = far
-	return e.Renew(ctx, why, e.o.Memory.Context(next, Cut{Rung: Whole}), summary)
+	return e.Renew(ctx, why, e.o.Memory.Context(e.inPlace(next), Cut{Rung: Whole}), summary)
 }
 
 // summary asks the model, by messages, for one of most tokens; its text is "" if it gives
@@ -197,6 +197,15 @@ func (e *Engine) fitted(ctx context.Context, c Conversation, limit int) Conversa
 		n.Messages[from+i] = &short
 	}
 	return n
+}
+
+// inPlace is next, which takes the place of the conversation, with whether what it leaves out holds a call.
+func (e *Engine) inPlace(next Conversation) Conversation {
+	r := e.gauge.request(nil)
+	for _, m := range e.conv.Messages {
+		next.Quoted = next.Quoted || !slices.Contains(next.Messages, m) && r.Quotes(m)
+	}
+	return next
 }
 
 // Renew records that the conversation is that of next, a record's Context, from now on; summary is the model's reply

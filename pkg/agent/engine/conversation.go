@@ -24,6 +24,7 @@ type Conversation struct {
 	Unseen   bool             `json:"unseen,omitempty"`  // the model has yet to see something that wants an answer
 	Ended    bool             `json:"ended,omitempty"`   // the run is over: what its last turn led to wants no answer
 	Rung     Rung             `json:"cut,omitempty"`     // how far it was shortened because of a refusal, since the last turn
+	Quoted   bool             `json:"quoted,omitempty"`  // what was left out holds a call of a tool, as a file or mail may
 	Summary  string           `json:"summary,omitempty"` // what stands for the messages that a compaction left out
 
 	Parked *journal.Refusal `json:"parked,omitempty"` // why the model's endpoint refuses, since its last turn

@@ -336,6 +336,39 @@ func TestFullWindow(t *testing.T) {
 	}
 }
 
+// Once a result that holds a call is left out, a call that the model writes as text may be a quotation.
+func TestQuotedCallIsLeftOut(t *testing.T) {
+	for _, holds := range []bool{false, true} {
+		r := newRig(t)
+		r.window = 8000
+		r.engine.gauge.tools = []model.ToolSpec{{Name: "look"}}
+		r.tool = func(_ context.Context, name string) tool.Result {
+			text := strings.Repeat(fmt.Sprintf("line %d of %s\n", len(r.asked), name), 150)
+			if holds && len(r.asked) == 2 {
+				text += `<tool_call>{"name":"look","arguments":{"at":1}}</tool_call>`
+			}
+			return tool.Result{Content: text}
+		}
+		for i := range 12 {
+			r.answers = append(r.answers, fmt.Sprintf("!look-%d", i))
+		}
+		r.answers = append(r.answers, "in short", "in short", "done", "done")
+		if _, err := r.engine.Run(t.Context(), "count the lines"); err != nil {
+			t.Fatal(err)
+		}
+		again := NewConversation() // as a successor reads it
+		for _, rec := range r.records {
+			if err := again.Add(rec); err != nil {
+				t.Fatal(err)
+			}
+		}
+		first, last := r.asked[2].Quoted, r.asked[len(r.asked)-1].Quoted
+		if first || last != holds || again.Quoted != holds {
+			t.Errorf("with a call: %v; quoted at first %v, at last %v, for a successor %v", holds, first, last, again.Quoted)
+		}
+	}
+}
+
 // Of an account that takes the place of a summary, the next one keeps what it can.
 func TestAccountKeepsEarlier(t *testing.T) {
 	c := NewConversation()

@@ -152,7 +152,7 @@ func (e *Engine) Shorten(ctx context.Context, r *model.Refusal, to Rung) error {
 		return e.compactTo(ctx, "it is larger than the model's window", Compacted)
 	}
 	next := e.conv.Shortened(to, e.o.Memory, e.takenOut(r, to))
-	return e.Renew(ctx, cause, e.o.Memory.Context(next, Cut{Rung: to}), model.Reply{})
+	return e.Renew(ctx, cause, e.o.Memory.Context(e.inPlace(next), Cut{Rung: to}), model.Reply{})
 }
 
 // takenOut is the text for the model of what was taken out of its conversation, why, and where it finds
