@@ -18,23 +18,10 @@ import (
 type Host struct {
 	FS  fs.FS                            // the root of its files; an [fs.ReadLinkFS]
 	Env func(name string) (string, bool) // as [os.LookupEnv]
-
-	// Program is the path of this program, which commands start as the go command's cache: see package
-	// gocache. "" is none: then the go command does not read the user's cache of builds.
-	Program string
 }
 
 // This is the machine and the user of this process.
-func This() Host {
-	program, err := os.Executable()
-	if err == nil {
-		_, err = os.Stat(program) // it may have been removed since it was started
-	}
-	if err != nil {
-		program = ""
-	}
-	return Host{FS: os.DirFS("/"), Env: os.LookupEnv, Program: program}
-}
+func This() Host { return Host{os.DirFS("/"), os.LookupEnv} }
 
 // Member is for whose commands something is needed.
 type Member struct {
@@ -54,7 +41,6 @@ type Grant struct {
 	links   map[string]string // below home, what is to be found at the path of the host
 	cache   string            // of the repository
 	folders []string          // below cache, what is made
-	copies  []seed            // into cache
 	git     gitSettings
 }
 
