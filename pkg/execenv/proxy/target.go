@@ -176,12 +176,12 @@ func (p *Proxy) addresses(ctx context.Context, t target) (all []netip.AddrPort, 
 }
 
 // dial connects to a target.
-func (p *Proxy) dial(ctx context.Context, t target) (net.Conn, error) {
+func (p *Proxy) dial(ctx context.Context, t target) (c moving, err error) {
 	ctx, cancel := context.WithTimeout(ctx, dialWithin)
 	defer cancel()
 	all, err := p.addresses(ctx, t)
 	if err != nil {
-		return nil, err
+		return c, err
 	}
 	var errs []error
 	for _, at := range all {
@@ -191,11 +191,11 @@ func (p *Proxy) dial(ctx context.Context, t target) (net.Conn, error) {
 			return p.o.Dial(ctx, "tcp", at.String())
 		}()
 		if err == nil {
-			return conn, nil
+			return p.moving(conn), nil
 		}
 		errs = append(errs, err)
 	}
-	return nil, errors.Join(errs...)
+	return c, errors.Join(errs...)
 }
 
 // dialHost is dial for the transport. It checks again: nothing is dialled unchecked, whatever the
@@ -209,5 +209,9 @@ func (p *Proxy) dialHost(ctx context.Context, _, address string) (net.Conn, erro
 	if err != nil {
 		return nil, err
 	}
-	return p.dial(ctx, t)
+	conn, err := p.dial(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	return conn, nil
 }
