@@ -55,11 +55,11 @@ func TestOrganisation(t *testing.T) {
 func TestBadHands(t *testing.T) {
 	for text, want := range map[string]string{
 		"sandbox: bubblewarp":                           `team.yaml:1:10: setting sandbox: "bubblewarp" is not one of auto, bubblewrap, confined, none`,
-		"network:\n  - a.org\n  - https://b.org/x":      `team.yaml:3:5: network: "https://b.org/x" has a scheme (write b.org)`,
-		"network: a.org:80":                             `team.yaml:1:10: network: "a.org:80" has a port (write a.org)`,
+		"network:\n  - a.org\n  - https://b.org/x":      `team.yaml:3:5: network: "https://b.org/x" is no name of a public host (write b.org)`,
+		"network: a.org:80":                             `team.yaml:1:10: network: "a.org:80" is no name of a public host (write a.org)`,
 		"network: [none]":                               `team.yaml:1:11: network: none stands alone, not in a list (write network: none)`,
 		"network: {a: b}":                               `team.yaml:1:10: network must be a list`,
-		"network: [\"a\\0.org\"]":                       `team.yaml:1:11: network: "a\x00.org" is no name of a host (write a name such as example.org, or *.example.org for all names below it)`,
+		"network: [\"a\\0.org\"]":                       `team.yaml:1:11: network: "a\x00.org" is no name of a public host (write example.org, or *.example.org for all names below it: no address, scheme, path or port)`,
 		"permissions: {alow: []}":                       `team.yaml:1:15: unknown key "alow" in permissions; did you mean allow?`,
 		"permissions: {deny: [Bash(rm *), ' ']}":        `team.yaml:1:34: permissions: a rule is empty (write one such as Bash(git push *))`,
 		"permissions:\n  ask:\n    - Bash(git push":     `team.yaml:2:3: permissions: ask: rule 1, "Bash(git push", column 14: there is no closing parenthesis`,
@@ -71,7 +71,7 @@ func TestBadHands(t *testing.T) {
 		"worktree_links: [a, ../b]":                     `team.yaml:1:21: worktree_links: "../b" has the part .. (name what is in the workspace)`,
 		"paths: {write: [/]}":                           `team.yaml:1:17: paths: "/" is all that there is (name the folder that is needed)`,
 		"server: nats://a:1\npaths:\n  rad: [/opt]\n":   `team.yaml:3:3: unknown key "rad" in paths; did you mean read?`,
-		"AGENTTEAM_NETWORK=[a.org, 10.0.0.1]":           `env AGENTTEAM_NETWORK:1:9: network: "10.0.0.1" is an IP address (name the host, such as example.org)`,
+		"AGENTTEAM_NETWORK=[a.org, 10.0.0.1]":           `env AGENTTEAM_NETWORK:1:9: network: "10.0.0.1" is no name of a public host (write example.org, or *.example.org for all names below it: no address, scheme, path or port)`,
 		"AGENTTEAM_PERMISSIONS=deny":                    `env AGENTTEAM_PERMISSIONS:1:1: the permissions must be a mapping; keys: deny, ask, allow`,
 		"AGENTTEAM_PERMISSION_MODE=dontAsk":             `setting permission_mode, from env AGENTTEAM_PERMISSION_MODE: "dontAsk" is not one of read-only, default, acceptEdits, bypassPermissions, plan`,
 		"AGENTTEAM_SANDBOX=off":                         `setting sandbox, from env AGENTTEAM_SANDBOX: "off" is not one of auto, bubblewrap, confined, none`,

@@ -3,7 +3,6 @@ package team
 import (
 	"cmp"
 	"maps"
-	"net/netip"
 	"path"
 	"regexp"
 	"slices"
@@ -221,7 +220,7 @@ func (n Network) checkHost(host string) error {
 var (
 	hostPattern       = regexp.MustCompile(`^(\*\.)?([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`)
 	credentialPattern = regexp.MustCompile(`^[a-z][a-z0-9-]{0,62}$`)
-	schemePattern     = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
+	hostPart          = regexp.MustCompile(`^(?:[A-Za-z][A-Za-z0-9+.-]*://)?([^/:]*)`)
 )
 
 // mostHost is the length of a name in DNS.
@@ -233,36 +232,14 @@ func CheckHost(host string) error {
 	if hostPattern.MatchString(host) && len(host) <= mostHost {
 		return nil
 	}
-	rest := schemePattern.ReplaceAllString(host, "")
-	scheme := rest != host
-	name, _, path := strings.Cut(rest, "/")
-	_, aerr := netip.ParseAddr(strings.Trim(name, "[]"))
-	_, aperr := netip.ParseAddrPort(name)
-	name, _, port := strings.Cut(name, ":")
-	fault := "is no name of a host"
-	switch lower := strings.ToLower(name); {
-	case aerr == nil || aperr == nil:
-		return Errorf(InvalidArgument, "network: %q is an IP address", Clip(host, 80)).WithHint("name the host, such as example.org")
-	case host == FullNetwork || host == "none":
+	if host == FullNetwork || host == "none" {
 		return Errorf(InvalidArgument, "network: %s stands alone, not in a list", host).WithHint("write network: %s", host)
-	case scheme:
-		fault = "has a scheme"
-	case path:
-		fault = "has a path"
-	case port:
-		fault = "has a port"
-	case strings.Contains(strings.TrimPrefix(host, "*."), "*"):
-		fault = "has a * that is not the whole first part of the name"
-	case lower != name:
-		fault = "has upper case"
-	case !strings.Contains(strings.Trim(name, "."), "."):
-		fault = "has no dot, as the name of a public host has"
 	}
-	err := Errorf(InvalidArgument, "network: %q %s", Clip(host, 80), fault)
-	if name = strings.ToLower(name); hostPattern.MatchString(name) {
-		return err.WithHint("write %s", name)
+	hint := "example.org, or *.example.org for all names below it: no address, scheme, path or port"
+	if name := strings.ToLower(hostPart.FindStringSubmatch(host)[1]); hostPattern.MatchString(name) && len(name) <= mostHost {
+		hint = name
 	}
-	return err.WithHint("write a name such as example.org, or *.example.org for all names below it")
+	return Errorf(InvalidArgument, "network: %q is no name of a public host", Clip(host, 80)).WithHint("write %s", hint)
 }
 
 // CheckCredential refuses what cannot be the name of a credential. Errors: InvalidArgument.
