@@ -15,8 +15,7 @@ import (
 	"agentteam/pkg/tool/workspace"
 )
 
-// runner returns what runs the commands of w in dir, an absolute path, and what ends it. hold, which may be nil, has
-// the box keep what rules say.
+// runner returns the runner of w's commands in dir, and its end. hold, which may be nil, has the box keep what rules name.
 func (s *Source) runner(ctx context.Context, w workspace.Work, dir string, hold func(*sandbox.Box, team.Permissions) error) (run command.Runner, release func(), err error) {
 	release = func() {}
 	if w.Member.AgentID == "" {
@@ -124,7 +123,7 @@ func reachable(who string, n team.Network, level team.Sandbox) error {
 		WithHint("install bubblewrap, or set `network: none`")
 }
 
-// reach serves the way to a network until end is called, and returns the socket where it begins.
+// reach serves a network on a socket until end is called.
 func (s *Source) reach(n team.Network) (socket string, end func(), err error) {
 	p, err := proxy.New(proxy.Options{Network: n, Never: s.o.Never, Logger: s.o.Logger, Registry: s.o.Metrics})
 	if err != nil {
@@ -141,9 +140,8 @@ func (s *Source) reach(n team.Network) (socket string, end func(), err error) {
 	return p.Socket(), func() { cancel(); <-done }, nil
 }
 
-// Check reports whether this machine can give members what h names, in a workspace dir, an absolute
-// path. Errors: InvalidArgument, with what is not there; Unavailable for a network where commands have none; InvalidState
-// without a folder for homes. It makes nothing.
+// Check reports whether this machine can give members what h names in a workspace dir, an absolute path. It makes nothing. Errors:
+// InvalidArgument for what is not there; Unavailable for a network where commands have none; InvalidState without a folder for homes.
 func (s *Source) Check(ctx context.Context, h team.Policy, dir string) error {
 	if err := CheckFolder(dir); err != nil {
 		return err
@@ -173,35 +171,24 @@ func (s *Source) Check(ctx context.Context, h team.Policy, dir string) error {
 	return err
 }
 
-// apart refuses a workspace, or a path to write, that holds what no command may change: then the
-// sandbox would keep nothing apart.
+// apart refuses a workspace, or a path to write, that holds the user's home or settings, or the homes and caches of members.
 func (s *Source) apart(dir string, h team.Policy) error {
-	var own []string
-	if home, err := os.UserHomeDir(); err == nil && home != "/" {
-		own = append(own, home)
-	}
-	if config, err := os.UserConfigDir(); err == nil {
-		own = append(own, config)
-	}
-	for _, name := range []string{"homes", "builds"} {
-		if at, err := s.cached(name); err == nil {
-			own = append(own, at)
+	folder := func(name string) func() (string, error) { return func() (string, error) { return s.cached(name) } }
+	for _, place := range []func() (string, error){os.UserHomeDir, os.UserConfigDir, folder("homes"), folder("builds")} {
+		own, err := place()
+		if err != nil || own == "/" {
+			continue
 		}
-	}
-	for _, path := range append([]string{dir}, h.Paths.Write...) {
-		path = realOf(path)
-		for _, o := range own {
-			o = realOf(o)
-			if below(o, path) {
-				return team.Errorf(team.InvalidArgument, "commands would write all of %s, and with it %s", path, o).WithHint("work in a folder of the project alone")
+		for _, path := range append([]string{dir}, h.Paths.Write...) {
+			if path = realOf(path); below(realOf(own), path) {
+				return team.Errorf(team.InvalidArgument, "commands would write all of %s, and with it %s", path, realOf(own)).WithHint("work in a folder of the project alone")
 			}
 		}
 	}
 	return nil
 }
 
-// hidden is what of a workspace is a cluster's: in the workspace, where this process was started,
-// and where the data is.
+// hidden are the folders of clusters in a workspace: its own, that of this process, and the data's.
 func (s *Source) hidden(dir string) []string {
 	paths := []string{filepath.Join(dir, team.ClusterDir)}
 	at := []string{s.o.Data}
@@ -216,8 +203,7 @@ func (s *Source) hidden(dir string) []string {
 	return paths
 }
 
-// kept is what of a workspace, or around it, no command may change: what programs outside of
-// a sandbox execute or obey. Some of it may not be there.
+// kept are the paths in and around a workspace that programs outside of a sandbox execute or obey, whether there or not.
 func (s *Source) kept(dir string) (paths []string) {
 	r, files, folders := runBy(dir)
 	outside := slices.DeleteFunc(slices.Clone(r.dirs), func(git string) bool { return below(git, realOf(dir)) })
@@ -226,13 +212,9 @@ func (s *Source) kept(dir string) (paths []string) {
 	return slices.Compact(paths)
 }
 
-// keep returns what of [Source.kept] commands at a level have to leave alone. Where git would look for hooks or
-// settings that are not there, empty ones are made: else a command could make them.
-//
-// At Confined keeping a path has a price: see [sandbox.Box]. Outside of a repository it is not paid for settings
-// alone, ours and those of other programs: what ours grant counts only as a person has trusted it.
-//
-// Error: InvalidState if git runs what lies in dir itself: then all of it would have to be left alone.
+// keep returns those of [Source.kept] that commands at a level cannot change. Where git would look for hooks or settings that are
+// not there, empty ones are made: else a command could make them. At Confined a kept path has a price ([sandbox.Box]), which outside
+// of a repository settings alone are not worth. Error: InvalidState if git runs what lies in dir itself.
 func (s *Source) keep(dir string, level team.Sandbox) ([]string, error) {
 	r, files, folders := runBy(dir)
 	if place := r.holds(dir, folders); place != "" {

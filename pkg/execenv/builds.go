@@ -15,8 +15,7 @@ import (
 // mostBuilds is how many bytes the cache of a repository may have when it is looked at.
 const mostBuilds = 4 << 30
 
-// builds returns the cache of what members build and fetch for the repository that a team works on, and makes it. All
-// teams of this user on the repository have the same one, and no other repository has it.
+// builds makes and returns the cache of builds and downloads of a team's repository. All teams of this user on it share one.
 func (s *Source) builds(t team.Team) (string, error) {
 	builds, err := s.cached("builds")
 	if err != nil {
@@ -31,9 +30,8 @@ func (s *Source) builds(t team.Team) (string, error) {
 	return dir, nil
 }
 
-// repository names the repository of a team on this machine: by the folder with its git data, which linked worktrees
-// share, or by the folder alone. A file in place of .git counts only if that repository has made the worktree: else
-// a folder could choose another's cache. Without a folder here the team has a name alone.
+// repository names a team's repository on this machine by the folder with its git data, which linked worktrees share, else by the
+// workspace, or the team. A file in place of .git counts only if that repository made the worktree: no folder chooses another's cache.
 func (s *Source) repository(t team.Team) string {
 	dir, err := s.Folder(t)
 	if err == nil {

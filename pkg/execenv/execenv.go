@@ -1,10 +1,7 @@
-// Package execenv gives members what they work with on this machine: a folder, and what runs
-// their commands there, in the sandbox, with the home, the tools and the credentials that the
-// team and their role allow. Each process has one [Source]; nothing else of a process opens
-// the folder of a team or starts a command for it.
+// Package execenv prepares a member's execution environment: working directory, sandbox, home, tools and credentials, as the
+// team and the role allow. Each process has one [Source]; nothing else opens the folder of a team or starts a command for it.
 //
-// How strongly a command can be confined is known by package sandbox, what a job needs of the
-// machine by package needs, what is asked for and refused by package permission.
+// Package sandbox confines commands, package toolchain finds what they need of the machine, package permission decides which are asked for.
 package execenv
 
 import (
@@ -62,10 +59,8 @@ func New(o Options) *Source {
 	return &Source{Shared: workspace.Shared{Dir: o.Dir}, o: o, found: map[team.Sandbox]finding{}, occupied: map[string]*occupied{}}
 }
 
-// Sandbox returns in what the commands of such members run here, which is the strongest that
-// the team, the role and the operator wish for. The zero Team is no team in particular. It may
-// take seconds when a level is tried first. Errors: those of [sandbox.Find]; Unavailable if ctx ends before
-// one is found. Then no command runs.
+// Sandbox returns the sandbox of members with a role: the strongest that team, role and operator wish for. The zero Team is no
+// team in particular. It may take seconds when a level is tried first. Errors: those of [sandbox.Find]; Unavailable if ctx ends before.
 func (s *Source) Sandbox(ctx context.Context, t team.Team, role string) (sandbox.Sandbox, error) {
 	operator := s.o.Sandbox
 	if operator == "" {
@@ -83,8 +78,7 @@ func (s *Source) Sandbox(ctx context.Context, t team.Team, role string) (sandbox
 	return s.find(ctx, wish)
 }
 
-// again is for how long it is taken for true that a level does not work: what is missing may be
-// installed, and a machine is not busy for ever.
+// again is for how long a level that did not work is not tried: what is missing may be installed.
 const again = 30 * time.Second
 
 // find is [sandbox.Find], which is not asked again for what is known.
@@ -111,8 +105,7 @@ type finding struct {
 	at  time.Time
 }
 
-// Level is the level of [Source.Sandbox], by which calls are judged. Where no sandbox works it
-// is Confined: there commands are refused when they are run, and nothing else is to be asked for.
+// Level is the level of [Source.Sandbox], by which calls are judged; Confined where no sandbox works: each command is refused then.
 func (s *Source) Level(ctx context.Context, t team.Team, role string) team.Sandbox {
 	found, err := s.Sandbox(ctx, t, role)
 	if err != nil {
@@ -121,11 +114,9 @@ func (s *Source) Level(ctx context.Context, t team.Team, role string) team.Sandb
 	return found.Level()
 }
 
-// Open implements [workspace.Source]. Without a member in w the caller only looks at files, and
-// no command is run. It is an error if the folder is one of secrets (InvalidArgument), or if the machine cannot give what team
-// and role name: a
-// network where there can be none (Unavailable), credentials or paths that are not there
-// (InvalidArgument). Where no sandbox works it is none: each command is refused then.
+// Open implements [workspace.Source]. Without a member in w no command is run. Where no sandbox works each command is refused.
+// Errors: InvalidArgument for a folder of secrets, and for credentials or paths that are not there; Unavailable for a network where
+// there can be none.
 func (s *Source) Open(ctx context.Context, w workspace.Work, o workspace.Options) (*workspace.Workspace, func(), error) {
 	var dir string
 	if w.Tree != nil {
@@ -148,7 +139,6 @@ func (s *Source) Open(ctx context.Context, w workspace.Work, o workspace.Options
 		unread, err = s.hold(b, p)
 		return err
 	}
-	// The folder first: if it is gone, that is what is to be said.
 	run := &lateRunner{open: func(ctx context.Context) (command.Runner, func(), error) { return s.runner(ctx, w, dir, hold) }}
 	// The line's own git sees the files as they are, as it has to store them; no command of the member runs so.
 	own := &lateRunner{run: refusal{}, release: func() {}, open: func(ctx context.Context) (command.Runner, func(), error) { return s.runner(ctx, w, dir, nil) }}
@@ -171,8 +161,7 @@ func (s *Source) Open(ctx context.Context, w workspace.Work, o workspace.Options
 	}, nil
 }
 
-// lateRunner is a runner that is known only once the folder is open. While it refuses, each command looks anew: the machine
-// may have been busy, or somebody may have installed what was missing.
+// lateRunner is a runner that is known only once the folder is open. While it refuses, each command tries again.
 type lateRunner struct {
 	open func(context.Context) (command.Runner, func(), error)
 
@@ -182,25 +171,22 @@ type lateRunner struct {
 }
 
 // Run implements [command.Runner].
-func (l *lateRunner) Run(ctx context.Context, c command.Command) (command.Exit, error) {
-	run, err := l.runner(ctx)
+func (l *lateRunner) Run(ctx context.Context, c command.Command) (exit command.Exit, err error) {
+	l.mu.Lock()
+	if _, refused := l.run.(refusal); refused { // which has nothing to release
+		var run command.Runner
+		if run, l.release, err = l.open(ctx); err == nil {
+			l.run = run
+		} else {
+			l.release = func() {}
+		}
+	}
+	run := l.run
+	l.mu.Unlock()
 	if err != nil {
-		return command.Exit{}, err
+		return exit, err
 	}
 	return run.Run(ctx, c)
-}
-
-func (l *lateRunner) runner(ctx context.Context) (command.Runner, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if _, refused := l.run.(refusal); refused {
-		run, release, err := l.open(ctx)
-		if err != nil {
-			return nil, err
-		}
-		l.run, l.release = run, release // a refusal has nothing to release
-	}
-	return l.run, nil
 }
 
 // refusal is the runner of commands that cannot be run, for a reason.

@@ -13,16 +13,14 @@ import (
 	"agentteam/pkg/tool/safefs"
 )
 
-// repository is a git repository, as far as can be seen without running git in it: git obeys what stands
-// there.
+// repository is a git repository as it is seen without git, which obeys what stands there.
 type repository struct {
 	top      string   // its folder of files, in which git runs what its settings name
 	dirs     []string // where git keeps it; a file in place of .git too
 	settings []string // files of settings that git reads for it
 }
 
-// repositoryOf returns the repository that dir lies in, by the folders that really hold it, as git finds it; the zero
-// repository if there is none.
+// repositoryOf returns the repository that dir lies in, the links followed; the zero repository if there is none.
 func repositoryOf(dir string) (r repository) {
 	for at := realOf(dir); ; at = filepath.Dir(at) {
 		git := filepath.Join(at, ".git")
@@ -67,8 +65,7 @@ func adminOf(file string) string {
 	return resolve(filepath.Dir(file), admin)
 }
 
-// linkedFrom returns the repository of a linked worktree, whose .git is a file, if that has made
-// the worktree: else whoever can write the file could name any folder.
+// linkedFrom returns the repository that a .git file names, if it made this worktree: else the file could name any folder.
 func linkedFrom(file string) []string {
 	admin := filepath.Clean(adminOf(file))
 	repository := filepath.Dir(filepath.Dir(admin))
@@ -78,9 +75,8 @@ func linkedFrom(file string) []string {
 	return []string{repository}
 }
 
-// named returns files and folders that settings have git run without being asked for, or read as
-// settings. user are the files of the user's own settings, which count in each repository, and may be links to where
-// the user keeps them. A command names files, or mere words: a word is a file if that is there.
+// named returns the files and folders that settings have git run unasked, or read as settings. user are the user's own settings,
+// which count in each repository. A word of a command is a file if that is there.
 func (r repository) named(user []string) (files, folders []string) {
 	files = slices.Clone(user)
 	seen := map[string]bool{}
@@ -124,8 +120,7 @@ func (r repository) places() (all []string) {
 	return all
 }
 
-// holds returns what of the repository dir is, or of what git runs in the folders of hooks dir is a part; "" if
-// it is neither. In such a folder nothing could be kept.
+// holds returns the folder of the repository's settings or hooks that dir is or lies in; "" if none. There nothing could be kept.
 func (r repository) holds(dir string, hooks []string) string {
 	places := r.places()
 	for _, git := range places {
@@ -140,9 +135,8 @@ func (r repository) holds(dir string, hooks []string) string {
 	return ""
 }
 
-// filesIn returns the files that a command line names; without a repository it names none by a relative path. A shell may have left
-// the top for a folder that the line names too (cd scripts && ./x), and may put a path together: of $(...)/x, which is
-// absolute and not there, and of $VARIABLE/x the rest is looked for below the top.
+// filesIn returns the files that a command line names, from the top of the repository and from folders that it names too
+// (cd scripts && ./x); of $VARIABLE/x the rest is looked for there.
 func (r repository) filesIn(line string) (files []string) {
 	from := []string{r.top}
 	for _, word := range strings.FieldsFunc(line, func(c rune) bool { return strings.ContainsRune(" \t\n\"'`;|&()<>=!", c) }) {

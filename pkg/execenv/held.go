@@ -16,11 +16,8 @@ import (
 	"agentteam/pkg/tool/command"
 )
 
-// hold has a box keep the files of a workspace that rules of deny are about, as far as they are there: commands see no contents
-// of those that may not be read, and change neither. [sandbox.Confined] holds none: the folders around them could not be written.
-//
-// In place of a file stands one that git takes for unchanged: of the same size and time, and unreadable. So no commit of a
-// command in the box has it as changed or deleted.
+// hold has a box keep the files that rules of deny name, as far as they are there. Level Confined holds none: the folders around
+// them could not be written. In place of an unreadable file stands one of the same size and time, which git takes for unchanged.
 func (s *Source) hold(b *sandbox.Box, p team.Permissions) ([]string, error) {
 	rules, _, err := permission.Parse(s.o.Organisation.And(p))
 	if err != nil {
@@ -51,8 +48,8 @@ func (s *Source) hold(b *sandbox.Box, p team.Permissions) ([]string, error) {
 	return unread, nil
 }
 
-// standIn makes a file, or a folder with files, that looks like path to git and has none of its contents. What is there
-// of an earlier one stays where it fits: commands may be running with it.
+// standIn makes a file, or a folder with files, that looks like path to git and is empty. An earlier one that fits stays: commands
+// may be running with it.
 func standIn(path, from string) error {
 	return filepath.WalkDir(path, func(at string, e fs.DirEntry, err error) error {
 		if err != nil {
@@ -86,8 +83,7 @@ func standIn(path, from string) error {
 	})
 }
 
-// unlook has git in a tree not look at files that stand in for others there. It runs in the member's sandbox without the rules; that
-// it fails costs no more than a line in the member's own `git status`.
+// unlook has git in a tree skip files that stand in for others, by a command without the rules. Its failure costs a line in `git status`.
 func (s *Source) unlook(ctx context.Context, run command.Runner, root string, paths []string) {
 	if len(paths) == 0 {
 		return

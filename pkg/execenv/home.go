@@ -34,8 +34,7 @@ func (s *Source) cached(name string) (string, error) {
 	return filepath.Join(cache, "agentteam", name), nil
 }
 
-// home returns the home of a member, and makes it. A later incarnation on this machine has the
-// same. Teams of one name on several servers have different ones, by when they were made.
+// home makes and returns the home of a member, which later incarnations share. Teams of one name on several servers have different ones.
 func (s *Source) home(w workspace.Work) (string, error) {
 	homes, err := s.cached("homes")
 	if err != nil {
@@ -62,8 +61,7 @@ type occupied struct {
 	lock       *os.File // says so to other processes; nil: it could not be had
 }
 
-// occupy notes that a workspace is open with a folder, until free is called. The first one of this process has the
-// folder cleaned: alone means that no other process has a workspace open with it.
+// occupy locks a folder for an open workspace until free is called. The first of this process cleans it; alone: no other process has it.
 func (s *Source) occupy(dir string, clean func(alone bool)) (free func()) {
 	s.occupiedMu.Lock()
 	defer s.occupiedMu.Unlock()
@@ -83,8 +81,7 @@ func (s *Source) occupy(dir string, clean func(alone bool)) (free func()) {
 	})
 }
 
-// enter locks a folder for sharing, after it was cleaned: a member works with its home, and who merges its work
-// runs its check with it.
+// enter locks a folder for sharing, after it was cleaned.
 func enter(dir string, clean func(alone bool)) *os.File {
 	lock, err := os.OpenFile(lockOf(dir), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -109,8 +106,7 @@ func clear(home string) func(alone bool) {
 	}
 }
 
-// Forget removes the homes that members of a team have on this machine. The team is deleted, and
-// none of them runs. What cannot be removed is removed as unused later.
+// Forget removes the homes of a deleted team, none of whose members runs. What cannot be removed is removed as unused later.
 func (s *Source) Forget(t team.Team) {
 	homes, err := s.cached("homes")
 	if err == nil {
@@ -121,8 +117,7 @@ func (s *Source) Forget(t team.Team) {
 	}
 }
 
-// Ended has the homes of a team go within a day, unless a process opens one again: the team may get another goal.
-// It returns immediately.
+// Ended has the homes of a team go within a day, unless a process opens one again. It returns immediately.
 func (s *Source) Ended(t team.Team) {
 	homes, err := s.cached("homes")
 	if err != nil {

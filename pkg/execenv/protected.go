@@ -63,8 +63,8 @@ func RunsBy(name string) Runs {
 	return NothingRuns
 }
 
-// matches reports whether the path ends in the pattern or, where its last part is empty, goes through it. A path that is itself a
-// folder of the pattern counts: it is a link, with the files behind it.
+// matches reports whether the path ends in the pattern or, where its last part is empty, goes through it. A folder of the pattern
+// counts: it is a link.
 func matches(pattern, parts []string) bool {
 	last := len(pattern) - 1
 	for n := 1; n <= last; n++ {
@@ -104,8 +104,7 @@ func unaskedIn(dir string) (paths []string) {
 	return paths
 }
 
-// unaskedThere are those that are there. One behind a link is not among them: nothing could keep it, and the workspace
-// is not refused for it.
+// unaskedThere are those that are there, but for those behind links, which nothing could keep.
 func unaskedThere(dir string) []string {
 	return slices.DeleteFunc(unaskedIn(dir), func(path string) bool {
 		_, err := os.Lstat(path)
@@ -113,10 +112,9 @@ func unaskedThere(dir string) []string {
 	})
 }
 
-// ExecutableSettings lists what is in a folder by which programs on the user's machine run commands, as it is named from there: the files of
-// [ProtectedFiles] in all of its folders, also behind links, a repository of git, its settings and hooks, and what these name
-// in the folder. An empty file is not among them: it runs nothing, and some are made here so that no command makes them.
-// With each name comes what stands there, to see whether it has changed.
+// ExecutableSettings lists the files of a folder that can make programs on the user's machine run commands, with a fingerprint of
+// each: those of [ProtectedFiles] in all of its folders, a repository of git, its settings and hooks, and the files that these name.
+// Empty files, some of which are made here, are not among them.
 func ExecutableSettings(dir string) map[string]Found {
 	dir = realOf(dir)
 	r, files, folders := runBy(dir)
@@ -151,8 +149,7 @@ type Found struct {
 // mostWalked bounds the files of a folder that are looked at.
 const mostWalked = 200_000
 
-// walk returns the files below a folder that are in the table, without git's own, and those of packages, which a person does not
-// open.
+// walk returns the files below a folder that are in the table, but for git's own and those of packages.
 func walk(dir string) (files []string) {
 	seen := 0
 	var below func(string)
@@ -198,7 +195,7 @@ func (r repository) scripts(folders []string) (files []string) {
 	return files
 }
 
-// linkedIn returns where links in folders of hooks lead: the folder is kept, what a link of it names may lie elsewhere in the workspace.
+// linkedIn returns where links in folders of hooks lead, which may be elsewhere in the workspace.
 func (r repository) linkedIn(folders []string) (files []string) {
 	for _, script := range r.scripts(folders) {
 		if target, err := os.Readlink(script); err == nil {

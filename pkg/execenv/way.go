@@ -22,8 +22,7 @@ func realOf(path string) string {
 	return steps[len(steps)-1]
 }
 
-// resolve returns the path that is meant by name in dir, which may begin with the user's home. It is as it is
-// written: what ".." behind a link means is known by [way].
+// resolve returns the path of name in dir, or in the user's home, with its ".." as they are: [way] follows links first.
 func resolve(dir, name string) string {
 	if rest, ok := strings.CutPrefix(name, "~/"); ok {
 		if home, err := os.UserHomeDir(); err == nil {
@@ -61,9 +60,8 @@ func in(dir string, paths ...string) (all []string) {
 	return all
 }
 
-// fill makes what is not there of the places below dir by which a path leads, an empty file at its end and folders
-// else: a command could make it. Where a link leads there nothing is made: it is refused. Who cannot make it here
-// cannot inside either.
+// fill makes the absent places below dir by which a path leads, an empty file at its end and folders else: a command could make
+// them. Behind a link nothing is made: it is refused.
 func fill(root *os.Root, dir, path string, file bool) {
 	places, end := in(dir, path), in(dir, realOf(path))
 	for _, at := range places {
