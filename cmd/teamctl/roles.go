@@ -193,7 +193,7 @@ func (a *app) rolesShowCmd() *cobra.Command {
 func roleFields(v roleView) []field {
 	return slices.Concat([]field{{"name", v.Name}, {"state", v.State}, {"file", v.from()}, {"description", v.Description},
 		{"model", v.Model}, {"tools", strings.Join(v.Tools, ", ")}, {"disallowed tools", strings.Join(v.DisallowedTools, ", ")},
-		{"turns of a run", number(v.MaxTurns)}, {"dialect", string(v.Dialect)}, {"plan mode", onlyIf(v.PlanMode, "yes")}, {"approver", string(v.Approver)}}, policyFields(v.Policy),
+		{"turns of a run", number(v.MaxTurns)}, {"turns without progress", number(v.StillTurns)}, {"effort", string(v.Effort)}, {"dialect", string(v.Dialect)}, {"plan mode", onlyIf(v.PlanMode, "yes")}, {"approver", string(v.Approver)}}, policyFields(v.Policy),
 		[]field{{"kept ready", number(v.Ready)}, {"members at a time", number(v.MaxInstances)}, {"takes tasks", onlyIf(!v.Claims(), "only those assigned to it")},
 			{"leaves", onlyIf(v.IdleSeconds > 0, "after "+v.IdleTimeout().String()+" without work")}, {"background", onlyIf(v.Background, "yes")}, {"color", string(v.Color)},
 			{"skills", strings.Join(v.Skills, ", ")}, {"MCP servers", strings.Join(v.MCPServers, ", ")}, {"instructions", v.Instructions}})

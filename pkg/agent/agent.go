@@ -83,10 +83,12 @@ type Options struct {
 	Live    func(team.Delta)                 // gets what the model is writing, for people who watch; it does not block. nil: a text is shown only once it is complete
 	Lease   time.Duration                    // the team's
 
-	MaxTurns int           // in one run; 0: no limit
-	Idle     time.Duration // after so long without work it leaves; 0: it stays
-	Logger   *slog.Logger
-	Metrics  prometheus.Registerer // default: metrics are not published
+	MaxTurns   int           // in one run; 0: no limit
+	StillTurns int           // in a row without progress, after which it gives its task back; default [team.StillTurns]
+	Effort     team.Effort   // of its model's thinking; default: that of the model's alias
+	Idle       time.Duration // after so long without work it leaves; 0: it stays
+	Logger     *slog.Logger
+	Metrics    prometheus.Registerer // default: metrics are not published
 }
 
 // Input is what comes to an agent. A nil channel brings nothing.
@@ -133,6 +135,7 @@ type Agent struct {
 	shown   team.MemberState // the state in the last beat
 	retry   *time.Time
 
+	tree     string            // the files that differed from the last commit when the agent seemed to make no progress
 	touched  []string          // files that calls have read or written since the last turn
 	done     []journal.Outcome // what became of tasks since the leader was notified last that it is idle
 	moved    bool              // as in Conversation, in runs that have ended
@@ -165,12 +168,13 @@ func (a *Agent) speak(id string) engine.TextStream {
 func New(o Options) *Agent {
 	o.Logger = telemetry.OrDiscard(o.Logger)
 	o.Jobs = cmp.Or[Jobs](o.Jobs, noJobs{})
+	o.StillTurns = cmp.Or(o.StillTurns, team.StillTurns)
 	if o.Changes == nil {
 		o.Changes = func(context.Context) string { return "" }
 	}
 	a := &Agent{o: o, conv: o.Past, metrics: newMetrics(o.Metrics), poller: newLookout(), losses: make(chan struct{}, 1), log: o.Logger.With("team", o.TeamID, "agent", o.Member.AgentID)}
 	w := owner{a}
-	a.engine = engine.New(engine.Options{Name: string(o.Member.AgentID), System: o.System, Alias: o.Member.Model, Model: o.Model, Tools: o.Tools,
+	a.engine = engine.New(engine.Options{Name: string(o.Member.AgentID), System: o.System, Alias: o.Member.Model, Effort: string(o.Effort), Model: o.Model, Tools: o.Tools,
 		Journal: w, Conversation: &o.Past.Conversation, Memory: w, Owner: w, Watcher: w, Stream: a.speak, Store: o.Store, Logger: a.log,
 		Changes: func(ctx context.Context) string { return neutral(o.Changes(ctx)) }})
 	o.Slot.OnLoss(a.revoked)

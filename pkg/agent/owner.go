@@ -52,10 +52,13 @@ func (w owner) Returned(e tool.Effects, r *journal.ToolResult) {
 	if e.Touched != "" {
 		w.touched = append(w.touched, e.Touched)
 	}
+	if e.Sent != nil || e.Await != nil || e.Touched != "" && r.Changes && !r.IsError {
+		w.state = w.state.moves()
+	}
 	w.state.ended, w.state.rests = w.state.ended || e.Ends, e.Rests
 	if t := e.Moved; t != nil && w.before.ID != "" && t.ID == w.before.ID && t.Status != team.InProgress {
 		r.Outcome = &journal.Outcome{Task: t.ID, Title: t.Title, Text: outcome(*t)}
-		w.done = append(w.done, *r.Outcome)
+		w.done, w.state = append(w.done, *r.Outcome), w.state.moves()
 	}
 }
 

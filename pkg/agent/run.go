@@ -123,7 +123,8 @@ func overviewText(o explain.Overview) string { return "[Team] " + o.String() }
 func (a *Agent) turns(ctx context.Context) error {
 	for {
 		// Before mail is taken in, which then wakes the agent again.
-		if over, err := a.act(ctx, a.state.beforeTurn(a.o.MaxTurns, a.conv.Circles())); over || err != nil {
+		a.lookForProgress(ctx)
+		if over, err := a.act(ctx, a.state.beforeTurn(a.o.MaxTurns, a.mayStay(), a.conv.Circles())); over || err != nil {
 			return err
 		}
 		if err := a.drain(ctx); err != nil {
@@ -274,6 +275,9 @@ func (a *Agent) act(ctx context.Context, s step) (over bool, err error) {
 	case remark:
 		a.state.noted = true
 		return false, a.note(ctx, fmt.Sprintf("You have had %d of %d turns in this run. Bring what you are at to an end; after the last turn your task is given back.", a.state.turns, a.o.MaxTurns))
+	case report:
+		a.state.reported = true
+		a.reportStill(ctx)
 	case warn:
 		a.state.warned = true
 		return false, a.note(ctx, "You make the same calls again and again, and they give the same results. Do something else, or end your turn: you are woken when something changes."+atTask(holds, "If you cannot go on, release your task with the reason."))
@@ -297,6 +301,8 @@ func (a *Agent) cutShort() string {
 	switch {
 	case a.o.MaxTurns > 0 && a.state.turns >= a.o.MaxTurns:
 		return fmt.Sprintf("%s reached the limit of %d turns in one run", a.o.Member.AgentID, a.state.turns)
+	case a.state.still >= a.mayStay():
+		return fmt.Sprintf("%s made %d turns without progress", a.o.Member.AgentID, a.state.still)
 	case a.state.cuts >= maxCuts:
 		return fmt.Sprintf("%s gave %d answers in a row that were cut or empty", a.o.Member.AgentID, a.state.cuts)
 	case a.state.warned && a.conv.Circles():

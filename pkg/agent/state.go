@@ -19,6 +19,10 @@ type state struct {
 	rests  bool    // the last call leaves nothing to do until there is input
 	ended  bool    // a tool ended the agent's work
 
+	still    int      // turns in a row without progress
+	reported bool     // the leader knows of them
+	news     newsMark // when there was progress last
+
 	turns   int  // of this run
 	noted   bool // in this run: that the limit of turns is near
 	warned  bool // in this run: that the agent goes in circles
@@ -49,6 +53,7 @@ func (s state) newRun() state {
 // answered returns s after a turn of the model.
 func (s state) answered(r model.Reply) state {
 	s.turns++
+	s.still++
 	if !s.recovering {
 		s.spells = 0
 	}
@@ -84,7 +89,33 @@ const (
 	blame                   // probe whether what the agent is at is refused, or whatever it asks
 	declineTask             // what it is at is refused: put the task back, or end it as failed
 	endGoal                 // the goal is refused
+	report                  // notify the leader of turns without progress
 )
+
+// newsMark changes with what comes to an agent.
+type newsMark struct {
+	inbox uint64
+	held  holding
+}
+
+// heard returns s after a look at what has come to the agent.
+func (s state) heard(m newsMark) state {
+	if m != s.news {
+		s = s.moves()
+	}
+	s.news = m
+	return s
+}
+
+// moves returns s after progress: a changed file, mail, a question, or the end of a task.
+func (s state) moves() state {
+	s.still, s.reported = 0, false
+	return s
+}
+
+// looksAt reports whether it is time to look whether commands have changed files, where most turns may be without
+// progress: before the leader is notified and now and then, since git has to be asked.
+func (s state) looksAt(most int) bool { return s.still > 0 && s.still%max(most/16, 1) == 0 }
 
 // maxWritten is how many answers in a row may hold a call as text before the agent parks.
 const maxWritten = 2
@@ -93,11 +124,13 @@ const maxWritten = 2
 const maxCuts = 3
 
 // beforeTurn judges whether the run may go on, of which max turns are allowed (0: any
-// number).
-func (s state) beforeTurn(max int, circles bool) step {
+// number), and most in a row without progress.
+func (s state) beforeTurn(max, most int, circles bool) step {
 	switch {
-	case max > 0 && s.turns >= max:
+	case max > 0 && s.turns >= max, s.still >= most:
 		return giveBack
+	case !s.reported && s.still >= most/4 && s.still > 0:
+		return report
 	case circles && s.warned, s.cuts >= maxCuts:
 		return giveUseless
 	case circles:

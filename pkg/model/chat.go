@@ -24,7 +24,7 @@ const ephemeral = `{"type":"ephemeral"}`
 
 func (chatWire) write(e *encoding, req Request, runs []run, end int) (call, error) {
 	r := openai.ChatCompletionRequest{Model: e.model, Messages: []openai.ChatCompletionMessage{}}
-	extra := maps.Clone(fields(e.Extra))
+	extra := e.extra()
 	if e.AskUsage && e.ours("stream_options", extra) {
 		r.StreamOptions = &openai.StreamOptions{IncludeUsage: true}
 	}

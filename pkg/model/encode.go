@@ -3,6 +3,7 @@ package model
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ type encoding struct {
 	*spoken
 	slots
 	model    string
+	effort   string // as [Request].Effort
 	origin   string // of answers whose Extra goes back
 	limits   Limits
 	marks    cacheMarks
@@ -26,6 +28,9 @@ type encoding struct {
 	begun   *beginnings
 	earlier *beginning // as which this request begins
 }
+
+// effortField says how much a model is to think, in the words of chat completions.
+const effortField = "reasoning_effort"
 
 // wireFormat writes a request in one protocol.
 type wireFormat interface {
@@ -44,7 +49,7 @@ type run struct {
 
 // encoding returns how req is encoded.
 func (d *dialect) encoding(req Request) *encoding {
-	e := &encoding{spoken: d.spoken(), model: cmp.Or(req.Model, d.model), begun: &d.begun}
+	e := &encoding{spoken: d.spoken(), model: cmp.Or(req.Model, d.model), effort: req.Effort, begun: &d.begun}
 	e.origin = d.origin(e.model)
 	e.limits = d.limitsOf(e.model)
 	e.marks = e.marksFor(e.model)
@@ -280,6 +285,15 @@ func (e *encoding) extras(m *Message, extra map[string]json.RawMessage) map[stri
 		}
 	}
 	return back
+}
+
+// extra returns the fields of the body that the settings and the request ask for.
+func (e *encoding) extra() fields {
+	extra := maps.Clone(fields(e.Extra))
+	if e.effort != "" {
+		extra[effortField] = appendText(nil, e.effort)
+	}
+	return extra
 }
 
 // ours reports whether the body has the field as we write it: neither the settings replace it

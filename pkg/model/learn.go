@@ -162,7 +162,7 @@ var lessons = []adaptation{
 		"no effort",
 		lazy("support the effort parameter"),
 		func(p *profile, _ string) bool {
-			return dropExtra(p, "reasoning_effort") || dropExtra(p, "output_config")
+			return dropExtra(p, "output_config") || dropExtra(p, effortField)
 		},
 	},
 	{
@@ -210,9 +210,9 @@ func dropKeywords(p *profile, text string) bool {
 	return changed
 }
 
-// dropExtra has the extra field sent no more, and reports whether it was sent.
+// dropExtra has the extra field sent no more, and reports whether it may have been sent: the effort may be a request's.
 func dropExtra(p *profile, field string) bool {
-	if _, set := p.Extra[field]; !set || slices.Contains(p.Drop, field) {
+	if _, set := p.Extra[field]; !set && field != effortField || slices.Contains(p.Drop, field) {
 		return false
 	}
 	p.Drop = withEntry(p.Drop, field)
@@ -224,7 +224,7 @@ func dropExtra(p *profile, field string) bool {
 func dropField(p *profile, text string) bool {
 	text, _, _ = strings.Cut(text, ". use ") // what it advises it takes
 	sent := slices.Concat(slices.Sorted(maps.Keys(p.Extra)), p.Echo, reasoningFields,
-		[]string{"stream_options", "output_config", "cache_control", "extra_content", "include", "store", "parallel_tool_calls"})
+		[]string{effortField, "stream_options", "output_config", "cache_control", "extra_content", "include", "store", "parallel_tool_calls"})
 	changed := false
 	for _, f := range sent {
 		if slices.Contains(p.Drop, f) || !mentions(text, f) {

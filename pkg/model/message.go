@@ -77,6 +77,7 @@ type Request struct {
 	Messages  []*Message // the first may be the system message, no other
 	Tools     []ToolSpec // names are unique
 	MaxTokens int        // limit of the answer; default: the endpoint's
+	Effort    string     // how much the model is to think, in place of Options.Extra's reasoning_effort; default: that
 
 	// Image returns the bytes of an image that a message refers to; with an error, or
 	// if it is nil, the model reads of the reference only.

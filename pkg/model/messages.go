@@ -96,7 +96,7 @@ func (messagesWire) write(e *encoding, req Request, _ []run, _ int) (call, error
 	}
 	prompt := len(b) - e.pictures
 	b = append(b, `],"stream":true`...)
-	extra, limit := e.settings([]movedSetting{{"reasoning_effort", "output_config", "effort"}}), e.limit(req, prompt)
+	extra, limit := e.settings([]movedSetting{{effortField, "output_config", "effort"}}), e.limit(req, prompt)
 	if budget, ok := e.thinkingBudget(); ok && budget >= limit {
 		delete(extra, "thinking") // refused, and so short an answer needs none
 	}

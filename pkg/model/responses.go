@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"maps"
 	"slices"
 
 	openai "github.com/sashabaranov/go-openai"
@@ -24,7 +23,7 @@ const (
 func (responsesWire) path() string { return "/responses" }
 
 func (responsesWire) write(e *encoding, req Request, runs []run, end int) (call, error) {
-	extra := e.settings([]movedSetting{{"reasoning_effort", "reasoning", "effort"}, {"verbosity", "text", "verbosity"}})
+	extra := e.settings([]movedSetting{{effortField, "reasoning", "effort"}, {"verbosity", "text", "verbosity"}})
 	r := openai.CreateResponseRequest{Model: e.model}
 	if e.ours("store", extra) {
 		r.Store = new(bool)
@@ -71,7 +70,7 @@ type movedSetting struct{ setting, field, key string }
 
 // settings returns the extra fields of the body in the words of a wire.
 func (e *encoding) settings(moved []movedSetting) fields {
-	extra := maps.Clone(e.Extra)
+	extra := e.extra()
 	for _, m := range moved {
 		v, set := extra[m.setting]
 		delete(extra, m.setting)

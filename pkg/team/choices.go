@@ -63,6 +63,8 @@ type RoleChoices struct {
 	Ready        *int           `yaml:"ready,omitempty" minimum:"0"`
 	Model        *string        `yaml:"model,omitempty" minLength:"1"`
 	MaxTurns     *int           `yaml:"max_turns,omitempty" minimum:"0"`
+	StillTurns   *int           `yaml:"turns_without_progress,omitempty" minimum:"1"`
+	Effort       *Effort        `yaml:"effort,omitempty"`
 	Dialect      *Dialect       `yaml:"dialect,omitempty"`
 	PlanMode     *bool          `yaml:"plan_mode,omitempty" harmless:"true"`
 	Approver     *Approver      `yaml:"approver,omitempty" harmless:"human"`
@@ -78,6 +80,8 @@ func (r Role) With(c RoleChoices) Role {
 	choose(&r.Ready, c.Ready)
 	choose(&r.Model, c.Model)
 	choose(&r.MaxTurns, c.MaxTurns)
+	choose(&r.StillTurns, c.StillTurns)
+	choose(&r.Effort, c.Effort)
 	choose(&r.Dialect, c.Dialect)
 	choose(&r.PlanMode, c.PlanMode)
 	choose(&r.Approver, c.Approver)

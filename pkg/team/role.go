@@ -14,22 +14,24 @@ import (
 type Role struct {
 	Name            string    `json:"name"`
 	Description     string    `json:"description"`
-	Tools           []string  `json:"tools,omitempty"`                // empty = all that a member of its kind may use; "none" alone = none of the workspace
-	DisallowedTools []string  `json:"disallowed_tools,omitempty"`     // taken away from those, and from the team's
-	Model           string    `json:"model,omitempty"`                // an alias of the process; "" = its first
-	MaxTurns        int       `json:"max_turns,omitempty"`            // of one run; 0 = no limit
-	Dialect         Dialect   `json:"dialect,omitempty"`              // of its members; "" = the team's
-	PlanMode        bool      `json:"plan_mode,omitempty"`            // its members change nothing before their plans are approved
-	Approver        Approver  `json:"approver,omitempty"`             // of those plans; "" = the team's
-	Policy          Policy    `json:"hands,omitzero"`                 // of its members; what is not set is the team's
-	Ready           int       `json:"ready,omitempty"`                // members of it that are kept while the team has a goal
-	Color           RoleColor `json:"color,omitempty"`                // of its members; "" = by their order of joining
-	MaxInstances    int       `json:"max_instances,omitempty"`        // live members of the role; 0 = no limit
-	AutoClaim       *bool     `json:"auto_claim,omitempty"`           // false = its members take only tasks that are assigned to them; nil = true
-	IdleSeconds     int       `json:"idle_timeout_seconds,omitempty"` // after so long idle a member leaves; 0 = it stays
-	Background      bool      `json:"background,omitempty"`           // subagents of the role run in the background unless they are asked for otherwise
-	Skills          []string  `json:"skills,omitempty"`               // kept; nothing uses them yet
-	MCPServers      []string  `json:"mcp_servers,omitempty"`          // kept, by their names; nothing uses them yet
+	Tools           []string  `json:"tools,omitempty"`                  // empty = all that a member of its kind may use; "none" alone = none of the workspace
+	DisallowedTools []string  `json:"disallowed_tools,omitempty"`       // taken away from those, and from the team's
+	Model           string    `json:"model,omitempty"`                  // an alias of the process; "" = its first
+	MaxTurns        int       `json:"max_turns,omitempty"`              // of one run; 0 = no limit
+	StillTurns      int       `json:"turns_without_progress,omitempty"` // in a row after which a member gives its task back; 0 = [StillTurns]
+	Effort          Effort    `json:"effort,omitempty"`                 // of its members' thinking; "" = the alias's
+	Dialect         Dialect   `json:"dialect,omitempty"`                // of its members; "" = the team's
+	PlanMode        bool      `json:"plan_mode,omitempty"`              // its members change nothing before their plans are approved
+	Approver        Approver  `json:"approver,omitempty"`               // of those plans; "" = the team's
+	Policy          Policy    `json:"hands,omitzero"`                   // of its members; what is not set is the team's
+	Ready           int       `json:"ready,omitempty"`                  // members of it that are kept while the team has a goal
+	Color           RoleColor `json:"color,omitempty"`                  // of its members; "" = by their order of joining
+	MaxInstances    int       `json:"max_instances,omitempty"`          // live members of the role; 0 = no limit
+	AutoClaim       *bool     `json:"auto_claim,omitempty"`             // false = its members take only tasks that are assigned to them; nil = true
+	IdleSeconds     int       `json:"idle_timeout_seconds,omitempty"`   // after so long idle a member leaves; 0 = it stays
+	Background      bool      `json:"background,omitempty"`             // subagents of the role run in the background unless they are asked for otherwise
+	Skills          []string  `json:"skills,omitempty"`                 // kept; nothing uses them yet
+	MCPServers      []string  `json:"mcp_servers,omitempty"`            // kept, by their names; nothing uses them yet
 	Instructions    string    `json:"instructions"`
 }
 
@@ -51,6 +53,17 @@ func (r Role) Toolless() Role {
 
 // IsToolless reports whether r has no tool of the workspace.
 func (r Role) IsToolless() bool { return slices.Equal(r.Tools, []string{noTools}) }
+
+// StillTurns is how many turns in a row a member may make without progress, unless its role has another number.
+const StillTurns = 400
+
+// Effort is how much a model is to think before it answers, in the words of endpoints, which know some of them each.
+type Effort string
+
+// Values are the efforts that there are.
+func (Effort) Values() []string { return efforts }
+
+var efforts = []string{"none", "minimal", "low", "medium", "high", "xhigh", "max"}
 
 // RoleColor is the color that a role gives to its members; "" = none.
 type RoleColor string
@@ -150,11 +163,11 @@ func (r Role) Validate() error {
 		return Errorf(InvalidArgument, "role %s is to write its deliverable only, and has the tool %s, which can write anything", r.Name, r.Tools[i]).
 			WithHint("leave out one of the two")
 	}
-	if err := cmp.Or(oneOf("the approver", r.Approver), r.Policy.Validate(), oneOf("the color", r.Color)); err != nil {
+	if err := cmp.Or(oneOf("the approver", r.Approver), r.Policy.Validate(), oneOf("the color", r.Color), oneOf("the effort", r.Effort)); err != nil {
 		return fmt.Errorf("role %s: %w", r.Name, err)
 	}
-	if r.MaxInstances < 0 || r.IdleSeconds < 0 {
-		return Errorf(InvalidArgument, "role %s: max_instances and idle_timeout cannot be negative", r.Name).WithHint("0 sets no limit")
+	if r.MaxInstances < 0 || r.IdleSeconds < 0 || r.StillTurns < 0 {
+		return Errorf(InvalidArgument, "role %s: max_instances, idle_timeout and turns_without_progress cannot be negative", r.Name)
 	}
 	return checkText("the instructions of role "+r.Name, r.Instructions, MaxTextBytes)
 }

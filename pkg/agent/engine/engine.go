@@ -84,6 +84,7 @@ type Options struct {
 	Name         string // of the agent, for errors and probes
 	System       string // the system message
 	Alias        string // of the model; "": the default one
+	Effort       string // of its thinking; "": as its alias has it
 	Model        Model  // nil: none is configured, and each question is refused
 	Tools        Tools
 	Journal      Journal

@@ -15,6 +15,7 @@ type calibration struct {
 	system *model.Message
 	tools  []model.ToolSpec
 	alias  string
+	effort string
 	fixed  int    // tokens of system message and tools, about
 	bound  int    // the window that a refusal or a probe has shown; 0: none has
 	low    int    // the last report of usage that was far too low
@@ -30,7 +31,7 @@ type calibration struct {
 }
 
 func newGauge(o Options) calibration {
-	g := calibration{model: o.Model, alias: o.Alias}
+	g := calibration{model: o.Model, alias: o.Alias, effort: o.Effort}
 	g.begin(o.System, o.Tools)
 	return g
 }
@@ -47,7 +48,7 @@ func (g *calibration) begin(system string, t Tools) {
 
 // request is the question what follows on messages.
 func (g *calibration) request(messages []*model.Message) model.Request {
-	return model.Request{Model: g.alias, Messages: append([]*model.Message{g.system}, messages...), Tools: g.tools}
+	return model.Request{Model: g.alias, Effort: g.effort, Messages: append([]*model.Message{g.system}, messages...), Tools: g.tools}
 }
 
 // window is how many tokens the model takes, 0 if that is not known.

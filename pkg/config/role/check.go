@@ -153,6 +153,8 @@ description: Say in a sentence what a NAME does, and when to choose it.
 # disallowedTools: Bash           # taken away from those
 # model: small                    # an alias of team.yaml; default: the team's
 # max_turns: 80                   # of one run
+# turns_without_progress: 400     # in a row; then the task goes back
+# effort: high                    # of the model's thinking
 # plan_mode: true                 # changes nothing before its plan is approved
 # approver: human                 # decides on those plans; default: leader
 # max_instances: 2                # of its members, at a time

@@ -49,6 +49,7 @@ func summary(r team.Role) string {
 	add(r.Color != "", "%s", r.Color)
 	add(h.Isolation != "", "isolation %s", h.Isolation)
 	add(r.Background, "background")
+	add(r.Effort != "", "effort %s", r.Effort)
 	add(r.Skills != nil, "skills %s", strings.Join(r.Skills, ","))
 	add(r.MCPServers != nil, "servers %s", strings.Join(r.MCPServers, ","))
 	return strings.Join(parts, "; ")
@@ -81,7 +82,7 @@ func TestCollection(t *testing.T) {
 		"refactorer":            "; ; mode acceptEdits; turns 40", // acceptEdits grants, which nobody has trusted
 		"yolo":                  "; ; mode bypassPermissions",
 		"quiet-worker":          "Read,Bash; ; ask deny",
-		"log-watcher":           "Bash,Read; ; turns 15; background",
+		"log-watcher":           "Bash,Read; ; turns 15; background; effort low",
 		"experimenter":          "; ; orange; isolation worktree",
 		"api-developer":         "; sonnet; skills api-conventions,error-handling-patterns",
 		"browser-tester":        "; ; servers playwright,github",
@@ -172,7 +173,6 @@ func TestCollectionNotices(t *testing.T) {
 	}
 	for _, want := range []string{
 		"no-front-matter.md:1:1: a role file begins with ---; the file is left out",
-		"background.md:7:1: unknown key \"effort\" is left out",
 		"mcp-hooks.md:12:1: unknown key \"memory\" is left out",
 		"mcp-hooks.md:13:1: unknown key \"hooks\" is left out",
 		"mcp-hooks.md:4:1: the names of mcpServers are kept, and nothing uses them yet",

@@ -28,6 +28,8 @@ type frontMatter struct {
 	Disallowed  names          `yaml:"disallowedTools" harmless:"any"`
 	Model       string         `yaml:"model" harmless:"inherit"`
 	MaxTurns    int            `yaml:"max_turns" minimum:"0" harmless:"any"` // the same
+	StillTurns  int            `yaml:"turns_without_progress" minimum:"1"`
+	Effort      team.Effort    `yaml:"effort"`
 	PlanMode    bool           `yaml:"plan_mode" harmless:"true"`
 	Approver    team.Approver  `yaml:"approver" harmless:"human"`
 	Dialect     team.Dialect   `yaml:"dialect"`
@@ -181,7 +183,7 @@ func (p *parsed) fill(f frontMatter, root strictyaml.Node, name, file string, bo
 		hands.PermissionAsk = cmp.Or(hands.PermissionAsk, team.AskDeny)
 	}
 	r := team.Role{Name: cmp.Or(f.Name, name), Description: f.Description, Tools: f.Tools.each(), Model: f.model(),
-		MaxTurns: cmp.Or(f.MaxTurns, f.TheirTurns), Dialect: f.Dialect, PlanMode: f.PlanMode || planMode, Approver: f.Approver, Policy: hands,
+		MaxTurns: cmp.Or(f.MaxTurns, f.TheirTurns), StillTurns: f.StillTurns, Effort: f.Effort, Dialect: f.Dialect, PlanMode: f.PlanMode || planMode, Approver: f.Approver, Policy: hands,
 		Color: f.Color, MaxInstances: f.Most, AutoClaim: f.AutoClaim, Background: f.Background,
 		Skills: f.Skills.each(), MCPServers: servers(f.Servers), Instructions: strings.TrimSpace(string(body))}.IdleFor(f.IdleTimeout)
 	if f.Tools != nil && len(r.Tools) == 0 { // a list of none is none, not all

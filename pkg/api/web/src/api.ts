@@ -728,6 +728,7 @@ export interface Role {
   description: string
   dialect?: "" | "native" | "claude"
   disallowed_tools?: string[] | null
+  effort?: string
   hands?: Policy
   idle_timeout_seconds?: number
   instructions: string
@@ -740,6 +741,7 @@ export interface Role {
   ready?: number
   skills?: string[] | null
   tools?: string[] | null
+  turns_without_progress?: number
 }
 
 export interface Roles {

@@ -1,0 +1,43 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"agentteam/pkg/team"
+)
+
+// An agent makes no progress in turns without a changed file, mail, a question or the end of a task. A quarter of
+// the turns that it may make so are reported to the leader; after all of them its task goes back.
+
+// mayStay is how many turns in a row the agent may make without progress. A leader may make any number: its progress
+// is that of others.
+func (a *Agent) mayStay() int {
+	if a.leads() {
+		return math.MaxInt
+	}
+	return a.o.StillTurns
+}
+
+// lookForProgress takes in what has come to the agent, and what its commands have changed.
+func (a *Agent) lookForProgress(ctx context.Context) {
+	held, _ := a.hold()
+	a.state = a.state.heard(newsMark{a.conv.Inbox, held})
+	if !a.state.looksAt(a.mayStay()) {
+		return
+	}
+	if tree := a.o.Changes(ctx); tree != a.tree {
+		a.tree, a.state = tree, a.state.moves()
+	}
+}
+
+// reportStill notifies the leader of an agent that makes no progress.
+func (a *Agent) reportStill(ctx context.Context) {
+	self, at, after := a.o.Member.AgentID, "", ""
+	if t, holds := a.o.Slot.Task(); holds {
+		at, after = fmt.Sprintf(" at %s (%s)", t.ID, neutral(t.Title)), fmt.Sprintf(" After %d its task goes back to the board.", a.mayStay())
+	}
+	a.send(ctx, team.Message{Type: team.MsgWatchdog, From: team.Watchdog, To: team.Leader, Content: fmt.Sprintf(
+		"[No Progress] %s has made %d turns in a row%s without a changed file, a message, a question or a completed task.%s", self, a.state.still, at, after)})
+}
