@@ -32,7 +32,7 @@ const (
 // longOnes are the functions that may be longer, and why.
 var longOnes = map[string]string{
 	"pkg/model/modeltest/catalogue.go: Faults":                "a table",
-	"pkg/model/judge_test.go: TestJudge":                      "a table",
+	"pkg/model/classify_test.go: TestJudge":                   "a table",
 	"e2e/compose/bad_test.go: TestBadInput":                   "a table",
 	"pkg/store/board/index/property_test.go: TestIndexIsTrue": "one state machine of rapid",
 }

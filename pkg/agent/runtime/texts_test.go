@@ -21,7 +21,7 @@ var toLeaders = []string{"agent/blocks.go", "agent/run.go", "agent/prompts/leade
 	"cluster/watchdog/notice.go", "cluster/watchdog/quiet.go"}
 
 // inClaude are the files whose texts only models of that dialect read.
-var inClaude = []string{"agent/blocks.go", "agent/leave.go", "agent/subagent/subagent.go", "team/dialect.go", "agent/teamtool/claude.go", "agent/teamtool/claude_lead.go"}
+var inClaude = []string{"agent/blocks.go", "agent/shutdown.go", "agent/subagent/subagent.go", "team/dialect.go", "agent/teamtool/claude.go", "agent/teamtool/claude_lead.go"}
 
 // A text for models names no tool that the model does not have: none that is answered and not shown, none of another
 // dialect, and none of the leader's in a text that its teammates read. The texts are written as a native model reads them.
