@@ -35,7 +35,7 @@ export interface Agent {
   plan_mode?: boolean
   program?: string
   progress_at?: string
-  project?: Told[] | null
+  project?: InstructionFile[] | null
   prompt?: string
   prompt_for?: number
   retry_at?: string
@@ -61,7 +61,7 @@ export interface Agent {
 
 export interface Answered {
   answer: Message
-  question: Letter
+  question: StoredMessage
 }
 
 export interface Approval {
@@ -246,6 +246,16 @@ export interface Deliverables {
   next?: string
 }
 
+export interface Delivery {
+  agent_id: string
+  dead_at?: string
+  delivered_at?: string
+  fate: "pending" | "delivered" | "processed" | "refused" | "dead"
+  processed_at?: string
+  reason?: string
+  refused_at?: string
+}
+
 export interface Delta {
   agent_id: string
   incarnation: number
@@ -326,16 +336,6 @@ export interface Exchange {
   news?: boolean
 }
 
-export interface Fate {
-  agent_id: string
-  dead_at?: string
-  delivered_at?: string
-  fate: "pending" | "delivered" | "processed" | "refused" | "dead"
-  processed_at?: string
-  reason?: string
-  refused_at?: string
-}
-
 export interface Fault {
   location?: string
   message: string
@@ -389,6 +389,13 @@ export interface History {
   whole: boolean
 }
 
+export interface InstructionFile {
+  bytes: number
+  faults?: number
+  file: string
+  left_out?: number
+}
+
 export interface Job {
   about: string
   asked?: string
@@ -412,34 +419,8 @@ export interface Lane {
   spans: Span[]
 }
 
-export interface Letter {
-  answer_to?: string
-  approve?: boolean
-  await_reply?: boolean
-  choices?: string[] | null
-  content: string
-  created_at: string
-  drain?: boolean
-  exchange?: Exchange
-  fates: Fate[] | null
-  from: string
-  id: string
-  in_reply_to?: string
-  open?: boolean
-  request_id?: string
-  seq: number
-  stored?: string
-  stored_at: string
-  summary: string
-  task_id?: string
-  to: string
-  type: "message" | "broadcast" | "user_message" | "shutdown_request" | "shutdown_response" | "plan_approval_request" | "plan_approval_response" | "task_assigned" | "idle_notification" | "watchdog" | "task_notification"
-  urgent?: boolean
-  v: number
-}
-
 export interface Letters {
-  messages: Letter[]
+  messages: StoredMessage[]
   next?: string
 }
 
@@ -825,6 +806,32 @@ export interface Step {
   why: string
 }
 
+export interface StoredMessage {
+  answer_to?: string
+  approve?: boolean
+  await_reply?: boolean
+  choices?: string[] | null
+  content: string
+  created_at: string
+  drain?: boolean
+  exchange?: Exchange
+  fates: Delivery[] | null
+  from: string
+  id: string
+  in_reply_to?: string
+  open?: boolean
+  request_id?: string
+  seq: number
+  stored?: string
+  stored_at: string
+  summary: string
+  task_id?: string
+  to: string
+  type: "message" | "broadcast" | "user_message" | "shutdown_request" | "shutdown_response" | "plan_approval_request" | "plan_approval_response" | "task_assigned" | "idle_notification" | "watchdog" | "task_notification"
+  urgent?: boolean
+  v: number
+}
+
 export interface Task {
   assignee: string
   attempts: number
@@ -997,7 +1004,7 @@ export interface TeamStatus {
   members: Record<string, number>
   parked?: Parked[] | null
   plans?: Plan[] | null
-  questions?: Letter[] | null
+  questions?: StoredMessage[] | null
   requests?: Plan[] | null
   silent?: Trouble[] | null
   status: "active" | "finished" | "failed" | "stopped" | "deleting" | "saved" | "loading"
@@ -1027,13 +1034,6 @@ export interface Timeline {
   tasks: Bar[]
   to: string
   whole: boolean
-}
-
-export interface Told {
-  bytes: number
-  faults?: number
-  file: string
-  left_out?: number
 }
 
 export interface Transcript {
