@@ -107,12 +107,12 @@ func (w *Watchdog) verdict(now snapshot) (status team.Status, reason string, set
 // has answered, and reports whether the team waits for such answers no more. Then the leader has
 // been told.
 func (w *Watchdog) leaves(ctx context.Context, m team.Member, why string, missed bool) (waived bool, err error) {
-	s := silence{m.AgentID, m.Incarnation, why}
+	s := w.of(m).silence(why)
 	if !missed {
-		delete(w.silences, s)
+		s.missed = 0
 		return false, nil
 	}
-	if w.silences[s]++; w.silences[s] < maxSilent {
+	if s.missed++; s.missed < maxSilent {
 		return false, nil
 	}
 	return true, w.mark(ctx, m, why)
@@ -120,14 +120,14 @@ func (w *Watchdog) leaves(ctx context.Context, m team.Member, why string, missed
 
 // mark names a member that does not answer, to the leader and in the member's record, once.
 func (w *Watchdog) mark(ctx context.Context, m team.Member, why string) error {
-	s := silence{m.AgentID, m.Incarnation, why}
-	if w.marked[s] || m.AgentID == team.Leader {
+	s := w.of(m).silence(why)
+	if s.marked || m.AgentID == team.Leader {
 		return nil
 	}
 	if err := w.o.Actions.Mark(ctx, m, why, silentText(m.AgentID, why)); err != nil {
 		return err
 	}
-	w.marked[s] = true
+	s.marked = true
 	w.o.Logger.WarnContext(ctx, "member does not answer", "agent", m.AgentID, "incarnation", m.Incarnation, "why", why)
 	return nil
 }
@@ -141,7 +141,7 @@ func (l snapshot) processes() []team.Member {
 func (w *Watchdog) indexed() snapshot {
 	look := snapshot{Look: w.o.Index.Look(), Missed: map[team.AgentID]bool{}}
 	for _, m := range look.Members {
-		if (m.State == team.Lost || m.State == team.Created) && m.LastError != "" && w.failures[m.AgentID].told {
+		if (m.State == team.Lost || m.State == team.Created) && m.LastError != "" && w.of(m).failures.told {
 			look.Missed[m.AgentID] = true
 		}
 	}

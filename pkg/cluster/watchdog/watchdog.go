@@ -112,29 +112,23 @@ type Watchdog struct {
 	o       Options
 	metrics metrics
 
-	selfSeen  time.Time // last time our own beat was heard
-	server    string    // the NATS server
-	serverAt  time.Time // when we first saw that one in place of another; zero: since we look
-	blind     time.Time // until then we do not trust our own hearing
-	orphans   map[team.TaskID]noted
-	reserved  map[team.TaskID]noted  // the reservations that lapse
-	joined    map[team.AgentID]since // when each incarnation was first seen in the roster
-	waiting   map[team.AgentID]waiter
-	respawned map[team.AgentID]since     // the lost incarnation that a respawn was asked for
-	failures  map[team.AgentID]failures  // of those that ended by an error, or could not be brought back
-	readied   map[string]readied         // by role, while members of it are missing
-	stalled   map[team.AgentID]time.Time // the last progress of those of whose stall the leader was told
-	warned    bool                       // a silence of many was reported
-	told      notices                    // what the leader was told of dependencies
-	asked     knowing                    // what the leader knows when it waits for a person
-	silences  map[silence]int            // questions in a row that were left unanswered
-	marked    map[silence]bool           // of which the leader was told
-	counted   map[team.AgentID]bool      // those that had a place when they were counted last
-	spell     string                     // of the last notice
-	notices   int                        // notices in it
-	toldTurn  uint64                     // the leader's turn when it was told last
-	toldAt    time.Time                  // when that was
-	toldSeq   uint64                     // revision of the newest change of a task then
+	selfSeen time.Time // last time our own beat was heard
+	server   string    // the NATS server
+	serverAt time.Time // when we first saw that one in place of another; zero: since we look
+	blind    time.Time // until then we do not trust our own hearing
+	orphans  map[team.TaskID]noted
+	reserved map[team.TaskID]noted // the reservations that lapse
+	members  map[team.AgentID]*record
+	readied  map[string]readied    // by role, while members of it are missing
+	warned   bool                  // a silence of many was reported
+	told     notices               // what the leader was told of dependencies
+	asked    knowing               // what the leader knows when it waits for a person
+	counted  map[team.AgentID]bool // those that had a place when they were counted last
+	spell    string                // of the last notice
+	notices  int                   // notices in it
+	toldTurn uint64                // the leader's turn when it was told last
+	toldAt   time.Time             // when that was
+	toldSeq  uint64                // revision of the newest change of a task then
 }
 
 // told is what the leader was told of failed and cancelled dependencies. It
@@ -146,22 +140,47 @@ type notices struct {
 	tasks    []team.TaskID
 }
 
-// waiter is a member without a process, and since when its record is as it is.
-type waiter struct {
-	revision uint64
-	since    time.Time
+// record is what the watchdog knows of a member beside the roster.
+type record struct {
+	incarnation uint64              // of the present process
+	seenAt      time.Time           // when that incarnation was first seen in the roster; zero: not yet judged
+	silences    map[string]*silence // of that incarnation, by the way in which it does not answer
+	createdAt   time.Time           // since when the roster's record is as created tells
+	created     uint64              // revision of that record, while the member has no process
+	respawned   uint64              // the lost incarnation that a respawn was asked for
+	respawnedAt time.Time
+	failures    failures  // to keep it, or to bring it back
+	stalledAt   time.Time // its last progress when the leader was told of its stall
 }
 
-type since struct {
-	incarnation uint64
-	at          time.Time
-}
-
-// silence is one way in which an incarnation of a member does not answer.
+// silence counts the questions in a row that were left unanswered in one way.
 type silence struct {
-	agent       team.AgentID
-	incarnation uint64
-	why         string
+	missed int
+	marked bool // the leader was told
+}
+
+// of returns what is known of a member. What was known of an earlier incarnation's silence goes.
+func (w *Watchdog) of(m team.Member) *record {
+	r := w.members[m.AgentID]
+	if r == nil {
+		r = &record{}
+		w.members[m.AgentID] = r
+	}
+	if r.incarnation != m.Incarnation {
+		r.incarnation, r.seenAt, r.silences = m.Incarnation, time.Time{}, nil
+	}
+	return r
+}
+
+// silence returns what is known of a way in which m does not answer.
+func (r *record) silence(why string) *silence {
+	if r.silences[why] == nil {
+		if r.silences == nil {
+			r.silences = map[string]*silence{}
+		}
+		r.silences[why] = &silence{}
+	}
+	return r.silences[why]
 }
 
 // The ways.
@@ -188,9 +207,7 @@ func New(o Options) *Watchdog {
 	}
 	o.Logger = telemetry.OrDiscard(o.Logger)
 	return &Watchdog{o: o, metrics: newMetrics(o.Metrics), orphans: map[team.TaskID]noted{},
-		joined: map[team.AgentID]since{}, respawned: map[team.AgentID]since{}, failures: map[team.AgentID]failures{}, stalled: map[team.AgentID]time.Time{},
-		readied:  map[string]readied{},
-		silences: map[silence]int{}, marked: map[silence]bool{}}
+		members: map[team.AgentID]*record{}, readied: map[string]readied{}}
 }
 
 // Run watches until ctx ends, then returns nil. It looks at the team in every interval, and
@@ -311,19 +328,18 @@ func (w *Watchdog) free(ctx context.Context, look index.Look, heard map[team.Age
 	judged := slices.DeleteFunc(slices.Clone(look.Members), func(m team.Member) bool { return m.Ended(w.o.Cluster) })
 	server := w.seeServer(now)
 	lost, held := silentOf(judged, func(m team.Member) (time.Duration, bool) {
-		seen := w.joined[m.AgentID]
-		if seen.incarnation != m.Incarnation {
-			seen = since{m.Incarnation, now}
+		known := w.of(m)
+		if known.seenAt.IsZero() {
+			known.seenAt = now
 			if at, ok := w.o.Since(m); ok {
-				seen.at = at
+				known.seenAt = at
 			}
-			w.joined[m.AgentID] = seen
 		}
 		restarted := m.Server != "" && server != "" && m.Server != server
-		if h := heard[m.AgentID]; h.Incarnation == m.Incarnation && h.At.After(seen.at) {
+		if h := heard[m.AgentID]; h.Incarnation == m.Incarnation && h.At.After(known.seenAt) {
 			return now.Sub(h.At), restarted && h.At.Before(w.serverAt)
 		}
-		return now.Sub(seen.at), restarted // not heard yet since we look: it has had that long
+		return now.Sub(known.seenAt), restarted // not heard yet since we look: it has had that long
 	}, w.o.Lease)
 	if held && !w.warned {
 		w.o.Logger.WarnContext(ctx, "more than half of the members are silent; their tasks are freed after three leases only")
@@ -450,9 +466,9 @@ func (w *Watchdog) bringBack(ctx context.Context, t team.Team, m team.Member, wh
 			return err
 		}
 	}
-	asked := w.respawned[m.AgentID]
-	again := asked.incarnation == m.Incarnation
-	if again && now.Sub(asked.at) < respawnWithin {
+	known := w.of(m)
+	again := known.respawned == m.Incarnation
+	if again && now.Sub(known.respawnedAt) < respawnWithin {
 		return nil
 	}
 	m.Losses = lossesOf(m, w.o.Cluster)
@@ -460,15 +476,14 @@ func (w *Watchdog) bringBack(ctx context.Context, t team.Team, m team.Member, wh
 		w.o.Logger.WarnContext(ctx, "member given up", "agent", m.AgentID, "incarnation", m.Incarnation, "why", why)
 		return w.o.Actions.GiveUp(ctx, m, why)
 	}
-	f := w.failures[m.AgentID].after(m, now)
+	f := known.failures.after(m, now)
 	if f.n >= tellAfter && !f.told {
 		if err := w.o.Actions.Tell(ctx, fmt.Sprintf("still-lost-%s-%d", m.AgentID, m.Incarnation), stillLostText(m.AgentID, m.LastError)); err != nil {
 			return err
 		}
 		f.told = true
 	}
-	w.failures[m.AgentID] = f
-	w.respawned[m.AgentID] = since{m.Incarnation, now}
+	known.failures, known.respawned, known.respawnedAt = f, m.Incarnation, now
 	if !again {
 		w.metrics.count(w.metrics.lost)
 		w.o.Logger.WarnContext(ctx, "member lost", "agent", m.AgentID, "incarnation", m.Incarnation)
@@ -480,23 +495,20 @@ func (w *Watchdog) bringBack(ctx context.Context, t team.Team, m team.Member, wh
 // whose process said goodbye, and those whose spawner died before one took them.
 func (w *Watchdog) bringUp(ctx context.Context, look index.Look, now time.Time) error {
 	var errs []error
-	waiting := map[team.AgentID]waiter{}
 	for _, m := range look.Members {
 		switch m.State {
 		case team.Lost:
 			errs = append(errs, w.bringBack(ctx, look.Team, m, "", now))
 		case team.Created:
-			c, ok := w.waiting[m.AgentID]
-			if !ok || c.revision != m.Revision {
-				c = waiter{m.Revision, now}
+			known := w.of(m)
+			if known.createdAt.IsZero() || known.created != m.Revision {
+				known.created, known.createdAt = m.Revision, now
 			}
-			waiting[m.AgentID] = c
-			if now.Sub(c.since) >= spawnWithin {
+			if now.Sub(known.createdAt) >= spawnWithin {
 				errs = append(errs, w.bringBack(ctx, look.Team, m, "was taken by no process", now))
 			}
 		}
 	}
-	w.waiting = waiting
 	return errors.Join(errs...)
 }
 
@@ -578,14 +590,14 @@ func (w *Watchdog) tellBlocked(ctx context.Context) error {
 func (w *Watchdog) tellStalled(ctx context.Context, look index.Look, heard map[team.AgentID]roster.Heard, now time.Time) error {
 	for _, m := range look.Members {
 		h := heard[m.AgentID]
-		if m.AgentID == team.Leader || h.State(m, look.Team, now) != team.Stalled || w.stalled[m.AgentID].Equal(h.ProgressAt) {
+		if m.AgentID == team.Leader || h.State(m, look.Team, now) != team.Stalled || w.of(m).stalledAt.Equal(h.ProgressAt) {
 			continue
 		}
 		id := fmt.Sprintf("stalled-%s-%d-%d", m.AgentID, m.Incarnation, h.ProgressAt.UnixMilli())
 		if err := w.o.Actions.Tell(ctx, id, stalledText(h.Heartbeat)); err != nil {
 			return err
 		}
-		w.stalled[m.AgentID] = h.ProgressAt
+		w.of(m).stalledAt = h.ProgressAt
 		w.metrics.count(w.metrics.stalled)
 		w.o.Logger.WarnContext(ctx, "member stalled", "agent", m.AgentID, "task", h.Task, "tool", h.Tool, "progress", h.ProgressAt)
 	}
