@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"agentteam/pkg/client"
 	"agentteam/pkg/team"
 )
 
@@ -157,5 +158,79 @@ func TestMigrationInBothDialects(t *testing.T) {
 	}
 	if got := c.ok("teams", "get", "claude"); !strings.Contains(got, "Migrates the API.") {
 		t.Errorf("the team's record:\n%s", got)
+	}
+}
+
+// keptScript has a leader of the other dialect read a skill and run its script, mean a mode of another program, ask the one member
+// that is kept ready to leave, and delete the team once another one is ready in its place.
+const keptScript = `
+agents:
+  - match: {role: leader}
+    rules:
+      - name: lead
+        since: '<mail from="user"[^>]*>\s*go'
+        steps:
+          - calls:
+              - {tool: TeamCreate, args: {name: shop}}
+              - {tool: Task, args: {prompt: Both at the same time., mode: parallel}}
+              - {tool: Skill, args: {skill: deploy, args: today}}
+              - {tool: Bash, args: {command: 'sh .claude/skills/deploy/scripts/go.sh; until [ -e ready-1 ]; do sleep 0.05; done', timeout: 60000}}
+          - calls:
+              - {tool: SendMessage, args: {type: shutdown_request, recipient: coder-1, content: All is done.}}
+              - {tool: Bash, args: {command: 'until [ -e ready-2 ]; do sleep 0.05; done', timeout: 60000}}
+          - calls:
+              - {tool: TeamDelete, args: {name: shop, summary: '{{(result "lead" 0 1).hint}} / {{result "lead" 0 2}}'}}
+  - match: {role: coder}
+    rules:
+      - name: leave
+        since: '(?s)<mail from="leader" type="shutdown_request"[^>]* request_id="(?P<id>[^"]+)"'
+        steps:
+          - calls:
+              - {tool: SendMessage, args: {type: shutdown_response, request_id: '{{.Match.id}}', approve: true}}
+      - {name: rest, say: Nothing to do.}
+`
+
+// The first TeamDelete ends a team whose members are kept ready, although one has consented to leave and another has come in
+// its place; no member comes back. The leader has read a skill, whose script has run, and its Task of a mode that is not there started
+// nothing.
+func TestTeamDeleteWithMembersKeptReady(t *testing.T) {
+	t.Parallel()
+	c := folder(t, rehearse(t, keptScript), "AGENTTEAM_LEASE=3s")
+	write(t, filepath.Join(c.dir, "team.yaml"), "roles: {coder: 1}\ndialect: claude\n")
+	skill := filepath.Join(".claude", "skills", "deploy")
+	write(t, filepath.Join(c.dir, skill, "SKILL.md"), "---\nname: deploy\ndescription: Deploys\nallowed-tools: \"*\"\n---\nRun scripts/go.sh $ARGUMENTS.\n")
+	write(t, filepath.Join(c.dir, skill, "scripts", "go.sh"), "echo deployed > out\n")
+	c.ok("trust", "--yes", "team.yaml")
+	c.ok("trust", "--yes", filepath.Join(skill, "SKILL.md"))
+	c.upWith(3)
+	run := c.begin("go")
+	conn := c.connect()
+	var tm *client.Team
+	until(t, "the team is there", func() bool {
+		var err error
+		tm, err = conn.Open(t.Context(), team.DefaultTeam)
+		return err == nil
+	})
+	state := func(a team.AgentID) team.MemberState {
+		m, _ := tm.Members().Get(t.Context(), a)
+		return m.State
+	}
+	for _, ready := range []string{"1", "2"} {
+		until(t, "coder-"+ready+" is ready", func() bool { return state(team.AgentID("coder-"+ready)) == team.Idle })
+		write(t, filepath.Join(c.dir, "ready-"+ready), "")
+	}
+	r := run.end(t)
+	if r.Status != "finished" || !strings.Contains(r.Summary, "use TeamFanout") || !strings.HasSuffix(r.Summary, "Run scripts/go.sh today.\n\n[files of this skill, to be read with file: scripts/go.sh]") {
+		t.Errorf("%s: %q", r.Status, r.Summary)
+	}
+	if text, err := os.ReadFile(filepath.Join(c.dir, "out")); err != nil || string(text) != "deployed\n" {
+		t.Errorf("the script has written %q, %v", text, err)
+	}
+	until(t, "both have left", func() bool { return state("coder-1") == team.Stopped && state("coder-2") == team.Stopped })
+	if got := c.ok("teams", "get", string(team.DefaultTeam), "-o", "json"); !strings.Contains(got, `"status":"finished"`) {
+		t.Errorf("the stored team is %s", got)
+	}
+	if all, err := tm.Members().List(t.Context(), true); err != nil || len(all) != 3 {
+		t.Errorf("of a leader and two coders there are %d, %v", len(all), err)
 	}
 }
