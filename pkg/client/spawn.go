@@ -11,6 +11,7 @@ import (
 	"agentteam/pkg/agent/spawn"
 	"agentteam/pkg/store/broker"
 	"agentteam/pkg/team"
+	"agentteam/pkg/team/explain"
 )
 
 // Spawn makes count members of a role; either all of them come up or none stays.
@@ -164,7 +165,7 @@ func maySpawn(record team.Team, members []team.Member, m team.Member, count int)
 		}
 	}
 	if have+count > limit {
-		return team.Errorf(team.InvalidState, "the team has %d teammates and its limit is %d (max_teammates): there is no room for %d more", have, limit, count).
+		return team.Errorf(team.InvalidState, "the team has %s and its limit is %d (max_teammates): there is no room for %d more", explain.Counted(have, "teammate"), limit, count).
 			WithHint("stop one, or give the work to those who are there")
 	}
 	return nil

@@ -20,6 +20,7 @@ import (
 	"agentteam/pkg/model"
 	"agentteam/pkg/team"
 	"agentteam/pkg/team/blob"
+	"agentteam/pkg/team/explain"
 	"agentteam/pkg/tool"
 	"agentteam/pkg/tool/dialect"
 	"agentteam/pkg/tool/job"
@@ -170,10 +171,10 @@ func (s subagents) call(ctx context.Context, in args) (tool.Output, error) {
 	case err != nil:
 		return tool.Output{}, err
 	case failed != nil:
-		return tool.Output{}, tool.With(team.Errorf(cmp.Or(team.CodeOf(failed), team.Unavailable), "subagent %s did not come to an end after %d turns: %w", ended.ID, ended.Turns, failed).
+		return tool.Output{}, tool.With(team.Errorf(cmp.Or(team.CodeOf(failed), team.Unavailable), "subagent %s did not come to an end after %s: %w", ended.ID, explain.Counted(int(ended.Turns), "turn"), failed).
 			WithModelHint("what it has done until then stays"), effects)
 	}
-	return tool.Output{Value: ended, Brief: fmt.Sprintf("%s\n[%s: %d turns, %d tokens]", blob.Shown(ctx, text, text, maxShown, s.Keep), ended.ID, ended.Turns, ended.Tokens), Effects: effects}, nil
+	return tool.Output{Value: ended, Brief: fmt.Sprintf("%s\n[%s: %s, %s]", blob.Shown(ctx, text, text, maxShown, s.Keep), ended.ID, explain.Counted(int(ended.Turns), "turn"), explain.Counted(int(ended.Tokens), "token")), Effects: effects}, nil
 }
 
 // how is how a subagent has ended, in a few words.

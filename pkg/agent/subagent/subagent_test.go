@@ -109,7 +109,7 @@ func TestLastText(t *testing.T) {
 		return answers("There are four."), nil
 	})
 	got := r.call(t, `{"description":"count","prompt":"Count the files.","type":"tester","model":"none such"}`)
-	if got.Code != "" || !strings.HasPrefix(got.Content, "There are four.\n[a") || !strings.HasSuffix(got.Content, ": 1 turns, 105 tokens]") {
+	if got.Code != "" || !strings.HasPrefix(got.Content, "There are four.\n[a") || !strings.HasSuffix(got.Content, ": 1 turn, 105 tokens]") {
 		t.Errorf("%s: %s", got.Code, got.Content)
 	}
 	s := r.specs[0]

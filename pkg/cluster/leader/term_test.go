@@ -387,7 +387,7 @@ func TestReturnsWhereThereIsRoom(t *testing.T) {
 		}
 		may(name, false, "the place is taken")
 		waits, err := r.Get(ctx, name)
-		if members[name] = waits; err != nil || !strings.Contains(waits.LastError, "there is no room: the team has 1 teammates") {
+		if members[name] = waits; err != nil || !strings.Contains(waits.LastError, "there is no room: the team has 1 teammate,") {
 			t.Errorf("the record of %s states %q, %v", name, waits.LastError, err)
 		}
 		may(name, false, "the place is still taken")
@@ -396,7 +396,7 @@ func TestReturnsWhereThereIsRoom(t *testing.T) {
 	if err := box.Read(ctx, team.Leader, 1, func(d mailbox.Delivery) error { notices = append(notices, d.Content); return nil }); err != nil {
 		t.Fatal(err)
 	}
-	if len(notices) != 2 || !strings.Contains(notices[0], "[Lost] A person has decided that coder-1 comes back, but the team has 1 teammates") {
+	if len(notices) != 2 || !strings.Contains(notices[0], "[Lost] A person has decided that coder-1 comes back, but the team has 1 teammate,") {
 		t.Errorf("the leader gets %q", notices)
 	}
 	if err := r.Leave(ctx, "coder-3", 1, ""); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"agentteam/pkg/store/board/index"
 	"agentteam/pkg/team"
+	"agentteam/pkg/team/explain"
 )
 
 // What follows are the notices to the leader, as its model reads them: all of them stand in
@@ -104,7 +105,7 @@ func (l snapshot) done() string {
 	b.WriteString("Done since you were last told:\n")
 	older := max(0, len(l.Done)-maxNamed)
 	if older > 0 {
-		fmt.Fprintf(&b, "- %d tasks before these, which list_tasks shows\n", older)
+		fmt.Fprintf(&b, "- %s before these, which list_tasks shows\n", explain.Counted(older, "task"))
 	}
 	for _, t := range l.Done[older:] {
 		fmt.Fprintf(&b, "- %s (%s) by %s: %s\n", t.ID, t.Title, t.Assignee, team.OneLine(team.Clean(t.ResultSummary, maxDone)))

@@ -19,6 +19,7 @@ import (
 	"agentteam/pkg/store/broker"
 	"agentteam/pkg/store/subject"
 	"agentteam/pkg/team"
+	"agentteam/pkg/team/explain"
 )
 
 // Roster is the list of a team's members. Safe for concurrent use.
@@ -251,7 +252,7 @@ func (l Limit) Check(all []team.Member, role string) error {
 		}
 	}
 	if n >= l.Team {
-		return team.Errorf(team.InvalidState, "the team has %d teammates, its limit is %d (max_teammates)", n, l.Team).
+		return team.Errorf(team.InvalidState, "the team has %s, its limit is %d (max_teammates)", explain.Counted(n, "teammate"), l.Team).
 			WithHint("remove one, or give the work to those who are there")
 	}
 	if l.Role > 0 && same >= l.Role {

@@ -10,6 +10,7 @@ import (
 
 	"agentteam/pkg/team"
 	"agentteam/pkg/team/blob"
+	"agentteam/pkg/team/explain"
 	"agentteam/pkg/tool"
 	"agentteam/pkg/tool/dialect"
 )
@@ -183,7 +184,7 @@ func state(is team.Job) string {
 	case is.Ended != "":
 		return fmt.Sprintf("[%s has ended: %s]", is.ID, is.Ended)
 	case is.Kind == team.JobSubagent:
-		return fmt.Sprintf("[%s works for %s: %d turns]", is.ID, span(time.Since(is.Since)), is.Turns)
+		return fmt.Sprintf("[%s works for %s: %s]", is.ID, span(time.Since(is.Since)), explain.Counted(int(is.Turns), "turn"))
 	}
 	return fmt.Sprintf("[%s runs for %s, no output for %s]", is.ID, span(time.Since(is.Since)), span(time.Duration(is.Still)*time.Second))
 }
