@@ -194,9 +194,9 @@ func TestUnreadableTaskWaits(t *testing.T) {
 		want   string
 	}{
 		"it is healed": {"!look", func(r *rig) { r.heal() },
-			"start task turn result mail turn note turn note end"},
+			"start task turn result mail turn note turn note turn note end"},
 		"it is healed before a tool that writes": {"!write", func(r *rig) { r.heal() },
-			"start task turn mail result turn note turn note end"},
+			"start task turn mail result turn note turn note turn note end"},
 		"it is somebody else's": {"!look", func(r *rig) { r.heal(); r.reap() },
 			"start task turn result mail note turn end"},
 		"it is revoked, and is somebody else's": {"!look", func(r *rig) { r.heal(); r.reap(); r.revoke() },
@@ -210,7 +210,7 @@ func TestUnreadableTaskWaits(t *testing.T) {
 					r.damage()
 					return r.reply(tt.during), nil
 				}
-				r.says("go on", "done")
+				r.says("go on", "done", "done")
 				r.start()
 				r.offer()
 				r.pass(team.DefaultLease / 6)

@@ -22,8 +22,8 @@ var notices = []struct {
 	when string
 	do   func(r *rig)
 }{
-	{"It stops with a task in hand, twice.", func(r *rig) {
-		r.says("I think", "I still think")
+	{"It stops with a task in hand, three times.", func(r *rig) {
+		r.says("I think", "I still think", "I think on")
 		r.start()
 		r.offer()
 	}},
@@ -256,7 +256,7 @@ var notices = []struct {
 	}},
 	{"The endpoint cannot read a tool call, again and again.", func(r *rig) {
 		r.refuses(model.GiveUp, model.FailedCall)
-		r.says("ok", "ok")
+		r.says("ok", "ok", "ok")
 		r.start()
 		r.offer()
 	}},
@@ -264,7 +264,7 @@ var notices = []struct {
 		r.says("!look,look-twice")
 		r.refuses(model.GiveUp, model.InvalidRequest)
 		r.refuses(model.GiveUp, model.InvalidRequest)
-		r.says("ok", "ok")
+		r.says("ok", "ok", "ok")
 		r.start()
 		r.offer()
 	}},

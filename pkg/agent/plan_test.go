@@ -25,7 +25,7 @@ func TestAwaitDecision(t *testing.T) {
 		r.submits()
 		rests := 0
 		r.team.rests = func(context.Context) { rests++ }
-		r.says("!submit", "I still wait", "I am back, and wait", "now I go on", "done")
+		r.says("!submit", "I still wait", "I am back, and wait", "now I go on", "done", "done")
 		r.start()
 		r.offer()
 		r.pass(100 * time.Hour)
@@ -94,7 +94,7 @@ func inherited() team.Inherited {
 func TestPlanStillWaits(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
 		r.submits()
-		r.says("!submit", "I stop", "I wait on", "now I go on", "done")
+		r.says("!submit", "I stop", "I wait on", "now I go on", "done", "done")
 		r.start()
 		r.offer()
 		r.wantStates(team.Idle, team.Running, team.WaitingApproval)
@@ -126,7 +126,7 @@ func TestPlanStillWaits(t *testing.T) {
 func TestPlanOfEarlierHolder(t *testing.T) {
 	for name, take := range map[string]func(r *rig){
 		"offered": func(r *rig) {
-			r.says("I wait", "now I go on", "done")
+			r.says("I wait", "now I go on", "done", "done")
 			r.start()
 			r.offer()
 		},
@@ -135,7 +135,7 @@ func TestPlanOfEarlierHolder(t *testing.T) {
 				r.claim()
 				return tool.Result{Content: "claimed", Effects: tool.Effects{Await: r.team.brings.Await}}
 			}
-			r.says("!claim", "now I go on", "done")
+			r.says("!claim", "now I go on", "done", "done")
 			r.start()
 			r.post(7, team.Leader, team.MsgMessage, "take T-001")
 		},

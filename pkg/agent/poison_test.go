@@ -116,7 +116,7 @@ func TestOutageAtAProbe(t *testing.T) {
 		r.refuses(model.GiveUp, model.ContentFilter)
 		r.refuses(model.GiveUp, model.ContentFilter)
 		r.refuses(model.TryAgain, model.ServerError)
-		r.says("!work", "done", "done")
+		r.says("!work", "done", "done", "done")
 		r.start()
 		r.offer()
 		if !r.holds() || r.beat.State != team.WaitingModel || r.beat.Parked() {

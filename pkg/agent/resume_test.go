@@ -306,7 +306,7 @@ func TestAdoptionIsAnAttempt(t *testing.T) {
 				turn.TaskID = tt.turn
 				r.journal = append(r.journal, taskRecord(r.task()), turn, journal.Record{Kind: journal.Start, Incarnation: 2})
 				r.opts.Member.Incarnation = 2
-				r.says("a", "b")
+				r.says("a", "b", "c")
 				r.start()
 				if got := r.task().Attempts - 1; got != tt.want { // that it goes idle with the task is one, too
 					t.Errorf("%d attempts, want %d", got, tt.want)

@@ -266,7 +266,7 @@ func (a *Agent) act(ctx context.Context, s step) (over bool, err error) {
 	case goIdle:
 		return true, a.end(ctx)
 	case nudge:
-		a.state.nudged = holding{t.ID, t.Epoch}
+		a.state = a.state.reminded(holding{t.ID, t.Epoch})
 		if wait, waits := a.waiting(); waits {
 			return false, a.note(ctx, fmt.Sprintf("You stopped, but %s (%s) is still in progress and yours. If it waits for %s, which runs in the background, end your turn again: you are told of its end. Else go on working.", t.ID, neutral(t.Title), neutral(wait.About)))
 		}

@@ -15,6 +15,7 @@ import (
 type state struct {
 	begun  holding // the newest hold for which a turn was begun
 	nudged holding // the hold that the agent was reminded of
+	nudges int     // how often
 	spared bool    // the last run kept a task that its model had not seen (giveUp); the next must not
 	rests  bool    // the last call leaves nothing to do until there is input
 	ended  bool    // a tool ended the agent's work
@@ -45,7 +46,7 @@ type state struct {
 
 // newRun returns s as it is at the start of a run.
 func (s state) newRun() state {
-	s.nudged, s.ended, s.turns, s.noted, s.warned, s.cuts = holding{}, false, 0, false, false, 0
+	s.nudged, s.nudges, s.ended, s.turns, s.noted, s.warned, s.cuts = holding{}, 0, false, 0, false, false, 0
 	s.raised, s.fruitless = false, false
 	return s
 }
@@ -141,6 +142,18 @@ func (s state) beforeTurn(max, most int, circles bool) step {
 	return goOn
 }
 
+// maxNudges is how often an agent is reminded of its task. Small models narrate what they will do, twice as a rule.
+const maxNudges = 2
+
+// reminded returns s after a reminder of the task.
+func (s state) reminded(h holding) state {
+	if h != s.nudged {
+		s.nudged, s.nudges = h, 0
+	}
+	s.nudges++
+	return s
+}
+
 // afterText judges an answer without calls. The agent may go idle with it, unless it holds
 // a task and waits for no answer (rule 11). With work in the background it waits for that after
 // the second such answer. A task that came while the model answered is told to the model first.
@@ -148,7 +161,7 @@ func (s state) afterText(held holding, holds, waits, background bool) step {
 	switch {
 	case !holds, waits, held != s.begun, held == s.nudged && background:
 		return goIdle
-	case held == s.nudged:
+	case held == s.nudged && s.nudges >= maxNudges:
 		return giveBack
 	}
 	return nudge

@@ -85,7 +85,7 @@ func TestAwaitPerson(t *testing.T) {
 				r.tools["ask"] = func(context.Context, tool.Call) tool.Result {
 					return tool.Result{Content: "sent", Effects: tool.Effects{Await: &team.Await{From: "ann", MessageID: "q1"}}}
 				}
-				r.says("!ask", "thank you", "done", "done")
+				r.says("!ask", "thank you", "done", "done", "done")
 				r.start()
 				r.offer()
 				r.pass(100 * time.Hour)
@@ -130,7 +130,7 @@ func TestNoAnswerComes(t *testing.T) {
 func TestNoAnswerIsRemembered(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
 		r.awaits("coder-2")
-		r.says("!ask", "then without", "I stop")
+		r.says("!ask", "then without", "I stop", "I stop")
 		r.start()
 		r.offer()
 		r.pass(11 * time.Minute)
