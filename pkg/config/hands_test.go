@@ -67,15 +67,15 @@ func TestBadHands(t *testing.T) {
 		"permission_mode: bypass":                       `team.yaml:1:18: setting permission_mode: "bypass" is not one of read-only, default, acceptEdits, bypassPermissions, plan`,
 		"permission_ask: maybe":                         `team.yaml:1:17: setting permission_ask: "maybe" is not one of wait, deny`,
 		"credentials: [ghp_secret]":                     `team.yaml:1:15: credentials: "ghp_secret" is no name of a credential (name one, such as gh; its value never stands here)`,
-		"paths: {read: [/opt, src]}":                    `team.yaml:1:22: paths: "src" is not absolute (begin it with / or with ~/, your home)`,
-		"worktree_links: [a, ../b]":                     `team.yaml:1:21: worktree_links: "../b" has the part .. (name what is in the workspace)`,
-		"paths: {write: [/]}":                           `team.yaml:1:17: paths: "/" is all that there is (name the folder that is needed)`,
+		"paths: {read: [/opt, src]}":                    `team.yaml:1:22: paths: "src" is no path of a folder or file (begin it with / or with ~/, your home; without .., and less than all of either)`,
+		"worktree_links: [a, ../b]":                     `team.yaml:1:21: worktree_links: "../b" is no path in the workspace (name it from there, such as node_modules; without .., and not .git)`,
+		"paths: {write: [/]}":                           `team.yaml:1:17: paths: "/" is no path of a folder or file (begin it with / or with ~/, your home; without .., and less than all of either)`,
 		"server: nats://a:1\npaths:\n  rad: [/opt]\n":   `team.yaml:3:3: unknown key "rad" in paths; did you mean read?`,
 		"AGENTTEAM_NETWORK=[a.org, 10.0.0.1]":           `env AGENTTEAM_NETWORK:1:9: network: "10.0.0.1" is no name of a public host (write example.org, or *.example.org for all names below it: no address, scheme, path or port)`,
 		"AGENTTEAM_PERMISSIONS=deny":                    `env AGENTTEAM_PERMISSIONS:1:1: the permissions must be a mapping; keys: deny, ask, allow`,
 		"AGENTTEAM_PERMISSION_MODE=dontAsk":             `setting permission_mode, from env AGENTTEAM_PERMISSION_MODE: "dontAsk" is not one of read-only, default, acceptEdits, bypassPermissions, plan`,
 		"AGENTTEAM_SANDBOX=off":                         `setting sandbox, from env AGENTTEAM_SANDBOX: "off" is not one of auto, bubblewrap, confined, none`,
-		"AGENTTEAM_PATHS={read: [\"/a\", \"/a/../b\"]}": `env AGENTTEAM_PATHS:1:15: paths: "/a/../b" has the part .. (write the path that it leads to)`,
+		"AGENTTEAM_PATHS={read: [\"/a\", \"/a/../b\"]}": `env AGENTTEAM_PATHS:1:15: paths: "/a/../b" is no path of a folder or file (begin it with / or with ~/, your home; without .., and less than all of either)`,
 	} {
 		dir, env := t.TempDir(), map[string]string{}
 		if i := slices.Index([]byte(text), '='); text[0] == 'A' && i > 0 {

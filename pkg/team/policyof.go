@@ -2,6 +2,7 @@ package team
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"path"
 	"regexp"
@@ -58,14 +59,8 @@ func (t Team) Lending(role string, by Policy) Team {
 	return t
 }
 
-// same reports whether p and q say the same, where a list that is not set is as an empty one.
-func (p Policy) same(q Policy) bool {
-	lists := func(p Policy) [][]string {
-		return [][]string{p.Network, p.Permissions.Deny, p.Permissions.Ask, p.Permissions.Allow, p.Credentials, p.Paths.Read, p.Paths.Write, p.Links}
-	}
-	return p.Sandbox == q.Sandbox && p.Isolation == q.Isolation && p.PermissionMode == q.PermissionMode && p.PermissionAsk == q.PermissionAsk &&
-		slices.EqualFunc(lists(p), lists(q), slices.Equal)
-}
+// same reports whether p and q state the same, where a list that is not set is as an empty one.
+func (p Policy) same(q Policy) bool { return fmt.Sprintf("%q", p) == fmt.Sprintf("%q", q) }
 
 // Narrowed returns r with the texts of by, and with what both allow: a file that no person has trusted may describe a
 // role otherwise, and takes from its members only.
@@ -252,38 +247,20 @@ func CheckCredential(name string) error {
 
 // CheckPath refuses what is no path of [Paths]. Errors: InvalidArgument.
 func CheckPath(p string) error {
-	switch rest, home := strings.CutPrefix(p, "~/"); {
-	case checkText("", p, MaxTitleBytes) != nil || strings.ContainsAny(p, "\n\r\t"):
-		return Errorf(InvalidArgument, "paths: %q is no path", Clip(p, 200)).WithHint("write one line of text")
-	case !home && !path.IsAbs(p):
-		return Errorf(InvalidArgument, "paths: %q is not absolute", Clip(p, 200)).WithHint("begin it with / or with ~/, your home")
-	case p == "/" || home && strings.Trim(rest, "/") == "":
-		return Errorf(InvalidArgument, "paths: %q is all that there is", p).WithHint("name the folder that is needed")
-	case slices.Contains(strings.Split(p, "/"), ".."):
-		return Errorf(InvalidArgument, "paths: %q has the part ..", Clip(p, 200)).WithHint("write the path that it leads to")
+	rest, home := strings.CutPrefix(p, "~/")
+	if checkText("", p, MaxTitleBytes) == nil && !strings.ContainsAny(p, "\n\r\t") && (home || path.IsAbs(p)) && strings.Trim(rest, "/") != "" && !slices.Contains(strings.Split(p, "/"), "..") {
+		return nil
 	}
-	return nil
+	return Errorf(InvalidArgument, "paths: %q is no path of a folder or file", Clip(p, 200)).WithHint("begin it with / or with ~/, your home; without .., and less than all of either")
 }
 
 // CheckLink refuses what is no path of [Policy].Links. Errors: InvalidArgument.
 func CheckLink(p string) error {
-	refuse := func(fault, hint string) error {
-		return Errorf(InvalidArgument, "worktree_links: %q %s", Clip(p, 200), fault).WithHint("%s", hint)
+	odd := func(part string) bool { return part == ".." || strings.EqualFold(part, ".git") }
+	if checkText("", p, MaxTitleBytes) == nil && !strings.ContainsAny(p, "\n\r\t\\") && !path.IsAbs(p) && !strings.HasPrefix(p, "~") && path.Clean(p) != "." && !slices.ContainsFunc(strings.Split(p, "/"), odd) {
+		return nil
 	}
-	parts := strings.Split(p, "/")
-	switch {
-	case checkText("", p, MaxTitleBytes) != nil || strings.ContainsAny(p, "\n\r\t\\"):
-		return refuse("is no path", "write one line of text, with / between folders")
-	case path.IsAbs(p) || strings.HasPrefix(p, "~"):
-		return refuse("is not relative", "name it from the workspace, such as node_modules")
-	case slices.Contains(parts, ".."):
-		return refuse("has the part ..", "name what is in the workspace")
-	case path.Clean(p) == ".":
-		return refuse("is the workspace itself", "name what builds need of it, such as node_modules")
-	case slices.ContainsFunc(parts, func(part string) bool { return strings.EqualFold(part, ".git") }):
-		return refuse("is git's", "a tree has a repository apart")
-	}
-	return nil
+	return Errorf(InvalidArgument, "worktree_links: %q is no path in the workspace", Clip(p, 200)).WithHint("name it from there, such as node_modules; without .., and not .git")
 }
 
 // checkRule refuses what cannot be stored as a rule.
