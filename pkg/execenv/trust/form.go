@@ -1,14 +1,9 @@
-// Package trust holds which files of repositories a person has trusted, and the form in which settings and role files
-// write what members may do. A repository chooses nothing: a key of its files counts only if the key is harmless, or
-// once a person has trusted the file as it stands. What is harmless is declared with each key, by the tag `harmless`
-// (package strictyaml). The list of trusted files lies in the user's configuration folder.
-//
-// It reads no settings and no roles; packages config and role do. What members may do where no file states it is
-// package team's to decide.
+// Package trust records which files of repositories a person has trusted, in the user's configuration folder, and defines the form in
+// which settings and role files write policies. A key of a repository's file counts only if its declaration has the tag `harmless`
+// (package strictyaml), or once a person has trusted the file as it stands. Packages config and role read the files.
 package trust
 
 import (
-	"slices"
 	"strings"
 
 	"agentteam/pkg/team"
@@ -23,16 +18,16 @@ type Form struct {
 	Permissions permissions        `yaml:"permissions"`
 	Mode        Mode               `yaml:"permission_mode" harmless:"plan|read-only"`
 	Ask         team.PermissionAsk `yaml:"permission_ask" harmless:"deny"`
-	Credentials credentials        `yaml:"credentials" harmless:"none"`
+	Credentials list[credential]   `yaml:"credentials" harmless:"none"`
 	Paths       paths              `yaml:"paths"`
-	Links       links              `yaml:"worktree_links" harmless:"none"`
+	Links       list[link]         `yaml:"worktree_links" harmless:"none"`
 }
 
 // Policy returns what f says, and whether its mode is that of plans.
 func (f Form) Policy() (h team.Policy, planMode bool) {
 	h = team.Policy{
 		Sandbox: f.Sandbox, Isolation: f.Isolation, Network: team.Network(f.Network), Permissions: f.Permissions.rules(), PermissionMode: team.PermissionMode(f.Mode),
-		PermissionAsk: f.Ask, Credentials: f.Credentials, Paths: team.Paths(f.Paths), Links: f.Links,
+		PermissionAsk: f.Ask, Credentials: f.Credentials, Paths: team.Paths{Read: f.Paths.Read, Write: f.Paths.Write}, Links: f.Links,
 	}
 	if f.Mode == planning {
 		h.PermissionMode = ""
@@ -68,65 +63,53 @@ func (n network) Validate() error {
 	if team.Network(n).Full() {
 		return nil
 	}
-	return each(n, team.CheckHost)
+	return list[host](n).Validate()
 }
 
 func (n network) String() string { return team.Network(n).String() }
 
-type credentials []string
+// list is a list of texts that C checks one by one: the error has the place of the first that is refused.
+type list[C interface{ check(string) error }] []string
 
-func (c credentials) Validate() error { return each(c, team.CheckCredential) }
+func (l list[C]) Validate() error {
+	var c C
+	for i, v := range l {
+		if err := c.check(v); err != nil {
+			return strictyaml.At(err, i)
+		}
+	}
+	return nil
+}
+
+type (
+	host       struct{}
+	credential struct{}
+	path       struct{}
+	link       struct{}
+	rule       struct{}
+)
+
+func (host) check(s string) error       { return team.CheckHost(s) }
+func (credential) check(s string) error { return team.CheckCredential(s) }
+func (path) check(s string) error       { return team.CheckPath(s) }
+func (link) check(s string) error       { return team.CheckLink(s) }
+func (rule) check(s string) error {
+	return team.Policy{Permissions: team.Permissions{Deny: []string{s}}}.Validate()
+}
 
 type paths struct {
-	Read  []string `yaml:"read,omitempty" harmless:"none"`
-	Write []string `yaml:"write,omitempty" harmless:"none"`
+	Read  list[path] `yaml:"read,omitempty" harmless:"none"`
+	Write list[path] `yaml:"write,omitempty" harmless:"none"`
 }
-
-func (p paths) Validate() error {
-	if err := each(p.Read, team.CheckPath, "read"); err != nil {
-		return err
-	}
-	return each(p.Write, team.CheckPath, "write")
-}
-
-type links []string
-
-func (l links) Validate() error { return each(l, team.CheckLink) }
 
 type permissions struct {
-	Deny  []string `yaml:"deny,omitempty" harmless:"any"`
-	Ask   []string `yaml:"ask,omitempty" harmless:"any"`
-	Allow []string `yaml:"allow,omitempty" harmless:"none"`
+	Deny  list[rule] `yaml:"deny,omitempty" harmless:"any"`
+	Ask   list[rule] `yaml:"ask,omitempty" harmless:"any"`
+	Allow list[rule] `yaml:"allow,omitempty" harmless:"none"`
 }
 
 // rules are those of p as a record has them once it was stored and read.
 func (p permissions) rules() (r team.Permissions) {
 	r.Deny, r.Ask, r.Allow = append(r.Deny, p.Deny...), append(r.Ask, p.Ask...), append(r.Allow, p.Allow...)
 	return r
-}
-
-func (p permissions) Validate() error {
-	check := func(rule string) error {
-		return team.Policy{Permissions: team.Permissions{Deny: []string{rule}}}.Validate()
-	}
-	for _, list := range []struct {
-		name  string
-		rules []string
-	}{{"deny", p.Deny}, {"ask", p.Ask}, {"allow", p.Allow}} {
-		if err := each(list.rules, check, list.name); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// each checks all of a list, which lies at path. The error has the place of the first that is
-// refused.
-func each(list []string, check func(string) error, path ...any) error {
-	for i, v := range list {
-		if err := check(v); err != nil {
-			return strictyaml.At(err, slices.Concat(path, []any{i})...)
-		}
-	}
-	return nil
 }

@@ -17,6 +17,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"mvdan.cc/sh/v3/syntax"
+
 	"agentteam/pkg/team"
 )
 
@@ -132,8 +134,8 @@ func (s Store) List() ([]Trusted, error) {
 	return c.Files, nil
 }
 
-// Judge returns the keys of a file that wait: none yet, since its reader finds them ([Waiting.Wait]). It is nil if all keys
-// of the file count: it lies in the user's configuration folder, or was trusted as it stands. shown is its name for people.
+// Judge returns a file whose keys wait, for its reader to add them ([Waiting.Wait]); nil if all keys of the file count: it lies in the
+// user's configuration folder, or was trusted as it stands. shown is its name for people.
 func (s Store) Judge(file, shown string, data []byte) *Waiting {
 	w := &Waiting{File: shown, SHA256: digest(data), path: file}
 	if abs, err := filepath.Abs(file); err == nil { // what the file runs is looked for from other folders, too
@@ -189,8 +191,7 @@ func canonical(file string) (string, error) {
 	return filepath.Join(dir, filepath.Base(abs)), err
 }
 
-// Add has a file trusted as it was when w was made. It replaces what was trusted of the file before. With refuse the
-// person does not want it, and is not asked again while it stays so. Errors: InvalidState; ctx's.
+// Add has a file trusted as it was when w was made; with refuse the person is not asked again while it stays so. Errors: InvalidState; ctx's.
 func (s Store) Add(ctx context.Context, w Waiting, refuse bool) error {
 	path, err := canonical(w.path)
 	if err != nil {
@@ -302,14 +303,9 @@ func lock(ctx context.Context, path string) (unlock func(), err error) {
 
 // Quoted is a file's name as a shell takes it.
 func Quoted(file string) string {
-	plain := func(r rune) bool {
-		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("/._-+@%", r)
-	}
-	if strings.IndexFunc(file, func(r rune) bool { return !plain(r) }) < 0 {
-		return file
-	}
-	if strings.IndexFunc(file, func(r rune) bool { return !strconv.IsPrint(r) }) >= 0 {
+	text, err := syntax.Quote(file, syntax.LangBash)
+	if err != nil { // no shell takes it
 		return strconv.Quote(file)
 	}
-	return "'" + strings.ReplaceAll(file, "'", `'\''`) + "'"
+	return text
 }

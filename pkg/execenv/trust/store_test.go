@@ -122,7 +122,7 @@ func TestStoreAtTheSameTime(t *testing.T) {
 
 // The command that trusts a file can be given to a shell, and a password in a value is not shown.
 func TestWaiting(t *testing.T) {
-	for name, want := range map[string]string{"team.yaml": "team.yaml", "my team.yaml": "'my team.yaml'", "it's": `'it'\''s'`, "a\x1b": `"a\x1b"`} {
+	for name, want := range map[string]string{"team.yaml": "team.yaml", "my team.yaml": "'my team.yaml'", "it's": `"it's"`, "a\x1b": `$'a\x1b'`} {
 		if got := (trust.Waiting{File: name}).Command(); got != "teamctl trust "+want {
 			t.Errorf("%q: %s", name, got)
 		}

@@ -67,8 +67,8 @@ func (w Waiting) String() string {
 // Command is what a person runs to trust the file.
 func (w Waiting) Command() string { return "teamctl trust " + Quoted(w.File) }
 
-// Lines show all that a person trusts: each key with its value, and each file that a key runs. Where an earlier
-// state of the file was trusted, they are the difference: with "+ " what is new, with "- " what is gone.
+// Lines show each key with its value, and each file that a key runs; where an earlier state of the file was trusted, the difference:
+// "+ " is new, "- " is gone.
 func (w Waiting) Lines() (lines []string) {
 	mark := ""
 	if w.before != nil {
