@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing/format/config"
 
+	"agentteam/pkg/execenv/toolchain"
 	"agentteam/pkg/tool/safefs"
 )
 
@@ -40,7 +41,7 @@ func repositoryOf(dir string) (r repository) {
 // runBy returns the repository that dir lies in, and the files and folders from which git runs something there unasked.
 func runBy(dir string) (r repository, files, folders []string) {
 	r = repositoryOf(dir)
-	files, folders = r.named(userSettings())
+	files, folders = r.named(append([]string{"/etc/gitconfig"}, toolchain.This().GitSettings()...))
 	return r, append(files, r.linkedIn(folders)...), folders
 }
 
@@ -174,14 +175,12 @@ type setting struct{ key, value string }
 
 func entries(c config.Config) (all []setting) {
 	for _, section := range c.Sections {
-		name := strings.ToLower(section.Name)
-		for _, o := range section.Options {
-			all = append(all, setting{name + "." + strings.ToLower(o.Key), o.Value})
-		}
+		options := section.Options
 		for _, sub := range section.Subsections {
-			for _, o := range sub.Options {
-				all = append(all, setting{name + "." + strings.ToLower(o.Key), o.Value})
-			}
+			options = append(slices.Clip(options), sub.Options...)
+		}
+		for _, o := range options {
+			all = append(all, setting{strings.ToLower(section.Name + "." + o.Key), o.Value})
 		}
 	}
 	return all
@@ -191,21 +190,6 @@ func entries(c config.Config) (all []setting) {
 var commands = regexp.MustCompile(`^(core\.(fsmonitor|sshcommand|editor|pager|askpass|gitproxy|alternaterefscommand)|sequence\.editor|diff\.(external|command|textconv)|merge\.driver|` +
 	`filter\.(clean|smudge|process)|gpg\.(program|defaultkeycommand)|credential\.helper|interactive\.difffilter|remote\.(uploadpack|receivepack)|` +
 	`pager\..+|submodule\.update|trailer\.(cmd|command)|gc\.recentobjectshook|tar\.command|(merge|diff)tool\.(cmd|path)|sendemail\..*cmd|(browser|man)\.cmd)$`)
-
-// userSettings are the files of git's settings for all repositories of the user, and of the machine.
-func userSettings() []string {
-	files := []string{"/etc/gitconfig"}
-	if file := os.Getenv("GIT_CONFIG_GLOBAL"); file != "" {
-		return append(files, file)
-	}
-	if home, err := os.UserHomeDir(); err == nil {
-		files = append(files, filepath.Join(home, ".gitconfig"))
-	}
-	if dir, err := os.UserConfigDir(); err == nil {
-		files = append(files, filepath.Join(dir, "git", "config"))
-	}
-	return files
-}
 
 // readLine returns a short file without the space around it; "" is no path.
 func readLine(name string) string { return strings.TrimSpace(readFile(name)) }

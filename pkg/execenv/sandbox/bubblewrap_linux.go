@@ -19,10 +19,8 @@ const (
 	shared    = "268435456" // /dev/shm
 )
 
-// bubblewrap returns the options by which bubblewrap makes the view for a command that starts in dir, and the files that they have it
-// copy from descriptors beginning with fd. They are handed over by a file: the list of processes does not show the environment.
-//
-// User namespaces are refused twice, here and by the filter of system calls.
+// bubblewrap returns bubblewrap's options for a command that starts in dir, and the files that they copy from descriptors beginning
+// with fd. A file hands them over: the list of processes does not show the environment.
 func (v view) bubblewrap(dir string, fd int) (options, copied []string, err error) {
 	options = []string{
 		"--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent", "--new-session",
@@ -72,8 +70,8 @@ func (v view) bubblewrap(dir string, fd int) (options, copied []string, err erro
 	return options, copied, nil
 }
 
-// mounts returns the places with the folders in which paths lie that must not be written, below those that commands may write: what
-// is mounted cannot be renamed, but what holds it could be.
+// mounts returns the places, and the folders between a writable place and a read-only one in it: what is mounted cannot be renamed,
+// the folder around it could be.
 func (v view) mounts() []place {
 	all := slices.Clone(v.places)
 	var held []string

@@ -10,8 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// refused are system calls that commands have no need of and that have led out of sandboxes,
-// or act on the whole machine.
+// refused are system calls that have led out of sandboxes, or act on the whole machine.
 var refused = []string{
 	"ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "kcmp", "pidfd_getfd", "move_pages", "migrate_pages", // other processes
 	"add_key", "request_key", "keyctl", // keyrings have no namespace
@@ -24,8 +23,7 @@ var refused = []string{
 	"acct", "settimeofday", "clock_settime", "clock_settime64", "clock_adjtime", "stime", "sethostname", "setdomainname", "iopl", "ioperm", "vhangup", "nfsservctl",
 }
 
-// refusedConfined are those that only namespaces make harmless: what they reach is the whole
-// machine's.
+// refusedConfined are those that only namespaces make harmless.
 var refusedConfined = []string{"socket", "socketcall", "connect", "bind", "listen", "shmget", "shmat", "shmctl", "msgget", "msgsnd", "msgrcv", "msgctl",
 	"semget", "semop", "semtimedop", "semctl", "mq_open", "mq_unlink"}
 
@@ -43,8 +41,8 @@ const (
 	// unsupported has a program that keeps the attributes of a file, such as cp -p, continue without.
 	unsupported = uint32(unix.SECCOMP_RET_ERRNO) | uint32(unix.EOPNOTSUPP)
 
-	// mostSegment bounds a segment of System V shared memory: 4,096 of them, the most that the kernel lets a namespace have, are
-	// the default limit of memory, and no one counts those that no process maps. PostgreSQL takes 56 bytes.
+	// mostSegment bounds a segment of System V shared memory, which is not counted while no process maps it: 4,096 of them, the
+	// most of a namespace, are the default limit of memory.
 	mostSegment = 1 << 20
 
 	newNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWTIME
@@ -57,8 +55,8 @@ var (
 	bubblewrapFilter = sync.OnceValues(func() ([]byte, error) { return filter(refused, true) })
 )
 
-// filter returns a program that refuses the system calls named, and some by their
-// arguments. With sockets, those of families that the network namespace separates can be made.
+// filter returns a program that refuses the system calls named, and some by their arguments. With sockets, those of families that
+// the network namespace separates can be made.
 func filter(names []string, sockets bool) ([]byte, error) {
 	machine, err := arch.GetInfo("")
 	if err != nil {
@@ -144,8 +142,7 @@ type program struct {
 
 func (p *program) add(code ...bpf.Instruction) { p.code = append(p.code, code...) }
 
-// on adds code for one system call, which is followed by the rest unless the code returns.
-// The number is loaded before and after.
+// on adds code for one system call, followed by the rest unless it returns. The number is loaded before and after.
 func (p *program) on(name string, code ...bpf.Instruction) {
 	number, ok := p.numbers[name]
 	if !ok {

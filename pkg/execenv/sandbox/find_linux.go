@@ -83,12 +83,8 @@ func InstallCommand() string {
 			return ""
 		}
 	}
-	return installCommand(func(program string) bool { _, err := exec.LookPath(program); return err == nil })
-}
-
-func installCommand(has func(program string) bool) string {
 	for _, i := range installers {
-		if has(strings.Fields(i)[0]) {
+		if _, err := exec.LookPath(strings.Fields(i)[0]); err == nil {
 			return "sudo " + i + " bubblewrap"
 		}
 	}
@@ -98,8 +94,7 @@ func installCommand(has func(program string) bool) string {
 // installers are the commands that install a package, the first that is there counts.
 var installers = []string{"apt-get install", "dnf install", "pacman -S", "apk add", "zypper install"}
 
-// leastABI is the version of Landlock that keeps commands from signalling other processes,
-// and aloneABI the one that is enough where there are none.
+// leastABI keeps commands from signalling other processes; aloneABI is enough where there are none.
 const (
 	leastABI = 6
 	aloneABI = 3

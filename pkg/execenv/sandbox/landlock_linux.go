@@ -13,12 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// divide returns what commands may write at level Confined. Landlock only allows, and what it allows for a
-// folder holds for all below it. So where a path that must not be written lies in a folder of the box,
-// that folder is divided: each other entry of it may be written, and the folder itself may not. In a divided
-// folder nothing can be made, renamed or removed, hence no command can put another file at such a path.
-//
-// A symbolic link is no entry that may be written: what it leads to is judged where that lies.
+// divide returns the paths that commands may write at level Confined. Landlock only allows, for a folder with all below it. So a
+// folder that holds a read-only path is divided: its other entries may be written, the folder may not, and nothing in it can be made,
+// renamed or removed. A symbolic link is no entry: what it leads to is judged where that lies.
 func (v view) divide() (write, divided []string, err error) {
 	keep := slices.DeleteFunc(v.having(reads), func(path string) bool { _, err := os.Lstat(path); return err != nil })
 	for todo := v.having(writes); len(todo) > 0; {
@@ -70,8 +67,7 @@ func handled(abi int) (a unix.LandlockRulesetAttr) {
 	return a
 }
 
-// ruleset returns the view as a file that is a ruleset of Landlock: the process that holds it can restrict itself by it. Paths that
-// are not there are left out. divided means that the workspace is.
+// ruleset returns the view as a ruleset of Landlock, without paths that are not there. divided means that the workspace is.
 func (v view) ruleset() (file *os.File, divided bool, err error) {
 	write, parts, err := v.divide()
 	if err != nil {

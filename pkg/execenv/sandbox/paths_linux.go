@@ -42,9 +42,8 @@ var etc = sync.OnceValue(func() (all []string) {
 // readable returns the paths of the system that every command may read at level Confined.
 func readable() []string { return slices.Concat(etc(), programs, system) }
 
-// tree returns options of bubblewrap that make the file system of every command, without
-// what is the member's. Files of /etc are copied into memory, from descriptors beginning with fd, which have to be those of
-// copied: bubblewrap reads the list of all mounts for each that it makes, so that these would take longer than all else.
+// tree returns options of bubblewrap for the file system of every command. Files of /etc are copied into memory from descriptors
+// beginning with fd, those of copied: bubblewrap reads the list of all mounts for each that it makes, which would take longer.
 func tree(fd int) (options, copied []string) {
 	for _, path := range programs {
 		if target, err := os.Readlink(path); err == nil {

@@ -1,11 +1,8 @@
-// Package sandbox confines the commands that agents start. It finds the strongest level that
-// works on this machine, and gives each member a [command.Runner] whose commands see and may
-// use no more than the member's [Box].
+// Package sandbox confines the commands that agents start. It finds the strongest level that works on this machine, and gives each
+// member a [command.Runner] whose commands see and use no more than the member's [Box]. A process beside each command, package
+// supervisor, ends all that is left of it.
 //
-// Every command has a supervisor, a separate process that ends with the command and ends
-// all that is left of it, also when this process is killed: see package sandbox/supervisor.
-// What a level covers and what it does not is in docs/operations.md. Which commands are
-// asked for is for package permission; which paths a job needs, for its caller.
+// Package permission decides which commands are asked for, the caller which paths a job needs. docs/operations.md has the levels' limits.
 package sandbox
 
 import (
@@ -32,8 +29,8 @@ type Sandbox struct {
 // Level is Bubblewrap, Confined or Unconfined.
 func (s Sandbox) Level() team.Sandbox { return s.level }
 
-// String is the level with its version, for people: "bubblewrap 0.8.0". Under auto it has the reason why that is
-// not a stronger one: "confined (Landlock ABI 7) (bubblewrap: /usr/bin/bwrap is not there)".
+// String is the level with its version, for people, under auto with the reason why it is no stronger one: "confined (Landlock ABI 7)
+// (bubblewrap: /usr/bin/bwrap is not there)".
 func (s Sandbox) String() string {
 	if s.lacking == "" {
 		return s.name
@@ -41,16 +38,12 @@ func (s Sandbox) String() string {
 	return fmt.Sprintf("%s (%s)", s.name, s.lacking)
 }
 
-// Provisional reports whether a stronger level that was wished for may work: this machine was too busy to
-// show it in time. It is to be looked for again.
+// Provisional reports whether a stronger level may work, which this machine was too busy to show in time: search again.
 func (s Sandbox) Provisional() bool { return s.slow }
 
-// Find returns the strongest sandbox that wish allows and in which a harmless command, run
-// inside, shows that it works. SandboxAuto means Bubblewrap, then Confined; nothing but the
-// wish for Unconfined leads to that. It blocks for some milliseconds, at most some seconds.
-//
-// Errors: InvalidArgument for an unknown wish; Unavailable, with what was tried, why that
-// failed and what to do.
+// Find returns the strongest sandbox that wish allows and in which a harmless command runs. SandboxAuto means Bubblewrap, then
+// Confined; only the wish for Unconfined leads to that. It blocks for milliseconds, at most for seconds. Errors: InvalidArgument for
+// an unknown wish; Unavailable, with what was tried and what to do.
 func Find(ctx context.Context, wish team.Sandbox) (Sandbox, error) {
 	return strongest(wish, func(level team.Sandbox) (Sandbox, error) { return find(ctx, level) })
 }
@@ -139,13 +132,10 @@ type Box struct {
 	Limits   Limits
 }
 
-// Runner returns what runs commands in b; those of different runners are apart from each
-// other. Errors: InvalidArgument for a box that cannot be; Unavailable for a Proxy at another
-// level than Bubblewrap, and from the zero Sandbox.
-//
-// A [command.Exit] has the Cause [ErrMemory], [ErrProcesses], [ErrThreads] or [ErrFileSize] if one of
-// Limits ended the command. Its Run fails with InvalidState if a path of the box has been
-// replaced so that it leads elsewhere.
+// Runner returns the runner of commands in b, apart from those of other runners. If one of Limits ends a command, its [command.Exit]
+// has the Cause [ErrMemory], [ErrProcesses], [ErrThreads] or [ErrFileSize]. Errors: InvalidArgument for a box that cannot be;
+// Unavailable for a Proxy at level Confined, and from the zero Sandbox. Run fails with InvalidState if a path of the box was replaced
+// so that it leads elsewhere.
 func (s Sandbox) Runner(b Box) (command.Runner, error) {
 	var err error
 	if b.Limits, err = b.Limits.withDefaults(); err != nil {

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"agentteam/pkg/execenv/sandbox/supervisor"
 	"agentteam/pkg/team"
@@ -30,8 +29,7 @@ type place struct {
 	from string // what is there: the path itself, or another one
 }
 
-// view is what the box of a command looks like: which places there are and how, its environment, its limits. It is the same value for
-// each level, which only translates it: into mounts of bubblewrap, or into rights of Landlock.
+// view is the box of a command: its places, environment and limits. A level translates it, into mounts or into rights of Landlock.
 type view struct {
 	dir    string // the workspace
 	temp   string // where commands find the folder for temporary files
@@ -41,8 +39,7 @@ type view struct {
 	Limits
 }
 
-// view returns that of a command in b, after it has made sure that no earlier command has replaced what the box depends on: a
-// symbolic link in a folder that commands may write would lead the grants elsewhere.
+// view returns that of a command in b. It makes sure that no earlier command put a symbolic link where the box has a place.
 func (b Box) view(level team.Sandbox, more []string) (v view, err error) {
 	v = view{dir: b.Dir, temp: b.temp(), env: command.Environ(os.Environ()), proxy: b.Proxy, Limits: b.Limits}
 	if level == team.Unconfined {
@@ -73,8 +70,7 @@ func (b Box) view(level team.Sandbox, more []string) (v view, err error) {
 	return v, v.untouched(level)
 }
 
-// proxied returns the variables by which programs find the proxy. Some read lower case only, some
-// upper case. What a command serves itself it reaches without the proxy, which would refuse.
+// proxied returns the variables by which programs find the proxy, which a command needs not for what it serves itself.
 func proxied() (env []string) {
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
 		env = append(env, name+"=http://"+supervisor.ProxyAddress)
@@ -93,8 +89,8 @@ func (v view) having(a access) (paths []string) {
 	return paths
 }
 
-// tempMount is where commands find the member's folder for temporary files: /tmp, if no path of the box is below that.
-// Commands may write the folder, so they could put a symbolic link where the next command's mount points are made.
+// tempMount is where commands find the member's folder for temporary files: /tmp, if no path of the box is below. A command could
+// put a symbolic link where the next one's mount points are made.
 func (v view) tempMount() string {
 	i := slices.IndexFunc(temps, func(temp string) bool {
 		return !slices.ContainsFunc(v.places, func(p place) bool { return below(p.path, temp) })
@@ -129,29 +125,21 @@ func (v view) untouched(level team.Sandbox) error {
 	return nil
 }
 
-// linkBetween returns the first symbolic link on the way from dir to path, "" if there is
-// none or path is not below dir.
+// linkBetween returns the first symbolic link on the way from dir to path, "" if there is none or path is not below dir.
 func linkBetween(dir, path string) (link string, err error) {
-	if !below(path, dir) || path == dir {
-		return "", nil
-	}
-	at := dir
-	for name := range strings.SplitSeq(strings.TrimPrefix(path[len(dir):], "/"), "/") {
-		at = filepath.Join(at, name)
-		switch info, err := os.Lstat(at); {
-		case errors.Is(err, os.ErrNotExist):
-			return "", nil
-		case err != nil:
-			return "", err
+	for at := path; at != dir && below(at, dir); at = filepath.Dir(at) {
+		switch info, lerr := os.Lstat(at); {
+		case errors.Is(lerr, os.ErrNotExist):
+		case lerr != nil:
+			err = lerr // unless a link is on the way there
 		case info.Mode()&os.ModeSymlink != 0:
-			return at, nil
+			link, err = at, nil
 		}
 	}
-	return "", nil
+	return link, err
 }
 
-// leadsOut reports whether path is a symbolic link to a place that no command of the box
-// can read.
+// leadsOut reports whether path is a symbolic link to a place that no command of the box can read.
 func (v view) leadsOut(path string) bool {
 	target, err := filepath.EvalSymlinks(path)
 	if link, _ := os.Readlink(path); link == "" || err != nil {
@@ -203,8 +191,7 @@ func (b Box) valid() error {
 		if err != nil {
 			return refuse("%w", err)
 		}
-		// Where a command could replace the socket by a symbolic link, the supervisor would take the next command's connections to
-		// any socket of this machine.
+		// A command could replace the socket by a symbolic link to any socket of this machine.
 		if socket != "" && below(socket, real) {
 			return refuse("commands may write %s, which holds the socket of their proxy", dir)
 		}

@@ -18,8 +18,7 @@ type credential struct {
 	login string   // how the files come to be there
 }
 
-// known are the credentials that a role can name. Where a program writes beside its secrets, its files are
-// named one by one: in the member's home they are links, and the folder is its own.
+// known are the credentials that a role can name. Where a program writes beside its secrets, its files are named one by one.
 var known = map[string]credential{
 	"aws": {[]string{".aws/config", ".aws/credentials", ".aws/sso"}, []string{"AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"}, []string{"AWS_ACCESS_KEY_ID", "AWS_BEARER_TOKEN_BEDROCK"},
 		[]string{"AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION"}, "aws configure"},
@@ -60,8 +59,7 @@ func (f *finder) credentials(names []string) (Grant, error) {
 	return f.grant, nil
 }
 
-// credential gives what is there of one, and reports whether anything is. That it holds secrets
-// is what it was named for.
+// credential gives what is there of one, and reports whether anything is.
 func (f *finder) credential(name string, c credential) (found bool) {
 	for _, file := range c.files {
 		at := path.Join(f.user, file)
@@ -69,8 +67,7 @@ func (f *finder) credential(name string, c credential) (found bool) {
 			continue
 		}
 		found = true
-		if file == ".gitconfig" {
-			// The member's own settings go there. Those of the user are read before.
+		if file == ".gitconfig" { // where the member's own settings go
 			f.grant.git.include = append(f.grant.git.include, at)
 			continue
 		}

@@ -9,9 +9,8 @@ import (
 	"agentteam/pkg/tool/safefs"
 )
 
-// follow resolves the links of an absolute path. It returns where they lead, and all paths on the
-// way, name itself first and real last: a program may be asked for by each of them. Error: it is
-// not there, or cannot be read.
+// follow returns where the links of an absolute path lead, and all paths on the way, name first and real last: a program may be asked
+// for by each. Error: it is not there, or cannot be read.
 func (h Host) follow(name string) (real string, names []string, err error) {
 	_, names = safefs.Way(func(at string) (string, error) { return fs.ReadLink(h.FS, inFS(at)) }, path.Clean(name))
 	real = names[len(names)-1]

@@ -11,13 +11,9 @@ import (
 	"slices"
 )
 
-// Furnish puts into the member's home what programs look for there: links to what is granted, and
-// who git commits as. It makes the home if it is absent, takes out the links of former grants,
-// and leaves all else as the member left it. A folder of the repository's cache that is not there is
-// made, with copies of what the user has. It may be called again, also by several processes at the same time.
-//
-// Error: what could not be made; the rest is there. Members write this home and this cache: no link of
-// theirs leads out of them.
+// Furnish makes the member's home and the folders of the repository's cache, links what is granted into the home, takes out the links
+// of former grants, and leaves all else. It may be called again, also by several processes at the same time. Error: what could not be
+// made; the rest is there. No link that a member made leads out of home and cache.
 func (g Grant) Furnish() error {
 	if !path.IsAbs(g.home) {
 		return fmt.Errorf("furnish the home %q: not an absolute path", g.home)
@@ -78,8 +74,7 @@ func furnishLink(home *os.Root, name, target string) error {
 	return home.Symlink(target, name)
 }
 
-// furnishFile replaces a file in one step, since commands may read it meanwhile. What is there may be a
-// pipe without a reader, a link, or a folder.
+// furnishFile replaces a file in one step. What is there may be a pipe without a reader, a link, or a folder.
 func furnishFile(home *os.Root, name, text string) error {
 	if err := home.MkdirAll(path.Dir(name), 0o700); err != nil {
 		return err

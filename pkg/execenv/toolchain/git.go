@@ -2,6 +2,7 @@ package toolchain
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing/format/config"
@@ -13,13 +14,12 @@ type gitSettings struct {
 	include     []string // files with more
 }
 
-// gitFile is, below a member's home, what git reads for the settings of the system: the weakest,
-// so that those of a repository hold against it, and what the member sets for itself.
+// gitFile is, below a member's home, git's settings of the system: those of a repository and of the member hold against them.
 const gitFile = ".cache/agentteam/gitconfig"
 
 // gitUser finds the user by whose name members commit.
 func (f *finder) gitUser() {
-	for _, file := range f.gitFiles() {
+	for _, file := range f.gitSettings() {
 		var settings config.Config
 		if err := config.NewDecoder(strings.NewReader(f.read(file))).Decode(&settings); err != nil {
 			continue // git itself reports it, to its user
@@ -34,16 +34,18 @@ func (f *finder) gitUser() {
 	}
 }
 
-// gitFiles are the settings of the user for all repositories; the first that has one holds.
-func (f *finder) gitFiles() (files []string) {
+// GitSettings returns the files of git's settings of the user for all repositories; of two the first that has a setting holds.
+func (h Host) GitSettings() []string { return newFinder(h, Member{}).gitSettings() }
+
+func (f *finder) gitSettings() []string {
 	if file, ok := f.lookup("GIT_CONFIG_GLOBAL"); ok {
 		return []string{file}
 	}
-	return []string{f.folder("", ".gitconfig"), f.folder("", ".config/git/config")}
+	files := []string{f.folder("", ".gitconfig"), f.folder("", ".config/git/config")}
+	return slices.DeleteFunc(files, func(file string) bool { return file == "" })
 }
 
-// text returns the file. A repository of another user is no danger to a command in a sandbox:
-// what its settings start is confined as well.
+// text returns the file. What the settings of another user's repository start is confined as well.
 func (g gitSettings) text() string {
 	quote := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", " ").Replace
 	var b strings.Builder

@@ -11,8 +11,7 @@ import (
 // defaultPath is PATH where the environment has none.
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// path sets PATH to the folders of the user's that are given. What the member can write comes
-// last: a program that it plants there hides none of the others.
+// path sets PATH to the folders of the user's that are given, those that the member can write last: they hide no other program.
 func (f *finder) path() {
 	value, ok := f.lookup("PATH")
 	if !ok {
@@ -44,8 +43,7 @@ func (f *finder) path() {
 	f.set("PATH", strings.Join(all, ":"))
 }
 
-// entry gives a folder that PATH names, with what its programs need, and returns what is to be in
-// PATH for it: where links lead, since what is in between may not be given.
+// entry gives a folder that PATH names, with what its programs need, and returns where its links lead.
 func (f *finder) entry(entry, real string) []string {
 	if dirs, ok := f.withoutShims(real); ok {
 		return dirs

@@ -17,8 +17,7 @@ var neverDirs = []string{"/proc", "/sys", "/dev", "/run", "/boot", "/snap"}
 // neverWhole are folders of which a part may be given, but not all.
 var neverWhole = []string{"/", "/home", "/root", "/tmp", "/var", "/var/tmp", "/mnt", "/media", "/srv", "/opt"}
 
-// secretNames are, below a home, what holds secrets: keys, tokens, passwords, profiles of
-// browsers, what was typed. No sandbox shows them, and no team works in them ([Host.Secrets]).
+// secretNames hold, below a home, keys, tokens, passwords, profiles of browsers, or what was typed.
 var secretNames = []string{
 	".ssh", ".gnupg", ".aws", ".azure", ".config", ".docker", ".kube", ".netrc", ".git-credentials",
 	".npmrc", ".pypirc", ".pip", ".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials", ".m2/settings.xml",
@@ -27,8 +26,8 @@ var secretNames = []string{
 	".bash_history", ".zsh_history", ".python_history", ".node_repl_history", ".claude", ".codex", ".gemini", ".agentteam",
 }
 
-// Secrets returns the user's home and the paths of its secrets, absolute. Where a variable has the place of one, the path is in
-// both places. Not all of them need to be there. ok is false if the user has no home.
+// Secrets returns the user's home and the absolute paths of its secrets, which need not be there, also those that variables name. ok
+// is false if the user has no home.
 func (h Host) Secrets() (home string, paths []string, ok bool) {
 	home, _ = h.Env("HOME")
 	if !path.IsAbs(home) || path.Clean(home) == "/" {
@@ -61,8 +60,7 @@ func SecretsAt(name string) string {
 	return ""
 }
 
-// secret returns why a path is not given to commands; "" if nothing speaks against it. It judges
-// the name: whether links lead elsewhere is for the caller.
+// secret returns why a path, its links followed, is not given to commands; "" if nothing speaks against it.
 func (f *finder) secret(name string) string {
 	switch {
 	case slices.Contains(neverWhole, name):

@@ -1,9 +1,7 @@
-// Package toolchain finds what commands need of the machine beside their workspace, so that a
-// sandbox can give it to them: what PATH names, toolchains, caches of packages, and the
-// credentials that a role names. All of it is to be read only.
+// Package toolchain lists what commands need of the machine beside their workspace, for reading in a sandbox: what PATH names,
+// toolchains, caches of packages, and the credentials that a role names.
 //
-// It gives no home as a whole, and nothing that lies where secrets are; credentials are given
-// by name only. It confines nothing and runs nothing: package sandbox does.
+// It gives no whole home, and nothing among secrets but named credentials. It confines and runs nothing: package sandbox does.
 package toolchain
 
 import (
@@ -44,8 +42,8 @@ type Grant struct {
 	git     gitSettings
 }
 
-// Of returns what the environment of the host names as tools, the caches that are there, and what programs find out by who they act
-// for these credentials. It reads folders, links, and small settings; it changes nothing. Errors: those of [Credentials].
+// Of returns the tools that the environment of the host names, the caches that are there, and the credentials of these names. It
+// changes nothing. Errors: those of [Credentials].
 func Of(h Host, m Member, credentials []string) (Grant, error) {
 	f := newFinder(h, m)
 	f.path()
@@ -57,8 +55,8 @@ func Of(h Host, m Member, credentials []string) (Grant, error) {
 	return f.credentials(credentials)
 }
 
-// Credentials returns the same of credentials alone: files for reading, and variables. Error: InvalidArgument for a name that is not
-// known, or of which nothing is there; nothing is granted then.
+// Credentials returns credentials alone: files for reading, and variables. Error: InvalidArgument for a name that is not known, or of
+// which nothing is there.
 func Credentials(h Host, names []string) (Grant, error) {
 	return newFinder(h, Member{}).credentials(names)
 }
@@ -119,8 +117,7 @@ func (f *finder) goSettings() map[string]string {
 
 func (f *finder) set(name, value string) { f.grant.Env = append(f.grant.Env, name+"="+value) }
 
-// folder returns the path that a variable holds, or else that of name below the user's home;
-// "" if there is neither.
+// folder returns the path that a variable holds, else that of name below the user's home; "" if there is neither.
 func (f *finder) folder(variable, name string) string {
 	if value, ok := f.lookup(variable); ok && path.IsAbs(value) {
 		return path.Clean(value)
@@ -140,36 +137,30 @@ func (f *finder) folder(variable, name string) string {
 	return path.Join(f.user, name)
 }
 
-// give gives a path with all that its links lead to, and reports whether it is there and is
-// given. The reason why not is kept only for what a variable has asked for: what.
+// give gives a path with all that its links lead to, and reports whether it is there and is given. If a variable, what, has asked for
+// it, the reason why not is kept.
 func (f *finder) give(name, what string) bool {
-	names, ok := f.open(name, what)
-	for _, n := range names {
-		if !system(n) && !within(n, f.writable) {
-			f.grant.ReadOnly = append(f.grant.ReadOnly, n)
-		}
-	}
-	return ok
-}
-
-// open returns a path with all that its links lead to, and reports whether it is there and can be given.
-func (f *finder) open(name, what string) (names []string, ok bool) {
 	if !path.IsAbs(name) {
-		return nil, false
+		return false
 	}
 	_, names, err := f.follow(name)
 	if err != nil {
-		return nil, false
+		return false
 	}
 	for _, n := range names {
 		if why := f.secret(n); why != "" {
 			if line := what + " is not given to commands: " + why; what != "" && !slices.Contains(f.grant.Omitted, line) {
 				f.grant.Omitted = append(f.grant.Omitted, line)
 			}
-			return nil, false
+			return false
 		}
 	}
-	return names, true
+	for _, n := range names {
+		if !system(n) && !within(n, f.writable) {
+			f.grant.ReadOnly = append(f.grant.ReadOnly, n)
+		}
+	}
+	return true
 }
 
 // outermost returns paths sorted, without those that lie below another.

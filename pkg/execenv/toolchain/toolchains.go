@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// toolchain is a folder of the user's in which programs keep a toolchain, or a cache. Names that begin with its dir are
-// found below the folder wherever that is.
+// toolchain is a folder of the user's with a toolchain or a cache. Names that begin with its dir are below it wherever that is.
 type toolchain struct {
 	variable string // names the folder
 	dir      string // where it is else, below the home; "" = only the variable names it, maybe several

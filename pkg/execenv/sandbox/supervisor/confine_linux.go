@@ -8,8 +8,7 @@ import (
 	"unsafe"
 )
 
-// confine confines the calling thread, and what it starts, for ever: by Landlock, by a filter of system calls, and
-// by its capabilities. The rest of the process stays as it is: it has to end what is confined.
+// confine confines the calling thread, and what it starts: by Landlock, by a filter of system calls, and by its capabilities.
 func confine(filter []byte) error {
 	if err := prctl(prSetNoNewPrivs, 1); err != nil {
 		return os.NewSyscallError("set no_new_privs", err)
@@ -26,8 +25,7 @@ func confine(filter []byte) error {
 // dropCapabilities takes all privileges from the thread; root's, too, in what it starts.
 func dropCapabilities() error {
 	for c := uintptr(0); c <= 63; c++ {
-		// It fails after the last that the kernel knows. Who may not drop them has none
-		// to lose, and no_new_privs keeps it so.
+		// It fails after the last that the kernel knows, and for one who has none to lose.
 		if prctl(prCapbsetDrop, c) != nil {
 			break
 		}

@@ -11,10 +11,8 @@ import (
 	"time"
 )
 
-// A command with a proxy is started by this program once more, inside of bubblewrap: it makes the
-// socket at [ProxyAddress], hands it out to the supervisor and becomes the command. So the
-// listener belongs to the command's network, the process that serves it does not: nothing inside
-// can end it, or see the socket that it passes connections on to.
+// A command with a proxy is started by this program once more, inside of bubblewrap: it makes the socket at [ProxyAddress], hands it
+// out to the supervisor and becomes the command. Nothing inside can end the process that serves the socket, or see the proxy's.
 
 // gateName is the first argument of a program that has been entered in that way.
 const gateName = "agentteam-gate"
@@ -29,8 +27,7 @@ const (
 	lastWords       = 5 * time.Second // for a command to read an answer after the proxy's end
 )
 
-// entrance returns the arguments that start this program inside, before those of the command.
-// Its file is open as the descriptor fd, since no path leads to it there; the way out is the next.
+// entrance returns the arguments that start this program inside. Its file is the descriptor fd; the way out is the next.
 func entrance(fd int) []string {
 	return []string{descriptors + strconv.Itoa(fd), gateName, strconv.Itoa(fd + 1)}
 }
@@ -75,8 +72,7 @@ func listen() (fd int, err error) {
 	return fd, syscall.Listen(fd, syscall.SOMAXCONN)
 }
 
-// openGate returns the two files of an entrance, and passes on to the unix socket what reaches the
-// socket that is handed out, until this process ends.
+// openGate returns the two files of an entrance, and passes connections on to the unix socket until this process ends.
 func openGate(proxy string) (inside []*os.File, err error) {
 	program, err := os.Open("/proc/self/exe")
 	if err != nil {
@@ -126,8 +122,7 @@ func handedOut(f *os.File) (*os.File, error) {
 	}
 }
 
-// gate passes connections of one command on to its proxy. Its sockets are files: package net would be
-// initialised in each supervisor.
+// gate passes connections of one command on to its proxy. Its sockets are files: package net would be initialised each time.
 type gate struct {
 	proxy string
 
@@ -176,12 +171,10 @@ func (g *gate) pass(inside *os.File) {
 	<-sent
 }
 
-// mark begins the reason of an answer that is package proxy's, after the number of the status:
-// "HTTP/1.1 403 network: ...".
+// mark begins the reason of an answer of package proxy: "HTTP/1.1 403 network: ...".
 const mark = "network: "
 
-// notice writes the reason of such an answer to the output of the command, once: most programs
-// print no more of it than the number.
+// notice writes the reason of such an answer to the output of the command, once: most programs print the number only.
 func (g *gate) notice(answer []byte) {
 	line, _, _ := bytes.Cut(answer, []byte("\r\n"))
 	fields := bytes.SplitN(line, []byte(" "), 3)

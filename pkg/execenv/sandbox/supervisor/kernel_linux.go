@@ -6,9 +6,8 @@ import (
 	"unsafe"
 )
 
-// What package syscall lacks. golang.org/x/sys/unix has it all, but Go would initialise that package, and the many
-// others that come before it, in each supervisor; see TestImportsLittle. The numbers are those of the kernel's
-// headers, the same on all machines for which the filters of package sandbox are made.
+// What package syscall lacks. Go would initialise golang.org/x/sys/unix, and the many packages before it, in each supervisor; see
+// TestImportsLittle. The numbers are the same on all machines for which package sandbox makes filters.
 const (
 	sysCloseRange           = 436
 	sysLandlockRestrictSelf = 446
@@ -66,8 +65,7 @@ func capset() error {
 	return failed(err)
 }
 
-// siginfo is what waitid(2) fills in, as far as it is read here: behind three numbers, aligned as a pointer is,
-// stands the process. See sigaction(2).
+// siginfo is what waitid(2) fills in: behind three numbers, aligned as a pointer, the process. See sigaction(2).
 type siginfo struct {
 	signo, errno, code int32
 	_                  [0]uintptr

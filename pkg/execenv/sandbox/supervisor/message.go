@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// A message is a number of bytes, and in these many texts: of each its number of bytes and these. A list is its length, as a text, and
-// its texts. Numbers before texts have 32 bits. It is in place of JSON, whose package, and the many that come before it, would be
-// initialised in each supervisor.
+// A message is its length and texts, each with its length; a list is its length, as a text, and its texts. Lengths have 32 bits.
+// JSON's package, and the many before it, would be initialised in each supervisor.
 
 var errCut = errors.New("a message is cut off")
 
@@ -29,7 +28,7 @@ func send(w io.Writer, texts ...string) error {
 	return err
 }
 
-// message is what is left of one that was received. Its err is that of the first text that is not as it was asked for.
+// message is the rest of one that was received. err is that of the first text that was not as wanted.
 type message struct {
 	in  []byte
 	err error

@@ -14,8 +14,7 @@ import (
 	"time"
 )
 
-// look is how often the supervisor counts. What is used between two counts may be more than
-// the limits by what the machine can do in that time.
+// look is how often the supervisor counts.
 const look = 50 * time.Millisecond
 
 func init() {
@@ -29,13 +28,11 @@ func init() {
 	}
 }
 
-// spare is how many threads a supervisor has beside those that it starts with. Go, the garbage collector's part too, runs
-// on no more than [Environ] allows, 2, however many processors there are. Beside these one each has started the command,
-// waits for orders, for the end of a process and for the program inside, looks at the processes, and makes threads.
+// spare is how many extra threads a supervisor makes: the 2 that [Environ] allows Go, and one each that has started the command,
+// waits for orders, for the end of a process and for the program inside, counts processes, and makes threads.
 const spare = 2 + 6
 
-// spareThreads makes threads, which then wait for work. Later there may be none to be had: a fork bomb fills a container
-// whose number of processes is limited, and a Go program that gets no thread ends.
+// spareThreads makes threads, which then wait for work: beside a fork bomb there may be none to be had, and Go would end.
 func spareThreads(n int) {
 	var there sync.WaitGroup
 	there.Add(n)
@@ -54,8 +51,7 @@ func spareThreads(n int) {
 
 // serve is the whole life of a supervisor.
 func serve() {
-	// The command must hold neither: the end of one is a message. Nor must it get what this
-	// process was started with beside, which leads out of the sandbox.
+	// The command gets no file of this process: the end of one is a message, others lead out of the sandbox.
 	if closeOnExec(controlFD) != nil { // before Linux 5.11
 		for _, fd := range []int{controlFD, reportFD, rulesetFD} {
 			syscall.CloseOnExec(fd)
@@ -208,14 +204,12 @@ func start(s Spec, ready <-chan struct{}) (*child, error) {
 		}
 		files = append(files, inside...)
 	}
-	// A session of the command's: the kernel shares out the processors by sessions (autogroups), so
-	// a command that starts thousands of processes does not keep its supervisor from ending it.
+	// The kernel shares out the processors by sessions: thousands of processes do not keep the supervisor from ending them.
 	attr := &os.ProcAttr{Env: env, Files: files, Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}}
 	c := &child{ended: make(chan struct{}), gone: make(chan struct{}), apart: len(s.Under) > 0}
 	started := make(chan error)
 	go func() {
-		// Only this thread is confined, and what it starts. It is never let go: the kernel
-		// takes the end of the thread for the end of the command's parent.
+		// Only this thread is confined. It is never let go: its end is that of the command's parent.
 		runtime.LockOSThread()
 		started <- c.launch(s, ready, path, args, attr)
 		select {}
@@ -258,8 +252,7 @@ func program(s Spec) (path string, args, env []string, err error) {
 	return path, s.Args, s.Env, nil
 }
 
-// lookPath finds a program in PATH, as exec.LookPath does, whose package would be initialised in each
-// supervisor.
+// lookPath is exec.LookPath, whose package would be initialised in each supervisor.
 func lookPath(name string) (string, error) {
 	if bytes.Contains([]byte(name), []byte("/")) {
 		return name, nil
@@ -288,9 +281,8 @@ func feed(content []byte) (*os.File, error) {
 	return r, nil
 }
 
-// reap collects every process that ends. Those that have lost their parent are this
-// process's, so that with its last child the last of them is gone. What is left of the command's
-// process group ends with the command.
+// reap collects every process that ends, orphans too: with the last child the last of them is gone. The rest of the command's process
+// group ends with the command.
 func (c *child) reap() {
 	defer close(c.gone)
 	for {
@@ -326,8 +318,7 @@ func (c *child) collect() {
 	close(c.ended)
 }
 
-// killGroup kills the process group of the command by one call of the kernel. Finding processes one by one is too slow
-// for a fork bomb.
+// killGroup kills the process group of the command at once: to find processes one by one is too slow for a fork bomb.
 func (c *child) killGroup() {
 	c.collecting.Lock()
 	defer c.collecting.Unlock()

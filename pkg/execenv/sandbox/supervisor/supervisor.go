@@ -1,23 +1,18 @@
-// Package supervisor is the process that runs one command of a sandbox: this program,
-// started again under [Name]. It starts the command, confines it if package sandbox asks for
-// that, counts what the command and its descendants use, and ends all of them: with the
-// command, at a limit, when its time is over, and when the process that started it is gone.
+// Package supervisor is the process that runs one command of a sandbox: this program, started again under [Name]. It confines the
+// command if package sandbox asks for that, counts what its processes use, and ends all of them: with the command, at a limit, when
+// its time is over, and when the process that started it is gone.
 //
-// It does not choose what a command may do: package sandbox does. It imports little, so that
-// its init, which never returns in a supervisor, runs before the work of most other packages.
+// It imports little, so that its init, which never returns in a supervisor, runs before those of most other packages.
 package supervisor
 
 // Name is the first argument of a process that is a supervisor.
 const Name = "agentteam-sandbox"
 
-// Environ is the one variable that a supervisor is started with: so it is known how many threads it needs. Its command
-// does not get it.
+// Environ is the one variable of a supervisor, which bounds its threads. Its command does not get it.
 const Environ = "GOMAXPROCS=2"
 
-// The file descriptors of a supervisor. On the first it reads a [Spec] and then, again and
-// again, for how long the command may still run; at the end of the file it kills everything.
-// It writes a [Report] to the second. The third is the ruleset of Landlock that the command is
-// restricted by, if a filter of its system calls is asked for.
+// The file descriptors of a supervisor. From the first it reads a [Spec] and then for how long the command may still run; at its end
+// everything is killed. It writes a [Report] to the second. The third is the ruleset of Landlock of a confined command.
 const (
 	controlFD = 3
 	reportFD  = 4
@@ -42,8 +37,7 @@ type Spec struct {
 	Filter   []byte // of a confined command's system calls, as instructions of struct sock_filter
 }
 
-// ProxyAddress is where the command reaches [Spec].Proxy. The namespace is its own, so the port
-// is free, and the same in each command.
+// ProxyAddress is where the command reaches [Spec].Proxy, in a network namespace of its own.
 const ProxyAddress = "127.0.0.1:3128"
 
 const proxyPort = 3128

@@ -27,8 +27,7 @@ func (p process) signal(sig syscall.Signal) {
 	}
 }
 
-// killDescendants kills every process below this one. They are stopped first: one that
-// starts others all the time would outrun a single pass.
+// killDescendants kills every process below this one, stopped first: one that starts others would outrun a single pass.
 func killDescendants() {
 	stopped := map[process]bool{}
 	for fresh := true; fresh; {
@@ -48,8 +47,8 @@ func killDescendants() {
 // descendants yields the processes below this one; see [below].
 func descendants() iter.Seq[process] { return below(os.Getpid(), children, stat) }
 
-// below yields the processes below one as they are listed, parents first, those that have ended but are not yet collected
-// among them. One that was collected since has no start, as those of a fork bomb may be: its number may be another's.
+// below yields the processes below one, parents first, also those that are not yet collected. One that was collected since has no
+// start: its number may be another's.
 func below(root int, children func(pid int) []int, stat func(pid int) (parent int, start string, ok bool)) iter.Seq[process] {
 	return func(yield func(process) bool) {
 		_, start, _ := stat(root)

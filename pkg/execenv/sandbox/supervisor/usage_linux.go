@@ -36,8 +36,7 @@ func (m *meter) exceeded() End {
 	if (mapped<<10)+m.files <= s.Memory {
 		return ByItself
 	}
-	// What processes share is counted once only in smaps_rollup, which costs more to read; and what they map of files in
-	// memory is counted in these files.
+	// Only smaps_rollup, which costs more, counts once what processes share; what they map of files in memory is in m.files.
 	mapped = usage(all, "smaps_rollup", "Pss_Anon:", "Pss_Shmem:", "SwapPss:") - mappedFiles(all)
 	if (mapped<<10)+m.files > s.Memory {
 		return Memory
@@ -77,8 +76,8 @@ func number(text []byte) int64 {
 // memfd begins the name of a file in memory that has no place; see memfd_create(2). posix is where those of shm_open(3) are.
 var memfd, posix = []byte("/memfd:"), []byte("/dev/shm/")
 
-// filesInMemory returns the bytes of files that are memory and that no process need map: those of memfd_create that are open, and
-// in a box of bubblewrap those on its file systems in memory.
+// filesInMemory returns the bytes of files that are memory, mapped or not: open ones of memfd_create, and in a box of bubblewrap
+// those on its file systems in memory.
 func filesInMemory(all []process, box bool) (sum int64) {
 	type file struct{ dev, ino uint64 }
 	seen, systems := map[file]bool{}, map[syscall.Fsid]bool{}
