@@ -9,9 +9,8 @@ import (
 	"agentteam/pkg/tool"
 )
 
-// Always returns the rule that "always" writes for a call, such as Bash(git push origin main): the
-// exact command, the file of an edit, the host of a fetch, an MCP tool. It is "" where every rule
-// would allow more than the call, as for a command line of several commands.
+// Always returns the rule that "always" writes for a call: the exact command, the file of an edit, the host of a fetch, an MCP tool. It
+// is "" where every rule would allow more than the call, as for a line of several commands.
 func Always(req tool.Request) string {
 	rule := ""
 	switch kind := kindOf(req); {

@@ -33,9 +33,8 @@ type Verdict struct {
 	Doubt    bool   // it is not known whether a rule of deny matches
 }
 
-// Decide judges a call by the rules alone; dir is the absolute path of the workspace. Deny goes
-// before ask, and ask before allow. A command of which it cannot be known whether a rule of deny
-// or ask matches has to be asked for. None with a Why is a call that a rule of allow might match.
+// Decide judges a call by the rules alone; dir is the absolute path of the workspace. Deny goes before ask, and ask before allow. A
+// command that a rule of deny or ask may match has to be asked for. None with a Why is a call that a rule of allow might match.
 func (r *Rules) Decide(req tool.Request, dir string) Verdict {
 	if r == nil {
 		r = &Rules{}
@@ -62,8 +61,7 @@ func (r *Rules) first(applies func(rule rule, strict bool) bool, why string) Ver
 	return Verdict{}
 }
 
-// kindOf is the kind of the tool that is called. A tool of ours that has no kind and takes a path is
-// one for files, so that what may not be read is not shown by a new tool either.
+// kindOf is the kind of the tool that is called. A tool of ours without one that takes a path is one for files.
 func kindOf(req tool.Request) int {
 	kind, listed := kinds[req.Tool]
 	switch {
@@ -85,8 +83,7 @@ func argument(req tool.Request, name string) string {
 	return s
 }
 
-// names reports whether the rule is for the tool that is called. A rule for edit_file is for every tool that
-// edits.
+// names reports whether the rule is for the tool that is called. A rule for edit_file is for every tool that edits.
 func (r rule) names(req tool.Request) bool {
 	switch {
 	case r.tool == req.Tool:
@@ -109,8 +106,7 @@ func (r rule) isHost(of string) bool {
 	return r.host != "" && (host == r.host || all && strings.HasSuffix(host, below))
 }
 
-// file judges a call of a tool for files. What a member may not read it may not edit, for an edit
-// shows what is there.
+// file judges a call of a tool for files. A file that may not be read may not be edited: an edit shows what is there.
 func (r *Rules) file(req tool.Request, edit bool, dir string) Verdict {
 	said := cmp.Or(argument(req, "path"), ".")
 	at := said
@@ -125,9 +121,8 @@ func (r *Rules) file(req tool.Request, edit bool, dir string) Verdict {
 	}, said)
 }
 
-// Hides returns what reports of paths, absolute ones, that a rule of deny or ask is about reading them by a tool which
-// searches from start in the workspace dir; nil if none is. Rules about start, or about each call of the tool, have no say: by them
-// [Rules.Decide] has judged the call.
+// Hides returns a function that reports whether a rule of deny or ask is about reading an absolute path by a tool that searches from
+// start in the workspace dir; nil if none is. By rules about start or about each call [Rules.Decide] has judged.
 func (r *Rules) Hides(tool, dir, start string) func(path string) bool {
 	if r == nil {
 		return nil
@@ -264,8 +259,7 @@ func (j judged) allowed(l *line) (by, why string) {
 	return by, ""
 }
 
-// allows returns the rule that allows a command in its plain form. A rule without a star is for one command only, which
-// may have any form.
+// allows returns the rule that allows a command in its plain form; a rule without a star allows any form.
 func (j judged) allows(c call) (by, why string) {
 	covering := func(exact bool) string {
 		return j.first(func(r rule, strict bool) bool {

@@ -9,9 +9,8 @@ import (
 // maxHeld bounds the paths that a sandbox keeps for rules: each is a mount of each command.
 const maxHeld = 200
 
-// Held returns the files and folders of a workspace that rules of deny are about: those that may not be read, and those that
-// may be read and not changed. They are absolute, and no one is below another of its list. Symbolic links and what lies in
-// folders .git are not among them. It looks at the disk; whole is false if there are more of them, or more files, than it returns or looks at.
+// Held returns the files and folders of a workspace that rules of deny are about, to read or only to change, as absolute paths, none
+// below another of its list, without symbolic links and folders .git. whole is false if there are more than it returns or looks at.
 func (r *Rules) Held(dir string) (unread, unchanged []string, whole bool) {
 	dir = filepath.Clean(dir)
 	seen := 0

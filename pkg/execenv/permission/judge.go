@@ -8,9 +8,8 @@ import (
 	"agentteam/pkg/tool"
 )
 
-// Judge judges a call by rules and, where none matches, by mode and by the level of the sandbox
-// in which commands run. Its decision is never None. Rules may be nil; dir is the absolute path
-// of the workspace.
+// Judge judges a call by rules and, where none matches, by mode and the level of the sandbox. Its decision is never None. Rules may be
+// nil; dir is the absolute path of the workspace.
 func Judge(rules *Rules, mode team.PermissionMode, level team.Sandbox, req tool.Request, dir string) Verdict {
 	v := rules.Decide(req, dir)
 	if v.Decision == Deny {
@@ -40,17 +39,12 @@ func Judge(rules *Rules, mode team.PermissionMode, level team.Sandbox, req tool.
 	return v
 }
 
-// OfTeam reports whether a tool acts on the team alone, its board, mail and members, and so reads no file and
-// runs no command.
+// OfTeam reports whether a tool acts on the team alone: it reads no file and runs no command.
 func OfTeam(req tool.Request) bool { return kindOf(req) == other && req.Tool != "web_search" }
 
-// changesOutside reports whether a call may change something that is not the team's own: its
-// board and mail are not asked for.
+// changesOutside reports whether a call may change something that is not the team's own.
 func changesOutside(req tool.Request) bool {
-	if !req.Changes() {
-		return false
-	}
-	return req.Traits.Writes || kindOf(req) != other || req.Tool == "web_search"
+	return req.Changes() && (req.Traits.Writes || !OfTeam(req))
 }
 
 // onlyReads reports whether a command line is known to change nothing.

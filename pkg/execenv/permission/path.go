@@ -10,16 +10,14 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// pattern is a rule for files, in the way of .gitignore. The globs are of absolute paths, or of
-// paths from the workspace; a match of a folder is one of all that is in it.
+// pattern is a rule for files, in the way of .gitignore: globs of absolute paths, or of paths from the workspace.
 type pattern struct {
 	globs    []string
 	absolute bool
 	anywhere bool // it is a name without a folder: for deny and ask it holds outside of the workspace, too
 }
 
-// patternOf reads what is between the parentheses of a rule for files. never is why it can match
-// no file, "" if it can.
+// patternOf reads the parentheses of a rule for files. never is why it can match no file, "" if it can.
 func patternOf(spec, home string) (p pattern, never string, bad *fault) {
 	if i := strings.IndexFunc(spec, func(c rune) bool { return c < ' ' }); i >= 0 {
 		return p, "", &fault{i, "a rule is one line without control characters"}
@@ -69,8 +67,7 @@ func inside(file, dir string) (string, bool) {
 	return in, ok && known(file)
 }
 
-// matches reports whether the pattern is certainly of a file, an absolute path; widely counts names outside of the
-// workspace, too.
+// matches reports whether the pattern is certainly of a file, an absolute path; widely counts names outside of the workspace.
 func (p pattern) matches(file, dir string, widely bool) bool {
 	in, ok := inside(file, dir)
 	switch {
@@ -110,8 +107,7 @@ func unquote(s string) string { return regexp.MustCompile(`\\(.)`).ReplaceAllStr
 // classes are bracket expressions that the parser and bash read alike.
 var classes = regexp.MustCompile(`^\[[!^]?[^\[\]\\/!^][^\[\]\\/]*\]`)
 
-// marked is a text without quotes in which marks stand for patterns of names: many for * and what is no plain form, few for ? and
-// classes, and front before one at the front of a name.
+// marked replaces patterns in a text without quotes: many for * and no plain form, few for ? and classes, with front at the front of a name.
 func marked(s, many, few, front string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {

@@ -65,8 +65,8 @@ func (r *reader) file(w string, t touch) {
 	}
 }
 
-// parts are the parts of a word that may name a file, or a command: the whole, unless it is an option; the value of an option, the
-// parts of "if=a", "HEAD:a", "@a" and "f=@a;type=b"; each also without quotes and brackets.
+// parts are the parts of a word that may name a file or a command: the whole, the value of an option, the parts of "if=a", "HEAD:a",
+// "@a" and "f=@a;type=b"; each also without quotes and brackets.
 func parts(w string) (list []string) {
 	if !strings.HasPrefix(w, "-") {
 		list = append(list, w)
@@ -113,8 +113,7 @@ func (p pattern) absent(file, dir string) bool {
 // maxWalk bounds the names that are read below folders for one line.
 const maxWalk = 50000
 
-// holds reports whether something below a folder may match the pattern. A pattern that names a folder is taken at its word; for
-// names that hold anywhere the disk is read, if the folder is there.
+// holds reports whether something below a folder may match the pattern. For names that hold anywhere it reads the disk.
 func (p pattern) holds(t touch, dir string, seen *int) bool {
 	in := strings.TrimSuffix(t.path, "/") + "/" + star
 	if t.only != "" {

@@ -22,8 +22,8 @@ const (
 	opaque               // it runs what it gets
 )
 
-// program is the plain form of a program. With an argument like odd it has another form. A word behind an option like value is
-// a text, as is one like value with a =. If script is set the first operand is one, which has to be like it, unless an option gives it.
+// program is the plain form of a program. An argument like odd gives it another form. A word behind an option like value is a text, as
+// is one like value with a =. If script is set the first operand has to be like it, unless an option gives the script.
 type program struct {
 	kind               kind
 	odd, value, script *regexp.Regexp
@@ -203,7 +203,7 @@ func (r *reader) program(c *call, base string, args []string) {
 	r.files(c, p, base, args)
 }
 
-// strange reads the arguments of a program that is not known: each may begin a command, and each may be a command line.
+// strange reads the arguments of a program that is not known: each may begin a command, or be a command line.
 func (r *reader) strange(c *call, args []string) {
 	name, words := c.String(), []string{}
 	if r.in != "" {

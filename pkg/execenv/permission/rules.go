@@ -25,9 +25,8 @@ type rule struct {
 	host    string // in lower case; "*.name" is all below name
 }
 
-// Parse checks the lists. Warnings are one line each: rules that can never match, and why.
-// The home of "~/" is that of the process. Errors: InvalidArgument with the list, the rule, the
-// column and what is meant.
+// Parse checks the lists. Warnings are one line each: rules that can never match, and why. The home of "~/" is that of the process.
+// Errors: InvalidArgument with the list, the rule, the column and what is meant.
 func Parse(p team.Permissions) (rules *Rules, warnings []string, err error) {
 	home, err := os.UserHomeDir()
 	if err != nil {

@@ -17,8 +17,7 @@ type fault struct {
 	what string
 }
 
-// command is a rule for commands: it matches what one of its patterns covers. A trailing " *"
-// matches nothing as well.
+// command is a rule for commands: it matches what one of its patterns covers. A trailing " *" matches nothing as well.
 type command struct {
 	patterns []string
 	covers   *regexp.Regexp
@@ -31,8 +30,7 @@ func (c command) meets(line string) bool {
 	return slices.ContainsFunc(c.patterns, func(p string) bool { return meets(p, inLine.Replace(line)) })
 }
 
-// commandOf reads what is between the parentheses of a rule for commands. never is why it can
-// match no command, "" if it can.
+// commandOf reads the parentheses of a rule for commands. never is why it can match no command, "" if it can.
 func commandOf(spec string) (c command, never string, bad *fault) {
 	spec, prefix := strings.CutSuffix(spec, ":*")
 	words, never, bad := tokens(spec)

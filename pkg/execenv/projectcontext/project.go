@@ -50,17 +50,15 @@ const (
 	maxFiles = 40
 )
 
-// namesIn are the files of a folder that have instructions. The first is the form that many
-// programs share (https://agents.md); the others, in which "@path" imports a file, are those of one
-// that reads only these. A folder may have both: each is told, and what is the same is told once.
+// namesIn are the files of a folder that have instructions, in some of which "@path" imports a file (see https://agents.md). A folder
+// may have several; what is the same is there once.
 var namesIn = []struct {
 	name    string
 	imports bool
 }{{"AGENTS.md", false}, {"CLAUDE.md", true}, {filepath.Join(".claude", "CLAUDE.md"), true}}
 
-// Standing returns the instructions of the nearest folder, from the workspace up the tree, that has
-// any. The search ends at the top of a repository, and below a folder that anybody may write to, such as
-// /tmp: whoever put a file there has no say here.
+// Standing returns the instructions of the nearest folder, from the workspace up the tree, that has any. The search ends at the top of
+// a repository, and below a folder that anybody may write to, such as /tmp.
 func Standing(workspace string, may May) []File {
 	for dir := workspace; open(dir); {
 		if files, _ := of(workspace, dir, MaxProject, may); len(files) > 0 {
@@ -75,8 +73,7 @@ func Standing(workspace string, may May) []File {
 	return nil
 }
 
-// Untaken returns, a line each, which files with instructions on the way of [Standing] are not read, and why, or are
-// read in part; at most a few.
+// Untaken returns a line for each file on the way of [Standing] that is not read, or in part, with the reason; at most a few.
 func Untaken(workspace string) (lines []string) {
 	for dir := workspace; len(lines) < mostUntaken; dir = filepath.Dir(dir) {
 		if !open(dir) {
@@ -109,8 +106,7 @@ func isTop(dir string) bool {
 	return err == nil
 }
 
-// Below returns the folders between a workspace and a file in it, the outermost first, without the
-// workspace: those whose instructions are for the file. The paths are absolute.
+// Below returns the absolute paths of the folders between a workspace and a file in it, the outermost first, without the workspace.
 func Below(workspace, file string) (dirs []string) {
 	rel, err := filepath.Rel(workspace, filepath.Dir(file))
 	if err != nil || rel == "." || !filepath.IsLocal(rel) {
@@ -132,8 +128,7 @@ func Folder(workspace, dir string, may May) []File {
 	return files
 }
 
-// of returns the instructions that a folder has, of at most so many bytes, and a line for each file of which not all
-// can be read.
+// of returns the instructions of a folder, of at most so many bytes, and a line for each file of which not all can be read.
 func of(workspace, dir string, limit int, may May) (files []File, untaken []string) {
 	top := topOf(dir)
 	root, err := safefs.Root(top)
@@ -156,8 +151,7 @@ func of(workspace, dir string, limit int, may May) (files []File, untaken []stri
 	return files, r.untaken
 }
 
-// topOf is the folder out of which nothing is read for a folder: the top of its repository, or the
-// folder itself. The home of the user is nobody's project.
+// topOf is the folder out of which nothing is read for dir: the top of its repository, which is not the user's home, or dir itself.
 func topOf(dir string) string {
 	home, _ := os.UserHomeDir()
 	for at := dir; open(at); at = filepath.Dir(at) {
@@ -184,8 +178,7 @@ type reader struct {
 	untaken   []string
 }
 
-// read adds a file, whose name is relative to the top, and with imports what it imports. chain is the
-// files by which it was reached. Error: why it was not read.
+// read adds a file, named from the top, and with imports what it imports. chain are the files that led to it. Error: why it was not read.
 func (r *reader) read(name, by string, imports bool, chain []string) error {
 	shown := r.shown(name)
 	f, info, err := r.open(name)
@@ -241,8 +234,7 @@ func (r *reader) open(name string) (*os.File, fs.FileInfo, error) {
 // secretDirs are the folders that hold secrets of git and of the cluster.
 var secretDirs = []string{".git", team.ClusterDir}
 
-// refused is why the file that was opened by name, whose info is known, is not told. What a link leads to
-// is judged as its name is.
+// refused is why the file that was opened by name is not read. The end of a link is judged as its name is.
 func (r *reader) refused(name string, info fs.FileInfo) error {
 	path := filepath.Join(r.top, name)
 	real, err := filepath.EvalSymlinks(path)
@@ -315,8 +307,7 @@ func (r *reader) follow(i int, name string, chain []string) {
 	}
 }
 
-// imported reads one import of a file that lies in dir. What does not look like a file and is none,
-// such as @someone, is no import.
+// imported reads one import of a file that lies in dir. A word that neither looks like a file nor is one, such as @someone, is none.
 func (r *reader) imported(dir, to, by string, chain []string) error {
 	file := strings.Contains(filepath.Base(to), ".") && filepath.Ext(to) != "."
 	name := filepath.Join(dir, filepath.FromSlash(to))

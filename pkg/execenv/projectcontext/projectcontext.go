@@ -1,9 +1,5 @@
-// Package projectcontext describes for an agent where it works: the folder, the platform,
-// the day, what git states, and the project's own instructions (AGENTS.md,
-// CLAUDE.md and what that imports).
-//
-// It only looks. Package journal keeps what was seen, and package agent decides whether a
-// later look replaces it and how the model is told.
+// Package projectcontext describes for an agent where it works: folder, platform, day, the state of git, and the project's own
+// instructions (AGENTS.md, CLAUDE.md and its imports). Package journal stores it; package agent decides when it is replaced.
 package projectcontext
 
 import (
@@ -31,13 +27,10 @@ type Place struct {
 // gitWithin bounds git, which may take long in a large tree.
 const gitWithin = 2 * time.Second
 
-// Run runs a shell command in the workspace and returns its output and whether it succeeded. It
-// is the runner of the member's own commands: a repository can have git run programs, and
-// members write there.
+// Run runs a shell command in the workspace, confined as the member's own commands are, and returns its output and whether it succeeded.
 type Run func(ctx context.Context, line string) (output string, passed bool, err error)
 
-// Look looks at a workspace. What cannot be found out is left out: an agent can work
-// without it. Files of the project are read where may allows it.
+// Look describes a workspace. What cannot be found out is left out. Files of the project are read where may allows it.
 func Look(ctx context.Context, workspace string, run Run, may May) Place {
 	p := Place{Workspace: workspace, Platform: runtime.GOOS + "/" + runtime.GOARCH, Date: time.Now().Format(time.DateOnly)}
 	p.Git = git(ctx, run)
@@ -45,8 +38,7 @@ func Look(ctx context.Context, workspace string, run Run, may May) Place {
 	return p
 }
 
-// SameButGit reports whether q says the same as p but for git, whose state changes all the
-// time.
+// SameButGit reports whether q states the same as p but for git.
 func (p Place) SameButGit(q Place) bool {
 	p.Git = q.Git
 	return reflect.DeepEqual(p, q)
@@ -65,8 +57,8 @@ func git(ctx context.Context, run Run) string {
 	return branch(head) + ", " + changes(files)
 }
 
-// Changes returns the files that differ from the last commit, each with its changed lines, then the new ones: "" outside of a
-// repository. Of very many the last are left out.
+// Changes returns the files that differ from the last commit, with their changed lines, then the new ones, the first of very many; ""
+// outside of a repository.
 func Changes(ctx context.Context, run Run) string {
 	ctx, cancel := context.WithTimeout(ctx, gitWithin)
 	defer cancel()
@@ -92,8 +84,7 @@ func branch(head string) string {
 	return "branch " + name
 }
 
-// changes counts the entries of git status -z. A renamed file is two of them, the second
-// without a status.
+// changes counts the entries of git status -z. A renamed file is two of them, the second without a status.
 func changes(files string) string {
 	n := 0
 	for entry := range strings.SplitSeq(files, "\x00") {

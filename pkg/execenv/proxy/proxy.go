@@ -1,13 +1,8 @@
-// Package proxy is the way of a member's commands to the network: an HTTP proxy, for CONNECT and
-// plain HTTP, on a unix socket that package sandbox makes reachable inside of a box. It reaches
-// the hosts of a [team.Network], and of those public addresses only.
+// Package proxy is an HTTP proxy, for CONNECT and plain HTTP, for a member's commands, on a unix socket that package sandbox makes
+// reachable inside of a box. It reaches the hosts of a [team.Network], at public addresses only: a name is looked up once, and the
+// address that was checked is dialled. A refusal has the reason and what would allow it, for the model.
 //
-// A name is looked up once, and the address that was checked is the one dialled. A redirect is a
-// new request of the program that follows it. What is refused is answered with the reason and
-// with what would allow it, for the model to read.
-//
-// It does not look into what is sent: with CONNECT that is encrypted. That nothing goes around it
-// is the matter of package sandbox.
+// It does not look into what is sent. That nothing goes around it is for package sandbox.
 package proxy
 
 import (
@@ -52,8 +47,7 @@ type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-// The bounds of a proxy. A program that is refused a connection tries again; one that waits for
-// it is slow.
+// The bounds of a proxy.
 const (
 	mostConnections = 256 // more wait
 	mostHeaders     = 64 << 10
@@ -74,10 +68,8 @@ type Proxy struct {
 	serving   sync.WaitGroup // connections and tunnels
 }
 
-// New returns a proxy that listens on a unix socket, [Proxy.Socket], in a fresh folder of this user only. [Proxy.Run] serves it, and
-// removes both.
-//
-// Errors: InvalidArgument for a network that cannot be; Unavailable if the socket cannot be made.
+// New returns a proxy that listens on a unix socket in a fresh folder of this user only. [Proxy.Run] serves and removes it. Errors:
+// InvalidArgument for a network that cannot be; Unavailable if the socket cannot be made.
 func New(o Options) (*Proxy, error) {
 	if err := (team.Policy{Network: o.Network}).Validate(); err != nil {
 		return nil, err
@@ -126,8 +118,7 @@ func New(o Options) (*Proxy, error) {
 // Socket is the path of the socket.
 func (p *Proxy) Socket() string { return p.socket.Addr().String() }
 
-// Run serves until ctx ends, closes all connections, removes the socket with its folder and returns nil; or the
-// error for which it could not go on serving. It is called once.
+// Run serves until ctx ends, closes all connections, removes the socket and returns nil, or the error that ended it. It is called once.
 func (p *Proxy) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

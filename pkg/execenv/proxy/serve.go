@@ -116,8 +116,7 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) {
 	p.plain.ServeHTTP(w, r)
 }
 
-// rewrite leaves a request as it is, apart from what is between the client and this proxy, which
-// httputil has dropped. Another protocol (Upgrade) is spoken by CONNECT.
+// rewrite leaves a request as it is, without its hop-by-hop headers. Another protocol (Upgrade) is spoken by CONNECT.
 func rewrite(r *httputil.ProxyRequest) {
 	r.Out.URL.RawQuery = r.In.URL.RawQuery
 	r.Out.Header.Del("Upgrade")
@@ -150,9 +149,7 @@ func fault(err error) string {
 	return "the connection failed"
 }
 
-// answer ends the connection with a line, which is also the reason behind the number: of an
-// answer to CONNECT most programs print nothing else, and the supervisor of a command looks for
-// it there.
+// answer ends the connection with a line, which is also the reason behind the number, where the supervisor of a command looks for it.
 func (p *Proxy) answer(w http.ResponseWriter, r *http.Request, status int, line string, more ...any) {
 	outcome := refused
 	if status == http.StatusBadGateway {

@@ -49,10 +49,8 @@ func (t target) authority() string {
 	return t.host()
 }
 
-// parse returns what a host and a port name, whether it may be reached or not. Nothing is
-// guessed: of addresses it knows 192.0.2.1 and 2001:db8::1, of all that a program could take for
-// one (2130706433, 0x7f.1, 127.1, 0177.0.0.1) nothing passes as a name either, since the last
-// part of a public host's name begins with a letter.
+// parse returns what a host and a port name, whether it may be reached or not. Other forms of addresses (2130706433, 0x7f.1, 127.1)
+// are no names either: the last part of a public host's name begins with a letter.
 func parse(host, port string) (target, error) {
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil || n == 0 || strconv.FormatUint(n, 10) != port {
@@ -80,8 +78,7 @@ func parse(host, port string) (target, error) {
 // shown is what a program has sent, as it can stand in an answer and a terminal.
 func shown(text string) string { return strconv.QuoteToASCII(team.Clip(text, 80)) }
 
-// target returns what a host and a port name if the network allows it. No name is looked up: that
-// would carry data to whose name it is.
+// target returns what a host and a port name if the network allows it. It looks up no name: that would carry data to its owner.
 func (p *Proxy) target(host, port string) (target, error) {
 	t, err := parse(host, port)
 	if err != nil {
@@ -104,9 +101,7 @@ func (p *Proxy) target(host, port string) (target, error) {
 	return t, nil
 }
 
-// Ranges of addresses that lead into a private network, to the machine itself, to what a
-// provider serves its machines, or somewhere that depends on an address inside of the address.
-// They are those of the special-purpose registries of IANA, and what carries IPv4 in IPv6.
+// inner are the ranges of IANA's special-purpose registries, of providers' own services, and of IPv4 in IPv6.
 var inner = prefixes(
 	"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24",
 	"192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
@@ -115,8 +110,7 @@ var inner = prefixes(
 	"2001:db8::/32", "2002::/16", "3fff::/20",
 )
 
-// global is where IPv6 addresses of public hosts are. All else, from ::1 to ff00::/8 and from
-// 64:ff9b::/96 to fd00:ec2::254, is not there.
+// global has all IPv6 addresses of public hosts.
 var global = netip.MustParsePrefix("2000::/3")
 
 func prefixes(texts ...string) (all []netip.Prefix) {
@@ -132,8 +126,7 @@ func public(a netip.Addr) bool {
 		!slices.ContainsFunc(inner, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// own returns the addresses of this machine. What listens on all of them, such as a NATS server,
-// is reached by a public one too.
+// own returns the addresses of this machine: a NATS server may listen on a public one too.
 func own() (all []netip.Addr, err error) {
 	nets, err := net.InterfaceAddrs()
 	if err != nil {
@@ -198,8 +191,7 @@ func (p *Proxy) dial(ctx context.Context, t target) (c moving, err error) {
 	return c, errors.Join(errs...)
 }
 
-// dialHost is dial for the transport. It checks again: nothing is dialled unchecked, whatever the
-// transport makes of a request.
+// dialHost is dial for the transport. It checks again, whatever the transport makes of a request.
 func (p *Proxy) dialHost(ctx context.Context, _, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
