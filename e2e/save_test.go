@@ -112,3 +112,22 @@ func TestSavedTeamRunsAnyway(t *testing.T) {
 		t.Errorf("the goal after that is %s: %s", r.Status, r.Summary)
 	}
 }
+
+// A team that was loaded beside another repository than its own has no leader there: the run ends, and states why and what to do.
+func TestLoadedBesideAnotherRepository(t *testing.T) {
+	t.Parallel()
+	url := rehearse(t, lineScript(1, 1, ""))
+	here := folder(t, url, "XDG_CACHE_HOME="+t.TempDir())
+	repository(t, here.dir, "seq 1 20 | sed 's/^/line /' > shared.txt; echo .agentteam > .gitignore")
+	here.ok("run", "--isolation", "worktree", "Do them")
+	file := filepath.Join(t.TempDir(), "team.save")
+	here.ok("save", file)
+
+	there := folder(t, url, "XDG_CACHE_HOME="+t.TempDir())
+	repository(t, there.dir, "echo another > shared.txt; echo .agentteam > .gitignore")
+	there.ok("load", file)
+	code, _, errs := exit(t, there.command("run", "--workspace", ".", "Do more"))
+	if code == 0 || !strings.Contains(errs, "the team's branch is of another repository than this folder") || !strings.Contains(errs, "--team NAME") {
+		t.Errorf("exit status %d, %s", code, errs)
+	}
+}
