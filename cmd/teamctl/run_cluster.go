@@ -161,7 +161,7 @@ func (a *app) ownCluster(ctx context.Context, cfg config.Config, p *runRequest) 
 const neverLed = 4 * time.Second
 
 // whileLed returns a context that ends, with the reason as its cause (InvalidState), if no process of the run's own
-// cluster can lead the team. A team that was led waits until it is led again, unless no leader can start.
+// cluster can lead the team, now or no more.
 func (p *runRequest) whileLed(ctx context.Context, t *client.Team) (led context.Context, done func()) {
 	led, end := context.WithCancelCause(ctx)
 	if p.cluster == nil {
@@ -176,7 +176,8 @@ func (p *runRequest) whileLed(ctx context.Context, t *client.Team) (led context.
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		var since time.Time
+		var since time.Time // nobody leads, since then
+		var seen uint64     // the incarnation of the leader that was there at the last look
 		for tick := time.Tick(200 * time.Millisecond); ; {
 			select {
 			case <-led.Done():
@@ -188,7 +189,10 @@ func (p *runRequest) whileLed(ctx context.Context, t *client.Team) (led context.
 				switch {
 				case err != nil || m.Cluster != p.cluster.ID():
 				case m.State != team.Lost:
-					tick = nil
+					if m.Incarnation == seen { // else it may fail as the one before
+						since = time.Time{}
+					}
+					seen = m.Incarnation
 				case since.IsZero():
 					since = time.Now()
 				case time.Since(since) > neverLed:

@@ -180,14 +180,21 @@ func (l *leader) lead(ctx context.Context, id team.TeamID, term uint64) error {
 		})
 	})
 	t.settle()
+	return l.over(ctx, t, record, err)
+}
+
+// over is how a term has ended, of which a part has returned err.
+func (l *leader) over(ctx context.Context, t *term, record team.Team, err error) error {
 	if errors.Is(err, runtime.ErrTeamEnded) {
 		l.Workspaces.Ended(record)
 	}
-	if errors.Is(err, runtime.ErrTeamEnded) || errors.Is(err, runtime.ErrForced) {
+	switch {
+	case errors.Is(err, runtime.ErrTeamEnded), errors.Is(err, runtime.ErrForced):
 		return t.leave()
-	}
-	if errors.Is(err, team.ErrSuperseded) {
+	case errors.Is(err, team.ErrSuperseded):
 		return nil
+	case err != nil && ctx.Err() == nil && t.agent.Load() == nil && team.CodeOf(err) != team.Unavailable: // it was never at work
+		return errors.Join(err, l.cannot(ctx, t.team, record, t.member.Incarnation, err))
 	}
 	return err
 }
@@ -204,7 +211,7 @@ func (l *leader) watchdog(t *term, record team.Team) *watchdog.Watchdog {
 // decide decides how the members of the team's goal are kept apart, once for each goal.
 func (l *leader) decide(ctx context.Context, bt *broker.Storage, record team.Team, folder string) (team.Team, error) {
 	if l := record.Line; l != nil && l.Goal >= record.NextGoal() && (!l.Early || record.Goal == "") {
-		return record, nil
+		return record, reach(ctx, bt, record)
 	}
 	var decided team.WorkLine
 	undecided, err := begunUndecided(ctx, bt, record)
@@ -222,6 +229,18 @@ func (l *leader) decide(ctx context.Context, bt *broker.Storage, record team.Tea
 	}
 	l.Log.InfoContext(ctx, "isolation decided", "team", bt.ID, "goal", decided.Goal, "worktrees", decided.Why == "", "why", decided.Why)
 	return l.registry.Edit(ctx, bt, func(t *team.Team) { t.Line = &decided })
+}
+
+// reach returns why this host has not the integration branch that the team works on; nil if it has, or there is none.
+func reach(ctx context.Context, bt *broker.Storage, record team.Team) error {
+	if !record.HasBranch() {
+		return nil
+	}
+	site, err := mergequeue.At(ctx, "", bt, record)
+	if err == nil {
+		_, err = site.Bring(ctx)
+	}
+	return err
 }
 
 // begunUndecided reports whether a leader works at the team's goal already, or has until it died, and

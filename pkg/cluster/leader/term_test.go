@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"agentteam/pkg/agent"
 	"agentteam/pkg/agent/control"
 	"agentteam/pkg/agent/spawn"
 	"agentteam/pkg/execenv"
@@ -81,6 +82,43 @@ func TestCannotIsToldInEachGoal(t *testing.T) {
 			t.Fatal(err)
 		}
 		record.GoalSeq = seq
+	}
+}
+
+// Why a term has failed before its leader was at work is written for those who wait for it; not of a term that has worked,
+// nor while NATS is away, nor of one that was to end.
+func TestTermThatNeverBegan(t *testing.T) {
+	fault := team.Errorf(team.InvalidState, "the folder is gone")
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, tt := range map[string]struct {
+		ctx    context.Context
+		worked bool
+		err    error
+		lost   bool
+	}{
+		"never at work": {t.Context(), false, fault, true},
+		"after work":    {t.Context(), true, fault, false},
+		"NATS is away":  {t.Context(), false, team.Errorf(team.Unavailable, "no answer"), false},
+		"to end":        {ended, false, fault, false},
+		"superseded":    {t.Context(), false, fmt.Errorf("journal: %w", team.ErrSuperseded), false},
+	} {
+		bt := brokertest.Team(t, "t")
+		m, err := new(leader).join(t.Context(), bt, team.Role{Name: "leader"}, 1, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := &term{team: bt, member: m}
+		if tt.worked {
+			now.agent.Store(new(agent.Agent))
+		}
+		if err := new(leader).over(tt.ctx, now, team.Team{}, tt.err); err == nil == (name != "superseded") {
+			t.Errorf("%s: %v", name, err)
+		}
+		m, err = roster.New(bt).Get(t.Context(), team.Leader)
+		if err != nil || (m.State == team.Lost) != tt.lost || tt.lost && m.LastError != "the folder is gone" {
+			t.Errorf("%s: its record is %s: %q, %v", name, m.State, m.LastError, err)
+		}
 	}
 }
 

@@ -2,24 +2,33 @@ package local
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os/exec"
+	"slices"
 	"strings"
+	"syscall"
 
 	"agentteam/pkg/team"
 )
 
-// faulty reports whether a child that ended like this would most likely end so again: by its own error. What a
-// signal ended, and what did not reach its server in time, starts again well.
+// faults are the signals by which the system ends a program for what it does.
+var faults = []syscall.Signal{syscall.SIGILL, syscall.SIGTRAP, syscall.SIGABRT, syscall.SIGBUS, syscall.SIGFPE, syscall.SIGSEGV, syscall.SIGSYS}
+
+// faulty reports whether a child that ended like this would most likely end so again: by its own error. What others
+// have ended by a signal, and what did not reach its server in time, starts again well.
 func faulty(ended error) bool {
 	exit := (*exec.ExitError)(nil)
 	if !errors.As(ended, &exit) {
 		return ended != nil // it could not be started
 	}
-	code := exit.ExitCode() // -1: a signal
-	return code > 0 && code != team.ExitCode(team.Unavailable) && code < 124
+	if w, ok := exit.Sys().(syscall.WaitStatus); ok && w.Signaled() {
+		return slices.Contains(faults, w.Signal())
+	}
+	code := exit.ExitCode() // 126 and 127 are of a program that the system cannot load
+	return code != 0 && code != team.ExitCode(team.Unavailable) && code != team.ExitCode(context.DeadlineExceeded) && code < 128
 }
 
 // breaks reports why a child cannot start, if the cluster cannot do without the child: before all have answered each
