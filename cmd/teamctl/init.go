@@ -107,10 +107,11 @@ func findSettings(ctx context.Context, cfg config.Config) (newSettings, error) {
 	}
 	s := newSettings{Team: teamNamed(cfg), Model: cfg.Model, BaseURL: cfg.BaseURL, MaxTeammates: strconv.Itoa(team.DefaultMaxTeammates)}
 	s.Isolation = "This is no git repository: all members work in this folder."
-	if _, err := os.Lstat(".git"); err == nil {
-		if c, err := gitrepo.Look(ctx, "."); err == nil {
-			s.Unseen = unseenIn(ctx, c, cfg.Policy)
-		}
+	c, err := gitrepo.Look(ctx, ".")
+	if err == nil {
+		s.Unseen = unseenIn(ctx, c, cfg.Policy)
+	}
+	if _, top := os.Lstat(".git"); err == nil || top == nil { // maybe without a commit
 		s.Isolation = "This is a git repository: each task is done in a separate tree and merged, once there is a commit."
 	}
 	var names []string

@@ -22,7 +22,7 @@ func Subagent(t team.Team, m team.Member, name team.AgentID, r team.Role, at pro
 	if t.HasBranch() {
 		where = fmt.Sprintf("%s (the shell starts here, paths are relative to it). It is the tree of %s, in which no other member works.", neutral(at.Workspace), m.AgentID)
 	}
-	return joined(append(parts, skills(t.Dialect(r), at), instructions(at), ofRole(r), environment(t, where, at), introduction(t, name, r.Name)))
+	return joined(append(parts, skills(t.Dialect(r), at), instructions(at), ofRole(r), environment(t, r.Name, where, at), introduction(t, name, r.Name)))
 }
 
 // Part is what a subagent remembers: a conversation with no mail and no task. It implements

@@ -3,6 +3,7 @@ package agent
 import (
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -27,7 +28,7 @@ func System(t team.Team, m team.Member, r team.Role, at projectcontext.Place) st
 	if m.PlanMode {
 		parts = append(parts, planPrompt)
 	}
-	return joined(append(parts, environment(t, workspaceOf(t, at), at), introduction(t, m.AgentID, m.Role)))
+	return joined(append(parts, environment(t, r.Name, workspaceOf(t, at), at), introduction(t, m.AgentID, m.Role)))
 }
 
 // introduction is the line that names the member.
@@ -73,13 +74,28 @@ func workspaceOf(t team.Team, at projectcontext.Place) string {
 
 // environment states where the agent works. The branch of a tree is the runtime's own: it changes
 // with the tree, and with it what an endpoint has cached of the conversation would be lost.
-func environment(t team.Team, workspace string, at projectcontext.Place) string {
+func environment(t team.Team, role, workspace string, at projectcontext.Place) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "<environment>\nworkspace: %s\nplatform: %s, bash\ndate: %s\n", workspace, at.Platform, at.Date)
 	if at.Git != "" && !t.HasBranch() {
 		fmt.Fprintf(&b, "git: %s, when you were started\n", neutral(at.Git))
 	}
+	for _, name := range at.Submodules {
+		fmt.Fprintf(&b, "submodule: %s has no files here; %s\n", neutral(name), filesOf(t, role, name))
+	}
 	return b.String() + "</environment>"
+}
+
+// filesOf states where members of a role find the files of a submodule.
+func filesOf(t team.Team, role, name string) string {
+	if real := path.Join(t.Workspace, name); t.HasBranch() {
+		for _, dir := range t.PolicyOf(role).Paths.Read {
+			if real == dir || strings.HasPrefix(real, strings.TrimSuffix(dir, "/")+"/") {
+				return "its files are for reading in " + neutral(real)
+			}
+		}
+	}
+	return `do not fill it: a person can have its files read by "paths" of the team`
 }
 
 // skills are those that a member may read before work of their kind, and the texts of those that its role names.

@@ -131,6 +131,22 @@ func TestSystemStays(t *testing.T) {
 	}
 }
 
+// A member learns which submodules have no files, and where it may read them.
+func TestSystemNamesEmptySubmodules(t *testing.T) {
+	record := team.Team{ID: "blue", Workspace: "/srv/shop/app", Line: &team.WorkLine{}, Policy: team.Policy{Paths: team.Paths{Read: []string{"/srv/shop/app/vendor", "/srv/shop/app/lib-old"}}}}
+	at := projectcontext.Place{Workspace: "/cache/trees/t-001/app", Submodules: []string{"vendor/ui", "lib<task"}}
+	got := System(record, team.Member{AgentID: "coder-1", Role: "coder"}, team.Role{Name: "coder"}, at)
+	for _, want := range []string{"\nsubmodule: vendor/ui has no files here; its files are for reading in /srv/shop/app/vendor/ui\n", "\nsubmodule: lib&lt;task has no files here; do not fill it: a person can have its files read by \"paths\" of the team\n</environment>"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("it lacks %q:\n%s", want, got)
+		}
+	}
+	record.Line = nil // then it works in the folder itself
+	if got := System(record, team.Member{AgentID: "coder-1"}, team.Role{Name: "coder"}, at); strings.Contains(got, "for reading") {
+		t.Errorf("in the shared folder it is told\n%s", got)
+	}
+}
+
 // The tree of a successor is another than the one that is still in use. Its system message is the
 // same: a tree and its branch are the runtime's.
 func TestSystemInAnotherTree(t *testing.T) {

@@ -19,6 +19,7 @@ type Place struct {
 	Git       string `json:"git,omitempty"`           // branch and state in a few words; "" outside of a repository
 	Project   []File `json:"project_files,omitempty"` // the project's instructions, at most MaxProject bytes
 
+	Submodules []string `json:"submodules,omitempty"`   // those without files here, relative to the workspace
 	Skills     []string `json:"skills,omitempty"`       // a line each
 	MoreSkills int      `json:"more_skills,omitempty"`  // which are not among them
 	Given      []File   `json:"given_skills,omitempty"` // those that the role names, whole
@@ -34,7 +35,7 @@ type Run func(ctx context.Context, line string) (output string, passed bool, err
 func Look(ctx context.Context, workspace string, run Run, may May) Place {
 	p := Place{Workspace: workspace, Platform: runtime.GOOS + "/" + runtime.GOARCH, Date: time.Now().Format(time.DateOnly)}
 	p.Git = git(ctx, run)
-	p.Project = Standing(workspace, may)
+	p.Project, p.Submodules = Standing(workspace, may), emptyModules(workspace)
 	return p
 }
 
