@@ -11,24 +11,52 @@ import (
 	"agentteam/pkg/team/codec"
 )
 
-// chatReader puts one turn together from the chunks of a chat completion, or from
-// a whole one.
-type chatReader struct {
+// partial is what every reader has of a turn that is not finished.
+type partial struct {
 	onDelta func(string)
 	ids     heldIDs
-	content strings.Builder
-	extra   pieces
-	calls   callList
+	text    strings.Builder
 	finish  string // "" until the endpoint said why it stopped
 	model   string
 	usage   Usage
-	chunk   chunk // the newest; each takes the room of the last
+}
+
+func newPartial(req Request, onDelta func(string)) partial {
+	return partial{onDelta: onDelta, ids: idsIn(req), model: req.Model}
+}
+
+func (p *partial) say(text string) {
+	if text != "" {
+		p.text.WriteString(text)
+		p.onDelta(text)
+	}
+}
+
+func (p *partial) finished() bool { return p.finish != "" }
+
+func (p *partial) used() Usage { return p.usage }
+
+// cut reports whether the last call may be cut in the middle of its arguments.
+func (p *partial) cut() bool { return p.finish == "length" || p.finish == "content_filter" }
+
+// reply is the turn without its calls.
+func (p *partial) reply() Reply {
+	return Reply{Message: Message{Role: "assistant", Content: p.text.String()}, FinishReason: p.finish, Usage: p.usage, Model: p.model}
+}
+
+// chatReader puts one turn together from the chunks of a chat completion, or from
+// a whole one.
+type chatReader struct {
+	partial
+	extra pieces
+	calls callList
+	chunk chunk // the newest; each takes the room of the last
 }
 
 var _ turnReader = (*chatReader)(nil)
 
 func newChatReader(req Request, onDelta func(string)) *chatReader {
-	r := &chatReader{onDelta: onDelta, ids: idsIn(req), model: req.Model, extra: pieces{}}
+	r := &chatReader{partial: newPartial(req, onDelta), extra: pieces{}}
 	r.calls.known = namesOf(req)
 	return r
 }
@@ -180,13 +208,6 @@ func (r *chatReader) add(choice number, delta json.RawMessage, callsOnly bool) e
 	return nil
 }
 
-func (r *chatReader) say(text string) {
-	if text != "" {
-		r.content.WriteString(text)
-		r.onDelta(text)
-	}
-}
-
 // onlyContent returns the text of a delta that holds nothing else; ok is false for any
 // other. Most of a stream is such deltas, and the general way takes several times as
 // long.
@@ -226,25 +247,16 @@ func contentOf(raw json.RawMessage) (said, thought string, err error) {
 	return said, thought, nil
 }
 
-func (r *chatReader) finished() bool { return r.finish != "" }
-
 func (r *chatReader) over() {
-	if r.calls.whole() && (len(r.calls.list) > 0 || r.content.Len() > 0) {
+	if r.calls.whole() && (len(r.calls.list) > 0 || r.text.Len() > 0) {
 		r.finish = "stop"
 	}
 }
 
-func (r *chatReader) used() Usage { return r.usage }
-
 func (r *chatReader) reply() Reply {
-	turn := Reply{
-		Message:      Message{Role: "assistant", Content: r.content.String(), Extra: r.extra.join()},
-		FinishReason: r.finish,
-		Usage:        r.usage,
-		Model:        r.model,
-	}
-	if r.finish == "length" || r.finish == "content_filter" {
-		return turn // the last call may be cut in the middle of its arguments
+	turn := r.partial.reply()
+	if turn.Message.Extra = r.extra.join(); r.cut() {
+		return turn
 	}
 	if turn.Message.ToolCalls = r.calls.calls(r.ids); turn.Message.ToolCalls != nil {
 		turn.FinishReason = "tool_calls" // whatever the endpoint calls it
@@ -252,4 +264,4 @@ func (r *chatReader) reply() Reply {
 	return turn
 }
 
-func (r *chatReader) size() int { return r.content.Len() + r.extra.size() + r.calls.size() }
+func (r *chatReader) size() int { return r.text.Len() + r.extra.size() + r.calls.size() }

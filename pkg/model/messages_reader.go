@@ -12,12 +12,9 @@ import (
 // messagesReader puts one turn together from the events of Anthropic's Messages, or from a whole
 // message.
 type messagesReader struct {
-	onDelta func(string)
-	ids     heldIDs
-	blocks  []*messagesBlock
-	finish  string
-	model   string
-	counts  fields // the newest count of each kind of token
+	partial
+	blocks []*messagesBlock
+	counts fields // the newest count of each kind of token
 }
 
 // messagesBlock is one block of an answer.
@@ -56,7 +53,7 @@ type messagesDelta struct {
 }
 
 func newMessagesReader(req Request, onDelta func(string)) *messagesReader {
-	return &messagesReader{onDelta: onDelta, ids: idsIn(req), model: req.Model, counts: fields{}}
+	return &messagesReader{partial: newPartial(req, onDelta), counts: fields{}}
 }
 
 func (r *messagesReader) event(name string, data []byte) error {
@@ -100,6 +97,8 @@ func (r *messagesReader) event(name string, data []byte) error {
 func (r *messagesReader) count(usage fields) {
 	maps.DeleteFunc(usage, func(_ string, v json.RawMessage) bool { return string(v) == "null" })
 	maps.Copy(r.counts, usage)
+	whole, _ := json.Marshal(r.counts) // it was JSON before
+	r.usage = readUsage(whole)
 }
 
 func (r *messagesReader) begin(index int, raw fields) {
@@ -118,12 +117,6 @@ func (b *messagesBlock) add(field, piece string) {
 		b.grown[field] = &strings.Builder{}
 	}
 	b.grown[field].WriteString(piece)
-}
-
-func (r *messagesReader) say(text string) {
-	if text != "" {
-		r.onDelta(text)
-	}
 }
 
 func (r *messagesReader) grow(index int, d messagesDelta) {
@@ -163,22 +156,14 @@ func (r *messagesReader) end(stop string) error {
 	return nil
 }
 
-func (r *messagesReader) finished() bool { return r.finish != "" }
-
 func (r *messagesReader) over() {
 	if len(r.blocks) > 0 && !slices.ContainsFunc(r.blocks, func(b *messagesBlock) bool { return !json.Valid([]byte(b.arguments())) }) {
 		r.finish = "stop"
 	}
 }
 
-func (r *messagesReader) used() Usage {
-	usage, _ := json.Marshal(r.counts) // it was JSON before
-	return readUsage(usage)
-}
-
 func (r *messagesReader) reply() Reply {
-	reply := Reply{Message: Message{Role: "assistant"}, FinishReason: r.finish, Usage: r.used(), Model: r.model}
-	whole := r.finish != "length" && r.finish != "content_filter" // else the last call may be cut in its arguments
+	reply := r.partial.reply()
 	var kept []json.RawMessage
 	thought := false
 	for _, b := range r.blocks {
@@ -186,9 +171,8 @@ func (r *messagesReader) reply() Reply {
 		switch was.Type {
 		case "text":
 			was.Length = len(b.text("text"))
-			reply.Message.Content += b.text("text")
 		case "tool_use":
-			if !whole {
+			if r.cut() {
 				continue
 			}
 			reply.Message.ToolCalls = append(reply.Message.ToolCalls, ToolCall{ID: r.ids.own(loose(b.raw["id"])), Name: loose(b.raw["name"]), Arguments: b.arguments()})

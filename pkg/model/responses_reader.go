@@ -10,14 +10,9 @@ import (
 
 // responsesReader puts one turn together from the events of a Responses stream.
 type responsesReader struct {
-	onDelta func(string)
-	ids     heldIDs
-	text    strings.Builder
-	items   []*outputItem
-	other   int // bytes of what is neither text nor arguments
-	finish  string
-	model   string
-	usage   Usage
+	partial
+	items []*outputItem
+	other int // bytes of what is neither text nor arguments
 }
 
 // outputItem is one thing that the model put out: text, thinking or a call.
@@ -62,7 +57,7 @@ type responsesEvent struct {
 }
 
 func newResponsesReader(req Request, onDelta func(string)) *responsesReader {
-	return &responsesReader{onDelta: onDelta, ids: idsIn(req), model: req.Model}
+	return &responsesReader{partial: newPartial(req, onDelta)}
 }
 
 func (r *responsesReader) event(name string, data []byte) error {
@@ -112,13 +107,6 @@ func streamError(reported json.RawMessage, without string) error {
 func eventText(raw json.RawMessage) (text string) {
 	_ = json.Unmarshal(raw, &text)
 	return text
-}
-
-func (r *responsesReader) say(text string) {
-	if text != "" {
-		r.text.WriteString(text)
-		r.onDelta(text)
-	}
 }
 
 // find returns the item of that number, a new one if there is none.
@@ -178,21 +166,14 @@ func (r *responsesReader) end(e responsesEvent, finish string) error {
 	return nil
 }
 
-func (r *responsesReader) finished() bool { return r.finish != "" }
-
 func (r *responsesReader) over() {
 	if len(r.items) > 0 && !slices.ContainsFunc(r.items, func(it *outputItem) bool { return it.raw == nil }) {
 		r.finish = "stop"
 	}
 }
 
-func (r *responsesReader) used() Usage { return r.usage }
-
 func (r *responsesReader) reply() Reply {
-	reply := Reply{
-		Message:      Message{Role: "assistant", Content: r.text.String()},
-		FinishReason: r.finish, Usage: r.usage, Model: r.model,
-	}
+	reply := r.partial.reply()
 	extra := map[string]json.RawMessage{}
 	var thinking []json.RawMessage
 	for _, it := range r.items {
