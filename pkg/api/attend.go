@@ -22,9 +22,9 @@ type metrics struct {
 func newMetrics(reg prometheus.Registerer) *metrics {
 	return &metrics{
 		requests: telemetry.Counters(reg, "agentteam_api_requests_total",
-			"Answered requests to the HTTP API, streams when they ended; the route of a refused one is none.", "route", "method", "code"),
+			"Requests to the HTTP API; the route of a refused one is none.", "route", "method", "code"),
 		seconds: telemetry.Histograms(reg, "agentteam_api_request_seconds",
-			"Time to answer a request to the HTTP API, streams aside.", []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5, 30}, "route"),
+			"Time to answer a request, streams aside.", []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5, 30}, "route"),
 	}
 }
 

@@ -48,12 +48,12 @@ type metrics struct {
 func newMetrics(reg prometheus.Registerer) *metrics {
 	m := &metrics{
 		calls:    telemetry.Counters(reg, "agentteam_model_calls_total", "Model calls: ok, cut, too_long, refused, unavailable or canceled.", "outcome"),
-		refusals: telemetry.Counters(reg, "agentteam_model_refusals_total", "Model calls that gave no turn, by reason, such as bad_key or context_length.", "reason"),
+		refusals: telemetry.Counters(reg, "agentteam_model_refusals_total", "Model calls that gave no turn, by reason.", "reason"),
 		duration: telemetry.Histograms(reg, "agentteam_model_call_duration_seconds",
 			"Time of a model call with its retries.", prometheus.ExponentialBuckets(0.1, 2, 15), "outcome"), // to 27 minutes
 		tokens: telemetry.Counters(reg, "agentteam_model_tokens_total",
-			"Tokens of model calls: prompt and completion, their parts cached and reasoning, and wasted of tries that were thrown away.", "direction"),
-		retries: telemetry.Counters(reg, "agentteam_model_retries_total", "Repeated attempts of model calls, by reason: as of refusals, or other_form.", "reason"),
+			"Tokens: prompt and completion, their parts cached and reasoning, and wasted of discarded tries.", "direction"),
+		retries: telemetry.Counters(reg, "agentteam_model_retries_total", "Repeated attempts, by reason: as of refusals, or other_form.", "reason"),
 	}
 	// At 0, so that the first of a kind is seen as an increase.
 	for _, o := range []string{ok, cut, tooLong, refused, unavailable, canceled} {

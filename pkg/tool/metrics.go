@@ -22,7 +22,7 @@ type metrics struct {
 
 func newMetrics(reg prometheus.Registerer, tools []Tool) *metrics {
 	m := &metrics{
-		calls: telemetry.Counters(reg, "agentteam_tool_calls_total", "Tool calls by outcome: ok or an error code; the tool unknown does not exist.", "tool", "outcome"),
+		calls: telemetry.Counters(reg, "agentteam_tool_calls_total", "Tool calls: ok or an error code; the tool unknown does not exist.", "tool", "outcome"),
 		duration: telemetry.Histograms(reg, "agentteam_tool_call_duration_seconds",
 			"Time from a tool call to its result.", []float64{0.001, 0.01, 0.1, 1, 10, 60, 120, 600}, "tool"), // a file is read in 1 ms, a command may take 10 min
 	}

@@ -26,8 +26,8 @@ func newMetrics(reg prometheus.Registerer) metrics {
 		members: telemetry.Gauges(reg, "agentteam_members", "Members of the team by state.", "team", "state"),
 		age: telemetry.Gauges(reg, "agentteam_heartbeat_age_seconds",
 			"Time since the last heartbeat of a member.", "team", "agent_id"),
-		lost:    telemetry.Counters(reg, "agentteam_members_lost_total", "Members that were lost, or whose process went away, and that were to be brought back.", "team"),
-		expired: telemetry.Counters(reg, "agentteam_leases_expired_total", "Tasks taken from holders that were silent for their lease.", "team"),
+		lost:    telemetry.Counters(reg, "agentteam_members_lost_total", "Members that were lost and were to be brought back.", "team"),
+		expired: telemetry.Counters(reg, "agentteam_leases_expired_total", "Tasks taken from silent holders.", "team"),
 		stalled: telemetry.Counters(reg, "agentteam_members_stalled_total", "Times that a working member made no progress for stall_after.", "team"),
 		allIdle: telemetry.Counters(reg, "agentteam_all_idle_total", "Notices to the leader that all members are idle.", "team"),
 	}

@@ -26,8 +26,8 @@ func newMetrics(reg prometheus.Registerer) metrics {
 	buckets := prometheus.ExponentialBuckets(0.05, 3, 10)
 	m := metrics{
 		outcomes: telemetry.Counters(reg, "agentteam_merges_total", "Submitted work by outcome: merged, conflict, check or refused.", "outcome"),
-		waited:   telemetry.Histograms(reg, "agentteam_merge_wait_seconds", "Time from the submission of work until its merge began.", buckets).WithLabelValues(),
-		merging:  telemetry.Histograms(reg, "agentteam_merge_duration_seconds", "Time to merge work or to return it, with the checks.", buckets).WithLabelValues(),
+		waited:   telemetry.Histograms(reg, "agentteam_merge_wait_seconds", "Time from submission to merge.", buckets).WithLabelValues(),
+		merging:  telemetry.Histograms(reg, "agentteam_merge_duration_seconds", "Time to merge or return work, with the checks.", buckets).WithLabelValues(),
 		waiting:  telemetry.Gauges(reg, "agentteam_merges_waiting", "Submitted work that waits to be merged.").WithLabelValues(),
 	}
 	for _, outcome := range outcomes {

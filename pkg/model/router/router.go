@@ -70,8 +70,8 @@ func (s *routerState) fill(o *model.Options) { o.Logger = s.log }
 func (r *Router) Counting(reg prometheus.Registerer) *Router {
 	view := &Router{routerState: r.routerState, registry: reg, clients: map[string]countingClient{}, told: map[string]cooldown{},
 		switches: telemetry.Counters(reg, "agentteam_model_switches_total",
-			"Switches of model calls to another alias, since the first refused; one in its cooldown counts once.", "from", "to"),
-		cost: telemetry.Counters(reg, "agentteam_model_cost_total", "Cost of model calls, as far as the settings have prices; none is that of prices without a currency.", "currency")}
+			"Switches to a fallback alias.", "from", "to"),
+		cost: telemetry.Counters(reg, "agentteam_model_cost_total", "Cost of model calls with a known price.", "currency")}
 	for _, to := range r.now().routes {
 		if to.Prices != nil {
 			view.cost.WithLabelValues(currencyLabel(to.Prices))

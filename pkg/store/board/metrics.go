@@ -25,8 +25,8 @@ var results = []string{claimed, otherwise, string(team.Conflict), string(team.Bl
 
 func newMetrics(reg prometheus.Registerer) metrics {
 	m := metrics{
-		claims:      telemetry.Counters(reg, "agentteam_claims_total", "Claims by this process: ok, an error code, or error.", "result"),
-		transitions: telemetry.Counters(reg, "agentteam_task_transitions_total", "Writes of tasks by this process, by new status.", "status"),
+		claims:      telemetry.Counters(reg, "agentteam_claims_total", "Claims: ok, an error code, or error.", "result"),
+		transitions: telemetry.Counters(reg, "agentteam_task_transitions_total", "Writes of tasks, by new status.", "status"),
 		late:        telemetry.Counters(reg, "agentteam_late_writes_total", "Writes of former holders that were refused.").WithLabelValues(),
 	}
 	for _, r := range results { // shown at 0

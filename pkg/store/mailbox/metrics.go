@@ -21,7 +21,7 @@ type metrics struct {
 func newMetrics(reg prometheus.Registerer) metrics {
 	m := metrics{
 		sent:     telemetry.Counters(reg, "agentteam_messages_sent_total", "Messages stored, by type.", "type"),
-		received: telemetry.Counters(reg, "agentteam_messages_received_total", "Messages delivered to this process, repetitions included; dead are those set aside.", "type"),
+		received: telemetry.Counters(reg, "agentteam_messages_received_total", "Messages delivered to this process, repetitions included.", "type"),
 	}
 	for _, t := range types { // at 0, so that the first one is seen as an increase
 		m.sent.WithLabelValues(string(t))

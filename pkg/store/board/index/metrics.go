@@ -31,14 +31,14 @@ func newMetrics(reg prometheus.Registerer, id team.TeamID) metrics {
 		team:  label,
 		tasks: telemetry.Gauges(reg, "agentteam_tasks", "Tasks on the board.", "team", "status"),
 		age: telemetry.Gauges(reg, "agentteam_oldest_task_age_seconds",
-			"Time that the oldest pending task has been claimable, and the oldest in progress held; 0 without one.", "team", "status"),
+			"Time that the oldest pending task is claimable, or the oldest in progress held.", "team", "status"),
 		quarantined: telemetry.Gauges(reg, "agentteam_records_quarantined", "Unreadable records of the team's bucket.", "team"),
 		queue:       telemetry.Histograms(reg, "agentteam_task_queue_duration_seconds", "Time until a claimable task was claimed.", durations, "team").With(label),
 		execution:   telemetry.Histograms(reg, "agentteam_task_execution_duration_seconds", "Time from a task's last claim until its completion.", durations, "team").With(label),
 		offers:      telemetry.Counters(reg, "agentteam_offers_total", "Tasks offered to idle agents.", "team").With(label),
 		unlawful:    telemetry.Counters(reg, "agentteam_unlawful_writes_total", "Writes of tasks that no rule allows.", "team").With(label),
 		foreign: telemetry.Counters(reg, "agentteam_foreign_beats_total",
-			"Heartbeats of another incarnation than the member's record, which change nothing.", "team").With(label),
+			"Heartbeats of another incarnation than the member's record.", "team").With(label),
 	}
 }
 
