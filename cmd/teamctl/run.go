@@ -248,7 +248,7 @@ func (a *app) begin(ctx context.Context, c *client.Client, cfg config.Config, p 
 		err = p.reads.allow(ctx, t)
 	}
 	if err == nil {
-		err = a.tellHands(ctx, t, procs, cfg, p)
+		err = a.showPolicy(ctx, t, procs, cfg, p)
 	}
 	if p.started != "" {
 		a.tell(p.started)

@@ -119,8 +119,8 @@ func choicesFor(record team.Team, cfg config.Config, roles role.Roles) (team.Cho
 		name = team.CanonicalRole(name)
 		chosen[name] = all[name]
 	}
-	choices, hands := cfg.Choices, cfg.Over(record.Policy)
-	choices.Roles, choices.Policy = chosen, &hands
+	choices, policy := cfg.Choices, cfg.Over(record.Policy)
+	choices.Roles, choices.Policy = chosen, &policy
 	return choices, nil
 }
 

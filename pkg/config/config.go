@@ -55,14 +55,14 @@ type Config struct {
 	// Organisation is what holds for the members of all teams in this process, before the rules of their team.
 	Organisation team.Permissions
 
-	// Choices are those of the teams that it makes, but for hands and roles; see [Config.Over] and
+	// Choices are those of the teams that it makes, but for policy and roles; see [Config.Over] and
 	// [Config.Roles].
 	Choices      team.Choices
 	TeammateMode TeammateMode
 	BranchHook   string // what bash runs, with the user's rights, once the branch of a line is there; empty: nothing
 
 	limits     commandLimits
-	form       trust.Form    // the hands as they were read
+	form       trust.Form    // the policy as it was read
 	sections   sections      // of a team, the same
 	neverMatch []string      // rules of permissions, and why
 	waiting    trust.Waiting // what of the file no person has trusted
@@ -154,7 +154,7 @@ func (c *Config) load(table []setting) error {
 	if err := c.checkRoom(file); !next(err) {
 		return err
 	}
-	if err := c.takeHands(file); !next(err) {
+	if err := c.takePolicy(file); !next(err) {
 		return err
 	}
 	if err := c.takeOrganisation(); !next(err) {

@@ -40,15 +40,15 @@ func (c *Config) takeRules(file, origin string) error {
 	if _, err := (strictyaml.Format{File: file, Kind: "file of permissions"}).Decode(data, &f.Permissions); err != nil {
 		return err
 	}
-	hands, _ := f.Policy()
-	_, never, err := permission.Parse(hands.Permissions)
+	policy, _ := f.Policy()
+	_, never, err := permission.Parse(policy.Permissions)
 	if err != nil {
 		return team.Errorf(team.InvalidArgument, "%s: %w", file, err)
 	}
 	for _, warning := range never {
 		c.neverMatch = append(c.neverMatch, file+": "+warning)
 	}
-	c.Organisation = c.Organisation.And(hands.Permissions)
+	c.Organisation = c.Organisation.And(policy.Permissions)
 	c.origins = append(c.origins, Origin{Name: "organisation", Value: file, Origin: origin})
 	return nil
 }

@@ -42,7 +42,7 @@ type setting struct {
 // settings is the table, its rows bound to the fields of c. Relative paths are
 // taken from dir.
 func settings(c *Config, dir string) []setting {
-	return slices.Concat(processSettings(c, dir), teamSettings(c), handsSettings(c))
+	return slices.Concat(processSettings(c, dir), teamSettings(c), policySettings(c))
 }
 
 func processSettings(c *Config, dir string) []setting {

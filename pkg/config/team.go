@@ -152,12 +152,12 @@ func (c Config) choicesOf(role string) team.RoleChoices {
 	return choices
 }
 
-// Over returns the hands with those parts of c.Policy that some source has set.
-func (c Config) Over(hands team.Policy) team.Policy {
-	for _, part := range handsParts {
+// Over returns the policy with those parts of c.Policy that some source has set.
+func (c Config) Over(policy team.Policy) team.Policy {
+	for _, part := range policyParts {
 		if slices.ContainsFunc(c.origins, func(o Origin) bool { return o.Name == part.name && o.Origin != fromDefault }) {
-			part.copy(&hands, c.Policy)
+			part.copy(&policy, c.Policy)
 		}
 	}
-	return hands
+	return policy
 }

@@ -211,14 +211,14 @@ func (h Policy) beyond(limits ...Policy) (grants []string) {
 	return grants
 }
 
-// Records from before hands, and those that set a list to nothing, come back as they were.
+// Records without a policy, and those that set a list to nothing, come back as they were.
 func TestPolicyOfOldRecords(t *testing.T) {
 	var old Team
 	if err := json.Unmarshal([]byte(`{"v":1,"id":"t","roles":{"coder":{"name":"coder"}}}`), &old); err != nil || !reflect.DeepEqual(old.PolicyOf("coder"), Policy{}) {
 		t.Errorf("an old record: %+v, %v", old.PolicyOf("coder"), err)
 	}
 	data, err := json.Marshal(old)
-	if err != nil || strings.Contains(string(data), "hands") {
+	if err != nil || strings.Contains(string(data), "policy") {
 		t.Errorf("it is written as %s, %v", data, err)
 	}
 	none := Policy{Network: Network{}, Credentials: []string{}, Paths: Paths{Read: []string{}}}

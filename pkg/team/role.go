@@ -23,7 +23,7 @@ type Role struct {
 	Dialect         Dialect   `json:"dialect,omitempty"`                // of its members; "" = the team's
 	PlanMode        bool      `json:"plan_mode,omitempty"`              // its members change nothing before their plans are approved
 	Approver        Approver  `json:"approver,omitempty"`               // of those plans; "" = the team's
-	Policy          Policy    `json:"hands,omitzero"`                   // of its members; what is not set is the team's
+	Policy          Policy    `json:"policy,omitzero"`                  // of its members; what is not set is the team's
 	Ready           int       `json:"ready,omitempty"`                  // members of it that are kept while the team has a goal
 	Color           RoleColor `json:"color,omitempty"`                  // of its members; "" = by their order of joining
 	MaxInstances    int       `json:"max_instances,omitempty"`          // live members of the role; 0 = no limit

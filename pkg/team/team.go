@@ -109,7 +109,7 @@ type Team struct {
 	EndSeq       uint64          `json:"end_seq,omitempty"`    // of the bucket when the team was last ended: members as they were then are dismissed
 	Roles        map[string]Role `json:"roles"`
 	Policies     Policies        `json:"policies"`
-	Policy       Policy          `json:"hands,omitzero"`         // of all members; a role's own go before it
+	Policy       Policy          `json:"policy,omitzero"`        // of all members; a role's own go before it
 	Line         *WorkLine       `json:"line,omitempty"`         // nil: members share the workspace
 	WithChanges  int             `json:"with_changes,omitempty"` // the number of the goal whose line begins with the uncommitted changes of the workspace; 0 = none
 	LeaseSeconds int             `json:"lease_seconds"`

@@ -61,23 +61,23 @@ func (m *member) dir(ctx context.Context) string {
 
 // judgeBy judges a call of a member of a role by a record of the team.
 func (m *member) judgeBy(ctx context.Context, record team.Team, role string, r tool.Request, dir string) (approval.Judgement, error) {
-	hands := record.PolicyOf(role)
-	j := approval.Judgement{Asking: hands.PermissionAsk}
-	rules, _, err := permission.Parse(m.Organisation.And(hands.Permissions))
+	policy := record.PolicyOf(role)
+	j := approval.Judgement{Asking: policy.PermissionAsk}
+	rules, _, err := permission.Parse(m.Organisation.And(policy.Permissions))
 	if err != nil {
 		return m.judgeWithout(j, r, dir, err)
 	}
 	var v permission.Verdict
 	if m.Level != nil {
 		j.Level = m.Level(ctx, record, role)
-		v = permission.Judge(rules, hands.PermissionMode, j.Level, r, dir)
+		v = permission.Judge(rules, policy.PermissionMode, j.Level, r, dir)
 	} else {
 		v = rules.Decide(r, dir)
 	}
 	j.Answer, j.Rule, j.Why, j.Doubt = v.Decision, v.Rule, v.Why, v.Doubt
 	switch {
 	case v.Decision < permission.Ask:
-		if by, ok := hands.Permissions.Given[v.Rule]; ok && !slices.Contains(m.Organisation.Allow, v.Rule) {
+		if by, ok := policy.Permissions.Given[v.Rule]; ok && !slices.Contains(m.Organisation.Allow, v.Rule) {
 			j.Given = &by
 		}
 	case v.Decision == permission.Ask && v.Rule == "": // a rule that asks goes before each that allows

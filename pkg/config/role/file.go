@@ -178,12 +178,12 @@ func parse(file string, src []byte, w waits) (parsed, error) {
 // has none.
 func (p *parsed) fill(f frontMatter, root strictyaml.Node, name, file string, body []byte) error {
 	f.Policy.Mode = cmp.Or(f.Policy.Mode, f.mode())
-	hands, planMode := f.Policy.Policy()
+	policy, planMode := f.Policy.Policy()
 	if f.TheirMode == dontAsk {
-		hands.PermissionAsk = cmp.Or(hands.PermissionAsk, team.AskDeny)
+		policy.PermissionAsk = cmp.Or(policy.PermissionAsk, team.AskDeny)
 	}
 	r := team.Role{Name: cmp.Or(f.Name, name), Description: f.Description, Tools: f.Tools.each(), Model: f.model(),
-		MaxTurns: cmp.Or(f.MaxTurns, f.TheirTurns), StillTurns: f.StillTurns, Effort: f.Effort, Dialect: f.Dialect, PlanMode: f.PlanMode || planMode, Approver: f.Approver, Policy: hands,
+		MaxTurns: cmp.Or(f.MaxTurns, f.TheirTurns), StillTurns: f.StillTurns, Effort: f.Effort, Dialect: f.Dialect, PlanMode: f.PlanMode || planMode, Approver: f.Approver, Policy: policy,
 		Color: f.Color, MaxInstances: f.Most, AutoClaim: f.AutoClaim, Background: f.Background,
 		Skills: f.Skills.each(), MCPServers: servers(f.Servers), Instructions: strings.TrimSpace(string(body))}.IdleFor(f.IdleTimeout)
 	if f.Tools != nil && len(r.Tools) == 0 { // a list of none is none, not all

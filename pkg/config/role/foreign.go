@@ -12,11 +12,11 @@ import (
 	"agentteam/pkg/team/strictyaml"
 )
 
-// handsKeys are those by which a role file speaks of hands, and narrowKeys by which it narrows
+// policyKeys are those by which a role file speaks of its policy, and narrowKeys by which it narrows
 // otherwise what its members may do. What is left out there would not be missed, so that they are
 // read strictly.
 var (
-	handsKeys  = []string{"sandbox", "isolation", "network", "permissions", "permission_mode", "permission_ask", "credentials", "paths", "worktree_links"}
+	policyKeys = []string{"sandbox", "isolation", "network", "permissions", "permission_mode", "permission_ask", "credentials", "paths", "worktree_links"}
 	narrowKeys = []string{"tools", "disallowedTools", "plan_mode"}
 )
 
@@ -56,7 +56,7 @@ func lenient(file string, head []byte, w waits) (p parsed, f frontMatter, root s
 	format := strictyaml.Format{File: file, Kind: "role file", Skip: 1, Waits: w,
 		Unknown: func(err error) { note(withoutKeys(err)) },
 		Faulty: func(key string, err error) error {
-			if slices.Contains(handsKeys, key) || slices.Contains(narrowKeys, key) {
+			if slices.Contains(policyKeys, key) || slices.Contains(narrowKeys, key) {
 				return strictFault{err}
 			}
 			note(err)
@@ -85,7 +85,7 @@ func fold(name string) string {
 
 var (
 	// narrowLine is a line that might be meant to narrow what members may do.
-	narrowLine = regexp.MustCompile(`^["']?(` + strings.Join(slices.Concat(handsKeys, narrowKeys, []string{"permissionMode"}), "|") + `)["']?[ \t]*:`)
+	narrowLine = regexp.MustCompile(`^["']?(` + strings.Join(slices.Concat(policyKeys, narrowKeys, []string{"permissionMode"}), "|") + `)["']?[ \t]*:`)
 
 	plainEntry = `[ \t]*(?:"[^"\\,]*"|'[^',]*'|[^\[\]{}"'#&!,]*)[ \t]*`
 
@@ -183,8 +183,8 @@ func byLine(head string) []byte {
 	}
 	lines := make([]string, n)
 	for key, f := range fields {
-		text, _ := json.Marshal(f.text)                                                                // texts can always be written
-		if f.text == "true" || f.text == "false" || f.text == "" && !slices.Contains(handsKeys, key) { // of those nothing is left out
+		text, _ := json.Marshal(f.text)                                                                 // texts can always be written
+		if f.text == "true" || f.text == "false" || f.text == "" && !slices.Contains(policyKeys, key) { // of those nothing is left out
 			text = []byte(f.text)
 		}
 		lines[f.at-1] = key + ": " + string(text)

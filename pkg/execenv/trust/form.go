@@ -10,7 +10,7 @@ import (
 	"agentteam/pkg/team/strictyaml"
 )
 
-// Form is what settings and role files say of the hands of members. The zero value says nothing.
+// Form is what settings and role files say of the policy of members. The zero value says nothing.
 type Form struct {
 	Sandbox     team.Sandbox       `yaml:"sandbox" harmless:"bubblewrap"`
 	Isolation   team.Isolation     `yaml:"isolation" harmless:"worktree"`

@@ -710,7 +710,6 @@ export interface Role {
   dialect?: "" | "native" | "claude"
   disallowed_tools?: string[] | null
   effort?: string
-  hands?: Policy
   idle_timeout_seconds?: number
   instructions: string
   max_instances?: number
@@ -719,6 +718,7 @@ export interface Role {
   model?: string
   name: string
   plan_mode?: boolean
+  policy?: Policy
   ready?: number
   skills?: string[] | null
   tools?: string[] | null
@@ -934,7 +934,6 @@ export interface Team {
   goal_at?: string
   goal_number: number
   goal_seq?: number
-  hands?: Policy
   id: string
   lease_seconds: number
   line?: WorkLine
@@ -943,6 +942,7 @@ export interface Team {
   names?: string[] | null
   past_goals?: PastGoal[] | null
   policies: Policies
+  policy?: Policy
   reason?: string
   roles: Record<string, Role>
   saved?: Saved
@@ -969,7 +969,6 @@ export interface TeamShown {
   goal_at?: string
   goal_number: number
   goal_seq?: number
-  hands?: Policy
   id: string
   lease_seconds: number
   line?: WorkLine
@@ -979,6 +978,7 @@ export interface TeamShown {
   names?: string[] | null
   past_goals?: PastGoal[] | null
   policies: Policies
+  policy?: Policy
   reason?: string
   roles: Record<string, Role>
   saved?: Saved

@@ -52,7 +52,7 @@ func TestOrganisation(t *testing.T) {
 }
 
 // Each fault is one line with its place, and says what is meant.
-func TestBadHands(t *testing.T) {
+func TestBadPolicy(t *testing.T) {
 	for text, want := range map[string]string{
 		"sandbox: bubblewarp":                           `team.yaml:1:10: setting sandbox: "bubblewarp" is not one of auto, bubblewrap, confined, none`,
 		"network:\n  - a.org\n  - https://b.org/x":      `team.yaml:3:5: network: "https://b.org/x" is no name of a public host (write b.org)`,

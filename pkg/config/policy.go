@@ -10,8 +10,8 @@ import (
 	"agentteam/pkg/team"
 )
 
-// handsSettings are the rows of what members may do.
-func handsSettings(c *Config) []setting {
+// policySettings are the rows of what members may do.
+func policySettings(c *Config) []setting {
 	f := &c.form
 	return []setting{
 		{name: "sandbox", decides: true, harmless: "bubblewrap", flag: "sandbox", env: []string{"AGENTTEAM_SANDBOX"}, def: string(team.SandboxAuto), allowed: oneOfThese(f.Sandbox.Values()), parse: known(&f.Sandbox)},
@@ -48,8 +48,8 @@ func known[T interface {
 	}
 }
 
-// handsParts are the settings of hands with the part of the hands that each is.
-var handsParts = []struct {
+// policyParts are the settings of a policy, each with its part.
+var policyParts = []struct {
 	name string
 	copy func(to *team.Policy, from team.Policy)
 }{
@@ -64,13 +64,13 @@ var handsParts = []struct {
 	{"worktree_links", func(to *team.Policy, from team.Policy) { to.Links = from.Links }},
 }
 
-// takeHands makes the hands of what was read.
-func (c *Config) takeHands(file map[string]entry) (err error) {
+// takePolicy makes the policy of what was read.
+func (c *Config) takePolicy(file map[string]entry) (err error) {
 	stated, planMode := c.form.Policy()
 	if planMode {
 		c.Choices.PlanMode = &planMode
 	}
-	for _, part := range handsParts {
+	for _, part := range policyParts {
 		if slices.ContainsFunc(c.origins, func(o Origin) bool { return o.Name == part.name && o.Origin != fromDefault }) {
 			part.copy(&c.Policy, stated)
 		}

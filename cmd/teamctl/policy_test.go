@@ -8,7 +8,7 @@ import (
 )
 
 // The line of `run` shows that commands are not confined, what network they have, and what is different for roles.
-func TestHandsLine(t *testing.T) {
+func TestPolicyLine(t *testing.T) {
 	none := control.Process{Sandbox: string(team.Unconfined)}
 	boxed := control.Process{Sandbox: "bubblewrap 0.8.0"}
 	const unconfined = "none (commands may do whatever the user of the process may, and reach any network)"
@@ -24,7 +24,7 @@ func TestHandsLine(t *testing.T) {
 		{team.Team{Policy: team.Policy{Network: team.Network{team.FullNetwork}}, Roles: map[string]team.Role{"coder": {Name: "coder", Policy: team.Policy{Network: team.Network{"a.org"}}}}},
 			[]control.Process{boxed}, "sandbox: bubblewrap 0.8.0; network: full, coder: a.org"},
 	} {
-		if got := handsLine(tt.record, tt.procs); got != tt.want {
+		if got := policyLine(tt.record, tt.procs); got != tt.want {
 			t.Errorf("%q, want %q", got, tt.want)
 		}
 	}

@@ -22,7 +22,7 @@ import (
 // readDirs are folders beside the workspace that the members of a run may read.
 type readDirs []string
 
-// add adds them to the hands of the members. Error: InvalidArgument for a path that cannot be
+// add adds them to the policy of the members. Error: InvalidArgument for a path that cannot be
 // given.
 func (dirs readDirs) add(h *team.Policy) (added bool, err error) {
 	for _, dir := range dirs {
@@ -64,8 +64,8 @@ func (dirs readDirs) allow(ctx context.Context, t *client.Team) error {
 
 const isolationUsage = "where tasks are done: worktree (each in a separate tree, then merged), shared, or auto: worktree where it can be (default auto)"
 
-// tellHands prints what members may do with the machines that they work on, and where tasks are done.
-func (a *app) tellHands(ctx context.Context, t *client.Team, s client.Status, cfg config.Config, p *runRequest) error {
+// showPolicy prints what members may do with the machines that they work on, and where tasks are done.
+func (a *app) showPolicy(ctx context.Context, t *client.Team, s client.Status, cfg config.Config, p *runRequest) error {
 	record, err := t.Record(ctx)
 	if err != nil {
 		return err
@@ -78,11 +78,11 @@ func (a *app) tellHands(ctx context.Context, t *client.Team, s client.Status, cf
 	if !p.view.Full {
 		procs = inBrief(procs)
 	}
-	a.tell(handsLine(record, procs) + "; isolation: " + isolationOf(ctx, wish, dir, onThisMachine(cfg, p)))
+	a.tell(policyLine(record, procs) + "; isolation: " + isolationOf(ctx, wish, dir, onThisMachine(cfg, p)))
 	if cfg.Sandbox != team.Confined && slices.ContainsFunc(procs, isConfined) { // which is the person's choice else
 		a.tell(withoutBubblewrap(sandbox.InstallCommand()))
 	}
-	if !sameHands(cfg.Policy, record.Policy) {
+	if !samePolicy(cfg.Policy, record.Policy) {
 		a.note(fmt.Sprintf("what members of team %s may do is stored with the team, and differs from the settings here; to take these over: teamctl teams set %s --from-settings", t.ID(), t.ID()))
 	}
 	return nil
@@ -127,9 +127,9 @@ func isolationOf(ctx context.Context, t team.Team, dir string, here bool) string
 	return string(team.Worktrees)
 }
 
-// sameHands reports whether the settings are those that the team has stored;
+// samePolicy reports whether the settings are those that the team has stored;
 // folders of --read and rules that a person has added since aside.
-func sameHands(settings, stored team.Policy) bool {
+func samePolicy(settings, stored team.Policy) bool {
 	covers := func(all, some []string) bool {
 		return !slices.ContainsFunc(some, func(s string) bool { return !slices.Contains(all, s) })
 	}
@@ -140,8 +140,8 @@ func sameHands(settings, stored team.Policy) bool {
 		covers(q.Deny, p.Deny) && covers(q.Ask, p.Ask) && covers(q.Allow, p.Allow)
 }
 
-// handsLine is "sandbox: bubblewrap 0.8.0; network: none", with what is different for roles.
-func handsLine(record team.Team, procs []control.Process) string {
+// policyLine is "sandbox: bubblewrap 0.8.0; network: none", with what is different for roles.
+func policyLine(record team.Team, procs []control.Process) string {
 	h, boxes := record.PolicyOf(""), sandboxes(procs)
 	if h.Sandbox != "" && h.Sandbox != team.SandboxAuto && !strings.HasPrefix(boxes, string(h.Sandbox)) {
 		boxes = string(h.Sandbox) + ", on processes with " + boxes
