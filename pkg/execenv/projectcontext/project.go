@@ -3,6 +3,7 @@ package projectcontext
 import (
 	"bytes"
 	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"agentteam/pkg/team"
@@ -200,7 +202,7 @@ func (r *reader) read(name, by string, imports bool, chain []string) error {
 		if err != nil {
 			return err
 		}
-		text, left, err := textOf(data, int(info.Size()))
+		text, left, err := textOf(data, int(info.Size()), r.left)
 		if err != nil {
 			return fmt.Errorf("%s %w", shown, err)
 		}
@@ -265,17 +267,37 @@ func (r *reader) refused(name string, info fs.FileInfo) error {
 	return nil
 }
 
-// textOf returns the text of a file of size bytes that begins with data, and how many bytes of the file are not in it. Error: the file is no text.
-func textOf(data []byte, size int) (text []byte, left int, err error) {
-	text = bytes.TrimPrefix(data, []byte("\ufeff"))
-	size -= len(data) - len(text)
-	if bytes.IndexByte(text, 0) >= 0 {
-		return nil, 0, errors.New("is no text in UTF-8")
+// textOf returns the text of a file of size bytes that begins with data, in UTF-8 and at most limit bytes of it, and how
+// many bytes of the file are not in it. UTF-16 is known by its mark. Error: the file is no text.
+func textOf(data []byte, size, limit int) (text []byte, left int, err error) {
+	stored := func(text []byte) int { return len(text) } // bytes of the file that a text takes
+	switch mark := data[:min(2, len(data))]; {
+	case bytes.HasPrefix(data, []byte("\ufeff")):
+		data, size = data[3:], size-3
+		text = data
+	case bytes.Equal(mark, []byte{0xff, 0xfe}), bytes.Equal(mark, []byte{0xfe, 0xff}):
+		order := binary.ByteOrder(binary.LittleEndian)
+		if mark[0] == 0xfe {
+			order = binary.BigEndian
+		}
+		data, size = data[2:], size-2
+		units := make([]uint16, len(data)/2)
+		for i := range units {
+			units[i] = order.Uint16(data[2*i:])
+		}
+		text = []byte(string(utf16.Decode(units)))
+		stored = func(text []byte) int { return 2 * len(utf16.Encode([]rune(string(text)))) }
+	default:
+		text = data
 	}
-	if size > len(text) { // whole lines, if there are several, and whole characters
+	if bytes.IndexByte(text, 0) >= 0 {
+		return nil, 0, errors.New("is no text in UTF-8, nor in UTF-16 with a byte order mark")
+	}
+	if size > len(data) || len(text) > limit { // whole lines, if there are several, and whole characters
+		text = text[:min(len(text), limit)]
 		text = bytes.ToValidUTF8(text[:cmp.Or(bytes.LastIndexByte(text, '\n')+1, len(text))], nil)
 	}
-	return text, max(0, size-len(text)), nil
+	return text, max(0, size-stored(text)), nil
 }
 
 // add adds a file with that text, and returns its index; -1 if another states the same.

@@ -1,17 +1,19 @@
 package projectcontext
 
 import (
+	"encoding/binary"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf16"
 )
 
 func TestImportsIn(t *testing.T) {
 	const text = "# Rules\n@a.md and @./b.md, also (see @c.md).\n  @d.md\nmail me@x.org `@code.md` ``@code ` .md`` ` @e.md\n" +
 		"```sh\n@fence.md\n~~~\n@fence.md\n```\n~~~\n@fence.md\n~~~~\n<!-- @comment.md\n@comment.md --> @f.md\n- item\n    @g.md\n\n    @indented.md\n\n@~/h.md @/etc/i.md @../j.md\n@k.md"
-	want := []string{"a.md", "./b.md", "c.md", "d.md", "e.md", "f.md", "g.md", "indented.md", "~/h.md", "/etc/i.md", "../j.md", "k.md"}
+	want := []string{"a.md", "./b.md", "c.md", "d.md", "e.md", "f.md", "g.md", "~/h.md", "/etc/i.md", "../j.md", "k.md"}
 	// "(see @c.md)" has the mark at the beginning of a word.
 	if got := importsIn(text); !slices.Equal(got, want) {
 		t.Errorf("imports %q, want %q", got, want)
@@ -62,7 +64,7 @@ func TestStanding(t *testing.T) {
 		"out of the repository":   {map[string]string{"CLAUDE.md": "@../secret.md @/etc/passwd @~/.ssh/id.txt @/etc/ssl/x.cnf"}, "CLAUDE.md<: @../secret.md @/etc/passwd @~/.ssh/id.txt @/etc/ssl/x.cnf [@../secret.md is not followed: it leads out of the repository] [@~/.ssh/id.txt is not followed: only what lies in the repository is imported] [@/etc/ssl/x.cnf is not followed: only what lies in the repository is imported]\n"},
 		"git's own":               {map[string]string{"CLAUDE.md": "@.git/config"}, "CLAUDE.md<: @.git/config [@.git/config is not followed: .git/config is in .git]\n"},
 		"what is not there":       {map[string]string{"CLAUDE.md": "@docs/none.md @example.org @docs"}, "CLAUDE.md<: @docs/none.md @example.org @docs [@docs/none.md is not followed: there is no such file in the repository]\n"},
-		"no text":                 {map[string]string{"CLAUDE.md": "@a.bin", "a.bin": "\x00"}, "CLAUDE.md<: @a.bin [@a.bin is not followed: a.bin is no text in UTF-8]\n"},
+		"no text":                 {map[string]string{"CLAUDE.md": "@a.bin", "a.bin": "\x00"}, "CLAUDE.md<: @a.bin [@a.bin is not followed: a.bin is no text in UTF-8, nor in UTF-16 with a byte order mark]\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := show(Standing(project(t, tt.files), nil)); got != tt.want {
@@ -72,11 +74,29 @@ func TestStanding(t *testing.T) {
 	}
 }
 
-// A mark of the order of bytes is no part of the text.
-func TestByteOrderMark(t *testing.T) {
-	files := Standing(project(t, map[string]string{"CLAUDE.md": "\ufeffRead on"}), nil)
-	if len(files) != 1 || files[0].Text != "Read on" || files[0].LeftOut != 0 {
-		t.Errorf("read %+v", files)
+// coded is a text in UTF-16 with a mark.
+func coded(text string, order binary.AppendByteOrder) string {
+	out := order.AppendUint16(nil, 0xfeff)
+	for _, u := range utf16.Encode([]rune(text)) {
+		out = order.AppendUint16(out, u)
+	}
+	return string(out)
+}
+
+// Instructions in UTF-16 are read like others, and bounded like them.
+func TestUTF16(t *testing.T) {
+	long := strings.Repeat("今天 is long\n", 4000)
+	top := project(t, map[string]string{"AGENTS.md": coded("Use tabs 𝄞.\n", binary.BigEndian), "CLAUDE.md": "\ufeffRead @long.md", "long.md": coded(long, binary.LittleEndian)})
+	files := Standing(top, nil)
+	if len(files) != 3 || files[0].Text != "Use tabs 𝄞.\n" || files[0].LeftOut != 0 || files[1].Text != "Read @long.md" || files[1].LeftOut != 0 {
+		t.Fatalf("read %+v", files)
+	}
+	lines := strings.Count(files[2].Text, "\n")
+	if files[2].Text != long[:lines*len("今天 is long\n")] || lines == 0 || len(files[2].Text) > MaxProject || files[2].LeftOut != 2*(4000-lines)*len([]rune("今天 is long\n")) {
+		t.Errorf("of 4000 lines %d are read, %d bytes left out: %.50q", lines, files[2].LeftOut, files[2].Text)
+	}
+	if got := Untaken(top); got != nil {
+		t.Errorf("not taken: %q", got)
 	}
 }
 
@@ -89,7 +109,7 @@ func TestUntaken(t *testing.T) {
 	for at, want := range map[string]string{
 		"ok":     "",
 		"sub":    "sub/CLAUDE.md has bytes that are no UTF-8: members read \ufffd in their place",
-		"odd":    "odd/AGENTS.md is not read: AGENTS.md is no text in UTF-8|odd/CLAUDE.md is not read: ",
+		"odd":    "odd/AGENTS.md is not read: AGENTS.md is no text in UTF-8, nor in UTF-16 with a byte order mark|odd/CLAUDE.md is not read: ",
 		"free":   "free/AGENTS.md is not read: anybody may write to the folder " + top + "/free",
 		"free/a": "free/AGENTS.md is not read: anybody may write to the folder " + top + "/free",
 	} {
