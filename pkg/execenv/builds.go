@@ -12,7 +12,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// mostBuilds is how many bytes the cache of a repository may have when it is looked at.
+// mostBuilds is how many bytes the cache of a repository has at most once it was trimmed.
 const mostBuilds = 4 << 30
 
 // builds makes and returns the cache of builds and downloads of a team's repository. All teams of this user on it share one.
@@ -59,12 +59,12 @@ func (s *Source) repository(t team.Team) string {
 	return fmt.Sprintf("%.40s-%x", name, sum[:8])
 }
 
-// trim bounds a cache that no other process uses, once in an hour. The time of its lock is that of the last time.
+// trim bounds a cache, once in an hour. The time of its lock is that of the last time.
 func trim(dir string) func(alone bool) {
 	return func(alone bool) {
 		info, err := os.Stat(lockOf(dir))
-		if now := time.Now(); alone && err == nil && now.Sub(info.ModTime()) > sweepEach && os.Chtimes(lockOf(dir), now, now) == nil {
-			_ = toolchain.Trim(dir, mostBuilds) // it can be read, or the commands cannot use it either
+		if now := time.Now(); err == nil && now.Sub(info.ModTime()) > sweepEach && os.Chtimes(lockOf(dir), now, now) == nil {
+			_ = toolchain.Trim(dir, mostBuilds, alone) // it can be read, or the commands cannot use it either
 		}
 	}
 }

@@ -112,7 +112,7 @@ func TestBuildsStayInTheRepository(t *testing.T) {
 	}
 }
 
-// What one member of the repository has built, no other builds again; builds of the user are not read.
+// What the user has built, or another member of the repository, no member builds again.
 func TestGoBuildsOnce(t *testing.T) {
 	if _, err := exec.LookPath("go"); err != nil {
 		t.Fatal(err)
@@ -120,19 +120,42 @@ func TestGoBuildsOnce(t *testing.T) {
 	for _, level := range []team.Sandbox{team.Bubblewrap, team.Confined} {
 		t.Run(string(level), func(t *testing.T) {
 			r := newRig(t, level)
+			user := filepath.Join(filepath.Dir(r.dir), "user")
 			later, elsewhere := r.others()
 			for _, dir := range []string{r.dir, elsewhere.Workspace} {
 				put(t, filepath.Join(dir, "go.mod"), "module example.com/m\n\ngo 1.24\n")
+				put(t, filepath.Join(dir, "a", "a.go"), "package a\n\nfunc A() {}\n")
 				put(t, filepath.Join(dir, "b", "b.go"), "package b\n\nfunc B() {}\n")
+			}
+			const build = "go build -trimpath -x ./%s 2>&1 | grep -c '/compile '"
+			own := exec.Command("go", "build", "-trimpath", "./a")
+			own.Dir, own.Env = r.dir, append(os.Environ(), "GOCACHE=", "GOFLAGS=")
+			if out, err := own.CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			before := everything(t, filepath.Join(user, ".cache", "go-build"))
+			if !strings.Contains(before, "-d ") {
+				t.Fatalf("the user has built nothing: %s", before)
 			}
 			for _, step := range []struct {
 				agent  team.AgentID
 				record team.Team
+				what   string
 				builds string
-			}{{"coder-1", r.record, "1"}, {"coder-2", r.record, "0"}, {"coder-1", later, "0"}, {"coder-1", elsewhere, "1"}} {
-				if got := strings.Fields(r.as(step.agent, step.record, "go build -trimpath -x ./b 2>&1 | grep -c '/compile '") + " nothing")[0]; got != step.builds {
-					t.Errorf("%s of %s: %s compilations, want %s", step.agent, step.record.ID, got, step.builds)
+			}{
+				{"coder-1", r.record, "a", "0"}, // by the user
+				{"coder-1", r.record, "b", "1"},
+				{"coder-2", r.record, "b", "0"},
+				{"coder-1", later, "b", "0"},
+				{"coder-1", elsewhere, "a", "0"}, // by the user: -trimpath has the folder not count
+				{"coder-1", elsewhere, "b", "1"},
+			} {
+				if got := strings.Fields(r.as(step.agent, step.record, fmt.Sprintf(build, step.what)) + " nothing")[0]; got != step.builds {
+					t.Errorf("%s of %s builds %s: %s compilations, want %s", step.agent, step.record.ID, step.what, got, step.builds)
 				}
+			}
+			if after := everything(t, filepath.Join(user, ".cache", "go-build")); after != before {
+				t.Error("the user's cache has changed")
 			}
 		})
 	}

@@ -20,19 +20,46 @@ type credential struct {
 
 // known are the credentials that a role can name. Where a program writes beside its secrets, its files are named one by one.
 var known = map[string]credential{
-	"aws": {[]string{".aws/config", ".aws/credentials", ".aws/sso"}, []string{"AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"}, []string{"AWS_ACCESS_KEY_ID", "AWS_BEARER_TOKEN_BEDROCK"},
-		[]string{"AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION"}, "aws configure"},
-	"cargo":  {[]string{".cargo/credentials.toml", ".cargo/credentials"}, nil, []string{"CARGO_REGISTRY_TOKEN"}, nil, "cargo login"},
-	"docker": {[]string{".docker/config.json"}, []string{"DOCKER_CONFIG"}, []string{"DOCKER_AUTH_CONFIG"}, nil, "docker login"},
-	"gcloud": {[]string{".config/gcloud/active_config", ".config/gcloud/configurations", ".config/gcloud/credentials.db", ".config/gcloud/application_default_credentials.json", ".config/gcloud/legacy_credentials"},
-		[]string{"GOOGLE_APPLICATION_CREDENTIALS", "CLOUDSDK_CONFIG"}, []string{"CLOUDSDK_AUTH_ACCESS_TOKEN"}, []string{"CLOUDSDK_CORE_PROJECT", "GOOGLE_CLOUD_PROJECT"}, "gcloud auth login"},
-	"gh": {[]string{".config/gh"}, []string{"GH_CONFIG_DIR"}, []string{"GH_TOKEN", "GITHUB_TOKEN", "GH_ENTERPRISE_TOKEN"}, []string{"GH_HOST"},
-		"gh auth login --insecure-storage"}, // else it keeps the token in a keyring, which is a socket
-	"git":   {[]string{".git-credentials", ".gitconfig", ".config/git"}, []string{"GIT_CONFIG_GLOBAL"}, nil, nil, "git config --global credential.helper store"},
-	"kube":  {[]string{".kube/config"}, []string{"KUBECONFIG"}, nil, nil, "kubectl config set-credentials"},
-	"netrc": {[]string{".netrc"}, []string{"NETRC"}, nil, nil, ""},
-	"npm":   {[]string{".npmrc"}, []string{"NPM_CONFIG_USERCONFIG"}, []string{"NPM_TOKEN", "NODE_AUTH_TOKEN"}, nil, "npm login"},
-	"pip":   {[]string{".config/pip", ".pip", ".pypirc"}, []string{"PIP_CONFIG_FILE"}, []string{"PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "TWINE_PASSWORD"}, []string{"TWINE_USERNAME"}, ""},
+	"aws": {
+		files: []string{".aws/config", ".aws/credentials", ".aws/sso"},
+		paths: []string{"AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"},
+		env:   []string{"AWS_ACCESS_KEY_ID", "AWS_BEARER_TOKEN_BEDROCK"},
+		with:  []string{"AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION"},
+		login: "aws configure",
+	},
+	"cargo": {
+		files: []string{".cargo/credentials.toml", ".cargo/credentials"},
+		env:   []string{"CARGO_REGISTRY_TOKEN"},
+		login: "cargo login",
+	},
+	"docker": {files: []string{".docker/config.json"}, paths: []string{"DOCKER_CONFIG"}, env: []string{"DOCKER_AUTH_CONFIG"}, login: "docker login"},
+	"gcloud": {
+		files: []string{
+			".config/gcloud/active_config", ".config/gcloud/configurations", ".config/gcloud/credentials.db",
+			".config/gcloud/application_default_credentials.json", ".config/gcloud/legacy_credentials",
+		},
+		paths: []string{"GOOGLE_APPLICATION_CREDENTIALS", "CLOUDSDK_CONFIG"},
+		env:   []string{"CLOUDSDK_AUTH_ACCESS_TOKEN"},
+		with:  []string{"CLOUDSDK_CORE_PROJECT", "GOOGLE_CLOUD_PROJECT"},
+		login: "gcloud auth login",
+	},
+	"gh": {
+		files: []string{".config/gh"},
+		paths: []string{"GH_CONFIG_DIR"},
+		env:   []string{"GH_TOKEN", "GITHUB_TOKEN", "GH_ENTERPRISE_TOKEN"},
+		with:  []string{"GH_HOST"},
+		login: "gh auth login --insecure-storage", // else it keeps the token in a keyring, which is a socket
+	},
+	"git":   {files: []string{".git-credentials", ".gitconfig", ".config/git"}, paths: []string{"GIT_CONFIG_GLOBAL"}, login: "git config --global credential.helper store"},
+	"kube":  {files: []string{".kube/config"}, paths: []string{"KUBECONFIG"}, login: "kubectl config set-credentials"},
+	"netrc": {files: []string{".netrc"}, paths: []string{"NETRC"}},
+	"npm":   {files: []string{".npmrc"}, paths: []string{"NPM_CONFIG_USERCONFIG"}, env: []string{"NPM_TOKEN", "NODE_AUTH_TOKEN"}, login: "npm login"},
+	"pip": {
+		files: []string{".config/pip", ".pip", ".pypirc"},
+		paths: []string{"PIP_CONFIG_FILE"},
+		env:   []string{"PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "TWINE_PASSWORD"},
+		with:  []string{"TWINE_USERNAME"},
+	},
 }
 
 // credentials gives what these names stand for, and returns all that is given.
@@ -44,11 +71,11 @@ func (f *finder) credentials(names []string) (Grant, error) {
 				WithHint("use some of: %s", strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 		}
 		if !f.credential(name, c) {
-			looked := strings.Join(slices.Concat(c.env, c.paths), ", ")
-			for _, file := range slices.Backward(c.files) {
-				looked = "~/" + file + ", " + looked
+			looked := slices.Clone(c.files)
+			for i := range looked {
+				looked[i] = "~/" + looked[i]
 			}
-			err := team.Errorf(team.InvalidArgument, "credentials %q are not there: looked for %s", name, strings.TrimSuffix(looked, ", "))
+			err := team.Errorf(team.InvalidArgument, "credentials %q are not there: looked for %s", name, strings.Join(slices.Concat(looked, c.env, c.paths), ", "))
 			if c.login == "" {
 				return Grant{}, err.WithHint("make one of them, or take %q out of credentials", name)
 			}

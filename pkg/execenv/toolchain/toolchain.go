@@ -16,10 +16,23 @@ import (
 type Host struct {
 	FS  fs.FS                            // the root of its files; an [fs.ReadLinkFS]
 	Env func(name string) (string, bool) // as [os.LookupEnv]
+
+	// Program is the path of this program, which commands start as the go command's cache: see package
+	// gocache. "" is none: then the go command does not read the user's cache of builds.
+	Program string
 }
 
 // This is the machine and the user of this process.
-func This() Host { return Host{os.DirFS("/"), os.LookupEnv} }
+func This() Host {
+	program, err := os.Executable()
+	if err == nil {
+		_, err = os.Stat(program) // it may have been removed since it was started
+	}
+	if err != nil {
+		program = ""
+	}
+	return Host{FS: os.DirFS("/"), Env: os.LookupEnv, Program: program}
+}
 
 // Member is for whose commands something is needed.
 type Member struct {
@@ -39,6 +52,7 @@ type Grant struct {
 	links   map[string]string // below home, what is to be found at the path of the host
 	cache   string            // of the repository
 	folders []string          // below cache, what is made
+	copies  []seed            // into cache
 	git     gitSettings
 }
 
@@ -137,23 +151,32 @@ func (f *finder) folder(variable, name string) string {
 	return path.Join(f.user, name)
 }
 
-// give gives a path with all that its links lead to, and reports whether it is there and is given. If a variable, what, has asked for
-// it, the reason why not is kept.
-func (f *finder) give(name, what string) bool {
+// open returns all names by which a path is reached, and whether it is there and may be given. If a variable, what, has asked for it,
+// the reason why not is kept.
+func (f *finder) open(name, what string) (names []string, ok bool) {
 	if !path.IsAbs(name) {
-		return false
+		return nil, false
 	}
 	_, names, err := f.follow(name)
 	if err != nil {
-		return false
+		return nil, false
 	}
 	for _, n := range names {
 		if why := f.secret(n); why != "" {
 			if line := what + " is not given to commands: " + why; what != "" && !slices.Contains(f.grant.Omitted, line) {
 				f.grant.Omitted = append(f.grant.Omitted, line)
 			}
-			return false
+			return nil, false
 		}
+	}
+	return names, true
+}
+
+// give gives a path with all that its links lead to, if that can be opened; it reports whether it has.
+func (f *finder) give(name, what string) bool {
+	names, ok := f.open(name, what)
+	if !ok {
+		return false
 	}
 	for _, n := range names {
 		if !system(n) && !within(n, f.writable) {

@@ -157,6 +157,7 @@ const caches = `
 	/home/ann/.cache/ccache/0/
 	/home/ann/.cache/go-build/00/
 	/home/ann/.nvm/versions/node/v22/bin/node
+	/opt/agentteam/teammate
 	/home/ann/.config/go/env = GOFLAGS=-tags=x -mod=mod
 	/home/ann/.pyenv/shims/python3
 	/home/ann/.asdf/shims/ruby
@@ -171,10 +172,10 @@ func TestCaches(t *testing.T) {
 		"PIP_FIND_LINKS=/home/ann/wheels https://user:pass@example.com", "GOCACHEPROG=/home/ann/bin/own"}
 	online := member
 	online.Network = true
-	both := []string{"/home/ann/wheels", "/home/ann/.asdf", "/home/ann/.cargo/config.toml", "/home/ann/.nvm", "/home/ann/.pyenv", "/home/ann/.rustup", "/home/ann/.tool-versions", "/home/ann/go/pkg/mod"}
+	both := []string{"/home/ann/wheels", "/home/ann/.asdf", "/home/ann/.cache/go-build", "/home/ann/.cargo/config.toml", "/home/ann/.nvm", "/home/ann/.pyenv", "/home/ann/.rustup", "/home/ann/.tool-versions", "/home/ann/go/pkg/mod", "/opt/agentteam/teammate"}
 	const builds = "/state/builds/proj-1"
 	built := map[string]string{
-		"GOCACHE": builds + "/go-build", "CCACHE_DIR": builds + "/ccache", "CCACHE_BASEDIR": "/home/ann/proj",
+		"GOCACHE": builds + "/go-build", "GOCACHEPROG": "'/opt/agentteam/teammate' 'agentteam-go-cache' '/home/ann/.cache/go-build'", "CCACHE_DIR": builds + "/ccache", "CCACHE_BASEDIR": "/home/ann/proj",
 		"RUSTUP_HOME": "/home/ann/.rustup", "PYENV_ROOT": "/home/ann/.pyenv", "PYENV_VERSION": "3.11", "ASDF_DATA_DIR": "/home/ann/.asdf", "NVM_DIR": "/home/ann/.nvm", "PIP_FIND_LINKS": "/home/ann/wheels", "GOPRIVATE": "example.com",
 	}
 	for name, tt := range map[string]struct {
@@ -183,6 +184,7 @@ func TestCaches(t *testing.T) {
 		env    map[string]string
 		unset  []string
 		links  map[string]string
+		copies []string // where to
 	}{
 		"no network": {member,
 			append(both, "/home/ann/.cargo/registry", "/home/ann/.npm/_cacache", "/home/ann/.cache/pip/http-v2"),
@@ -190,17 +192,21 @@ func TestCaches(t *testing.T) {
 				"GOPROXY": "off", "GOSUMDB": "off", "GOMODCACHE": "/home/ann/go/pkg/mod", "GOFLAGS": "-tags=x -mod=mod", "CARGO_NET_OFFLINE": "true",
 				"npm_config_offline": "true", "PIP_NO_INDEX": "1",
 			},
-			[]string{"SECRET", "CARGO_HOME", "HOME", "GOCACHEPROG"},
-			map[string]string{".cargo/registry": "/home/ann/.cargo/registry", ".npm/_cacache": "/home/ann/.npm/_cacache", ".cache/pip/http-v2": "/home/ann/.cache/pip/http-v2", ".cache/pip/wheels": builds + "/pip/wheels"}},
+			[]string{"SECRET", "CARGO_HOME", "HOME"},
+			map[string]string{".cargo/registry": "/home/ann/.cargo/registry", ".npm/_cacache": "/home/ann/.npm/_cacache", ".cache/pip/http-v2": "/home/ann/.cache/pip/http-v2", ".cache/pip/wheels": builds + "/pip/wheels"},
+			[]string{"ccache/0"}},
 		"network": {online, both,
 			map[string]string{"GOPROXY": "https://proxy.golang.org,direct|file:///home/ann/go/pkg/mod/cache/download", "GOFLAGS": "-tags=x -mod=mod -modcacherw", "GOMODCACHE": builds + "/mod"},
-			[]string{"GOCACHEPROG", "GOSUMDB", "CARGO_NET_OFFLINE", "npm_config_offline", "PIP_NO_INDEX"},
+			[]string{"GOSUMDB", "CARGO_NET_OFFLINE", "npm_config_offline", "PIP_NO_INDEX"},
 			map[string]string{".cargo/registry": builds + "/cargo/registry", ".cargo/git": builds + "/cargo/git", ".cargo/.package-cache": builds + "/cargo/.package-cache",
-				".npm/_cacache": builds + "/npm/_cacache", ".cache/pip/http-v2": builds + "/pip/http-v2", ".cache/pip/wheels": builds + "/pip/wheels"}},
+				".npm/_cacache": builds + "/npm/_cacache", ".cache/pip/http-v2": builds + "/pip/http-v2", ".cache/pip/wheels": builds + "/pip/wheels"},
+			[]string{"ccache/0", "cargo/registry/cache", "npm/_cacache", "pip/http-v2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := tools(t, machine(caches, env...), tt.member)
+			h := machine(caches, env...)
+			h.Program = "/opt/agentteam/teammate"
+			g := tools(t, h, tt.member)
 			if slices.Sort(tt.given); !slices.Equal(g.ReadOnly, tt.given) {
 				t.Errorf("given:\n%q, want\n%q", g.ReadOnly, tt.given)
 			}
@@ -225,22 +231,43 @@ func TestCaches(t *testing.T) {
 					t.Errorf("the link %s is not known to Furnish", name)
 				}
 			}
+			for _, to := range tt.copies {
+				if !slices.ContainsFunc(g.copies, func(s seed) bool { return s.to == to && s.most > 0 }) {
+					t.Errorf("%s is no copy: %+v", to, g.copies)
+				}
+			}
+			if name == "no network" && slices.ContainsFunc(g.copies, func(s seed) bool { return !strings.HasPrefix(s.to, "ccache/") }) {
+				t.Errorf("copied although the user's is read: %+v", g.copies)
+			}
 		})
 	}
 }
 
-// A user whose caches lie elsewhere, and toolchains without a home. No command reads the user's builds of all repositories.
+// A user whose caches lie elsewhere, a program that is not there, and toolchains without a home.
 func TestCachesElsewhere(t *testing.T) {
 	t.Parallel()
+	h := machine("/usr/bin/ls\n/data/cache/go-build/\n/data/cache/ccache/0/\n/data/gb/\n/data/p", "HOME=/home/ann", "PATH=/usr/bin", "XDG_CACHE_HOME=/data/cache")
+	h.Program = "/data/p"
+	g := tools(t, h, member)
+	if prog, _ := value(g, "GOCACHEPROG"); !strings.HasSuffix(prog, " '/data/cache/go-build'") || !slices.Contains(g.ReadOnly, "/data/cache/go-build") || len(g.copies) != 1 || g.copies[0].from != "/data/cache/ccache/0" {
+		t.Errorf("%s, given %q, copies %+v", prog, g.ReadOnly, g.copies)
+	}
 	for env, want := range map[string]string{"GOPATH=/data/go:/other": "/data/go/pkg/mod", "GOMODCACHE=/data/mod": "/data/mod", "GOPATH=relative": "/home/ann/go/pkg/mod"} {
 		g := tools(t, machine("/usr/bin/ls\n/data/go/pkg/mod/\n/data/mod/\n/home/ann/go/pkg/mod/", "HOME=/home/ann", "PATH=/usr/bin", env), member)
 		if got, _ := value(g, "GOMODCACHE"); got != want || !slices.Contains(g.ReadOnly, want) {
 			t.Errorf("%s: modules are in %q, want %q", env, got, want)
 		}
 	}
-	g := tools(t, machine("/usr/bin/ls\n/data/gb/\n/data/mod/\n/home/ann/.config/go/env = GOCACHE=/data/gb⏎GOMODCACHE=/data/mod", "HOME=/home/ann", "PATH=/usr/bin"), member)
-	if got, _ := value(g, "GOCACHE"); got != member.Cache+"/go-build" || !slices.Equal(g.ReadOnly, []string{"/data/mod"}) {
-		t.Errorf("GOCACHE is %q, given %q", got, g.ReadOnly)
+	h = machine("/usr/bin/ls\n/data/gb/\n/data/p\n/home/ann/.config/go/env = GOCACHE=/data/gb⏎GOMODCACHE=/data/gb", "HOME=/home/ann", "PATH=/usr/bin")
+	for program, want := range map[string]string{"/data/p": "'/data/p' 'agentteam-go-cache' '/data/gb'", "/data/gone": "", "": "", "/home/ann/.ssh/p": ""} {
+		h.Program = program
+		g := tools(t, h, member)
+		if got, _ := value(g, "GOCACHEPROG"); got != want {
+			t.Errorf("program %q: GOCACHEPROG is %q, want %q", program, got, want)
+		}
+		if got, _ := value(g, "GOCACHE"); got != member.Cache+"/go-build" {
+			t.Errorf("program %q: GOCACHE is %q", program, got)
+		}
 	}
 }
 
@@ -250,7 +277,7 @@ func TestCacheAmongSecrets(t *testing.T) {
 	g := tools(t, machine("/usr/bin/ls\n/home/ann/.ssh/mod/\n/home/ann/.ssh/0/\n/home/ann/.cargo/config.toml = [registry] token = 'x'",
 		"HOME=/home/ann", "PATH=/usr/bin", "GOMODCACHE=/home/ann/.ssh/mod", "RUSTUP_HOME=/home/ann", "GOCACHE=/home/ann/.ssh", "CCACHE_DIR=/home/ann/.ssh"), member)
 	told := strings.Join(g.Omitted, "\n")
-	if len(g.ReadOnly) > 0 || len(g.Omitted) != 3 || !strings.Contains(told, "GOMODCACHE") || !strings.Contains(told, "RUSTUP_HOME") || !strings.Contains(told, "config.toml") {
+	if len(g.ReadOnly)+len(g.copies) > 0 || len(g.Omitted) != 5 || !strings.Contains(told, "GOCACHE") || !strings.Contains(told, "CCACHE_DIR") || !strings.Contains(told, "GOMODCACHE") || !strings.Contains(told, "RUSTUP_HOME") || !strings.Contains(told, "config.toml") {
 		t.Errorf("given %q, omitted %q", g.ReadOnly, g.Omitted)
 	}
 	if got, set := value(g, "GOMODCACHE"); set {

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"agentteam/pkg/execenv/toolchain/gocache"
 )
 
 // toolchain is a folder of the user's with a toolchain or a cache. Names that begin with its dir are below it wherever that is.
@@ -21,10 +23,14 @@ type toolchain struct {
 	online  []string // the same, where there is one
 	files   []string // settings, below the home, for which links stand in the member's
 
-	parts []string // what commands find by links in their home; none = the folder, by its variable
-	built []string // parts that are the repository's in any case
-	locks []string // parts by which programs wait for each other where they share the rest
-	shims []string // patterns of folders that go into PATH in place of shims: those ask settings that are not given
+	parts  []string // what commands find by links in their home; none = the folder, by its variable
+	built  []string // parts that are the repository's in any case
+	locks  []string // parts by which programs wait for each other where they share the rest
+	copied []string // parts that begin as a copy of the user's where they are the repository's; each file stands alone
+
+	beneath string   // variable of a program that looks into the user's where the repository's has nothing
+	shims   []string // patterns of folders that go into PATH in place of shims: those ask settings that are not given
+	whole   bool     // the files of the repository's need each other
 }
 
 // mount is how commands get the folder. The user's is never written.
@@ -50,18 +56,28 @@ var toolchains = []toolchain{
 	{variable: "JAVA_HOME"},
 	{variable: "GOROOT"},
 	{variable: "PIP_FIND_LINKS"},
-	{variable: "GOCACHE", dir: ".cache/go-build", how: cache, with: []string{"GOTOOLCHAIN", "GOEXPERIMENT", "GOPRIVATE", "CGO_ENABLED", "GOAMD64", "GOARM64"}},
+	{variable: "GOCACHE", dir: ".cache/go-build", how: cache, with: []string{"GOTOOLCHAIN", "GOEXPERIMENT", "GOPRIVATE", "CGO_ENABLED", "GOAMD64", "GOARM64"}, beneath: "GOCACHEPROG"},
 	// The database of checksums is a host, too. What no host gives, the user's cache does. A cache that is written can be cleared.
 	{variable: "GOMODCACHE", dir: "go/pkg/mod", how: fetched, offline: []string{"GOPROXY=off", "GOSUMDB=off", "GOFLAGS=$GOFLAGS"},
-		online: []string{"GOFLAGS=$GOFLAGS -modcacherw", "GOPROXY=$GOPROXY|file://$DIR/cache/download"}},
+		online: []string{"GOFLAGS=$GOFLAGS -modcacherw", "GOPROXY=$GOPROXY|file://$DIR/cache/download"}, whole: true},
 	// cargo locks its home for each build, so a member has a separate one.
-	{variable: "CARGO_HOME", dir: ".cargo", how: fetched, parts: []string{".cargo/registry", ".cargo/git"}, locks: []string{".cargo/.package-cache", ".cargo/.package-cache-mutate"}, files: []string{".cargo/config.toml", ".cargo/config"}, offline: []string{"CARGO_NET_OFFLINE=true"}},
+	{variable: "CARGO_HOME", dir: ".cargo", how: fetched, parts: []string{".cargo/registry", ".cargo/git"}, locks: []string{".cargo/.package-cache", ".cargo/.package-cache-mutate"},
+		copied: []string{".cargo/registry/index", ".cargo/registry/cache"}, files: []string{".cargo/config.toml", ".cargo/config"}, offline: []string{"CARGO_NET_OFFLINE=true"}, whole: true},
 	// npm writes logs beside the packages.
-	{variable: "npm_config_cache", dir: ".npm", how: fetched, parts: []string{".npm/_cacache"}, offline: []string{"npm_config_offline=true"}},
+	{variable: "npm_config_cache", dir: ".npm", how: fetched, parts: []string{".npm/_cacache"}, copied: []string{".npm/_cacache"}, offline: []string{"npm_config_offline=true"}},
 	// pip uses only a cache that it may write.
-	{variable: "PIP_CACHE_DIR", dir: ".cache/pip", how: fetched, parts: []string{".cache/pip/http", ".cache/pip/http-v2"}, built: []string{".cache/pip/wheels"}, offline: []string{"PIP_NO_INDEX=1"}},
+	{variable: "PIP_CACHE_DIR", dir: ".cache/pip", how: fetched, parts: []string{".cache/pip/http", ".cache/pip/http-v2"}, built: []string{".cache/pip/wheels"},
+		copied: []string{".cache/pip/http", ".cache/pip/http-v2"}, offline: []string{"PIP_NO_INDEX=1"}},
 	// Trees of one repository lie at different paths.
-	{variable: "CCACHE_DIR", dir: ".cache/ccache", how: cache, env: []string{"CCACHE_BASEDIR=$WORKSPACE", "CCACHE_NOHASHDIR=1", "CCACHE_MAXSIZE=2G"}},
+	{variable: "CCACHE_DIR", dir: ".cache/ccache", how: cache, copied: under(".cache/ccache/", "0123456789abcdef"), env: []string{"CCACHE_BASEDIR=$WORKSPACE", "CCACHE_NOHASHDIR=1", "CCACHE_MAXSIZE=2G"}},
+}
+
+// under returns the folders of one letter each.
+func under(dir, letters string) (names []string) {
+	for _, letter := range letters {
+		names = append(names, dir+string(letter))
+	}
+	return names
 }
 
 // bases are the variables that name a folder in which others lie, each with its place below the home.
@@ -89,7 +105,7 @@ func (f *finder) toolchain(t toolchain) {
 		f.file(name, f.users(t, root, name))
 	}
 	ours := t.how == cache || t.how == fetched && f.member.Network
-	there := len(t.parts) == 0 && t.how != cache && f.give(root, t.variable)
+	there := len(t.parts) == 0 && (t.how != cache || t.beneath != "") && f.give(root, t.variable)
 	switch {
 	case len(t.parts) == 0 && ours:
 		f.set(t.variable, f.shared(t, t.dir))
@@ -106,9 +122,12 @@ func (f *finder) toolchain(t toolchain) {
 	for _, part := range t.built {
 		f.grant.links[part] = f.shared(t, part)
 	}
-	for _, name := range t.locks {
-		if ours {
-			f.grant.links[name] = path.Join(f.member.Cache, t.name(name))
+	if ours {
+		f.share(t, root)
+	}
+	if there && t.beneath != "" && f.give(f.Program, "") {
+		if program := gocache.Command(f.Program, root); program != "" {
+			f.set(t.beneath, program)
 		}
 	}
 	if there || t.how != readOnly {
@@ -126,6 +145,19 @@ func (f *finder) users(t toolchain, root, name string) string {
 		return path.Join(f.user, name)
 	}
 	return ""
+}
+
+// share gives what programs need beside the parts where those are the repository's.
+func (f *finder) share(t toolchain, root string) {
+	for _, name := range t.locks {
+		f.grant.links[name] = path.Join(f.member.Cache, t.name(name))
+	}
+	for _, part := range t.copied {
+		at := f.users(t, root, part)
+		if _, ok := f.open(at, t.variable); ok {
+			f.grant.copies = append(f.grant.copies, seed{at, t.name(part), int64(mostCopied / len(t.copied))})
+		}
+	}
 }
 
 // variables gives those that go along with a toolchain; root is the user's folder, "" if that is not given.
