@@ -140,8 +140,8 @@ func (c *Conversation) goalsBefore(limit int) string {
 	return text
 }
 
-// orders is what people have told the agent, word for word, but for mail of which only the
-// first words are kept.
+// orders returns the instructions of people verbatim, except mail of which only the first words
+// are kept.
 func (c *Conversation) orders() string {
 	var lines []string
 	for _, f := range c.Facts {

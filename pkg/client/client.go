@@ -121,9 +121,9 @@ func (c *Client) Close() {
 	c.conn.Close()
 }
 
-// Storage reports whether the server stores what it is told, by a small write, and by what
-// processes have said of theirs since the client is connected: a server may store nothing
-// in the streams of one member alone. Errors: Unavailable, [broker.ErrNoRoom] if that is why.
+// Storage checks that the server accepts writes, by a small write, and by the failures that
+// processes have reported since the client connected: a server may refuse the streams of one
+// member alone. Errors: Unavailable, [broker.ErrNoRoom] if that is why.
 func (c *Client) Storage(ctx context.Context) error { return c.registry.Probe(ctx) }
 
 // Server is the address of the NATS server, without credentials.

@@ -62,9 +62,9 @@ func (d *dialect) encoding(req Request) *encoding {
 
 var wireFormats = map[protocol]wireFormat{chat: chatWire{}, responses: responsesWire{}, messages: messagesWire{}}
 
-// call returns the request that asks for the next turn. What two requests have in common is
-// encoded alike, so that the prompt of the later one begins with that of the earlier, which
-// endpoints cache; a cache mark is no part of that.
+// call returns the request that asks for the next turn. Encoding is
+// deterministic, so consecutive requests share a prefix that endpoints can cache; cache marks
+// are no part of that prefix.
 func (e *encoding) call(req Request) (call, error) {
 	for i, m := range req.Messages {
 		if err := checkMessage(i, m); err != nil {

@@ -7,7 +7,7 @@ import (
 	"agentteam/pkg/team/codec"
 )
 
-// A text is encoded as package wire does it, but for NUL.
+// A text is encoded as package codec does it, but for NUL.
 func FuzzAppendText(f *testing.F) {
 	var low strings.Builder
 	for c := range byte(0x80) {

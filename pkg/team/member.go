@@ -117,9 +117,8 @@ func (m Member) Validate() error {
 	return cmp.Or(oneOf("the approver", m.Approver), checkText("the prompt", m.Prompt, MaxTextBytes))
 }
 
-// Ended reports whether m's process, or the one that was to find one for it, has ended for
-// certain, as far as a process of the embedded cluster of that id knows: its own has been
-// another one, which has ended.
+// Ended reports whether m belonged to an earlier embedded cluster on the storage of this one,
+// so that its process, or its spawner, is gone for certain.
 func (m Member) Ended(cluster string) bool {
 	return (m.HasProcess() || m.State == Created) && Foreign(m.Cluster, cluster)
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Sender is a kind of sender, by which it is told who may send a message of which type.
+// Sender is a class of senders; it determines which types of message they may send.
 type Sender string
 
 // The kinds of senders. What a member's process sends by itself is the runtime's, not

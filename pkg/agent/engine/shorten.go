@@ -253,8 +253,8 @@ func argument(arguments string, names []string) string {
 	return ""
 }
 
-// account tells without a model what was said and done up to a message, as much of
-// the end of it as fits into room tokens.
+// account summarizes the conversation up to a message without calling a model: as much of its
+// end as fits into room tokens.
 func (c *Conversation) account(before, room int) string {
 	results := map[string]string{}
 	for _, m := range c.Messages[:before] {

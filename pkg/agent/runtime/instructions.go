@@ -12,8 +12,8 @@ import (
 // whole is the record of the team as it is, by which the member itself works.
 func whole(t team.Team) team.Team { return t }
 
-// folders returns what finds the instructions of the repository in the tree of what the member works on,
-// as far as the record that lend makes of the team's lets them be read.
+// folders returns a finder of AGENTS.md files in the current worktree, limited to the paths that the
+// record which lend returns lets the member read.
 func (m *member) folders(lend func(team.Team) team.Team) agent.Folders {
 	return func(ctx context.Context, file string, skip func(folder string) bool) (found []agent.Folder) {
 		ws, done, err := m.current.Use(ctx)

@@ -131,7 +131,7 @@ func (m *member) mode(at projectcontext.Place, all, led *tool.Set) func() (syste
 
 // Traits returns what holds for the calls of the tool that is called so, in any dialect; the
 // zero Traits of a name that no tool of a member has. It is for those who see calls by their
-// names only, such as package story.
+// names only, such as package render.
 func Traits(name string) tool.Traits { return known().Traits(name) }
 
 // Has reports whether a member may have a tool that is called so, in any dialect.

@@ -124,9 +124,9 @@ func (r *ring) had(at feed.Place) bool {
 	return r.tip.Covers(at) || r.known.Covers(at)
 }
 
-// join returns the number of what is next for a reader who has had all that lies before
-// at, and maybe some of what follows; ok is false if something in between is not kept.
-// Error: that with which the ring ended, if nothing is left for this reader.
+// join returns the index of the next item for a reader at position at; ok is false if the ring
+// no longer has an item in between. Error: that with which the ring ended, if nothing is left
+// for this reader.
 //
 // An item's position covers exactly the items before it. A reader may therefore join at the
 // first item whose position it has not passed.

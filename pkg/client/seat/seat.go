@@ -1,5 +1,5 @@
-// Package seat holds the rule by which a person takes tasks: a seat, which is a
-// member without a process, holds one task at a time.
+// Package seat holds the rule by which a person takes tasks. A seat is a person's
+// place in a team: a member without a process, which holds at most one task.
 //
 // A seat has no process that puts its claims in order, as a [board.ClaimSlot] does. So it
 // writes the claim into its own record first, by compare-and-set, and then writes the

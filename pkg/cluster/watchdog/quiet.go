@@ -148,8 +148,8 @@ func (w *Watchdog) indexed() snapshot {
 	return look
 }
 
-// glance is what is known of the team without asking anybody. By that alone it may be told
-// that somebody moves, and not that nobody does.
+// glance returns a snapshot of the team without asking any process. It can prove that a member is
+// active, not that all are idle.
 func (w *Watchdog) glance() snapshot {
 	look := w.indexed()
 	look.Beats = map[team.AgentID]team.Heartbeat{}

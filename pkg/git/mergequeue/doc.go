@@ -10,6 +10,6 @@
 // task is in the line once, and never under a former epoch. A queue that has lost its lease moves
 // nothing: the lease is part of the record that it would have to write.
 //
-// What git does is in package line. Who holds a task, what a check runs in, and what becomes of a
-// task whose work does not merge, is for the callers ([Tasks], [Checker]).
+// Package gitrepo has the git side. The callers ([Tasks], [Checker]) decide who holds a task, where a
+// check runs, and what happens after a conflict.
 package mergequeue

@@ -117,8 +117,8 @@ func (q *Queue) finish(ctx context.Context, head Head) error {
 }
 
 // complete has the branch follow the head, completes the task, and removes what is stored of its work, the
-// entry last: who is killed before that is followed by one who does all of it again. What cannot be
-// removed is left to [Site.Works]: the next entry does not wait for it.
+// entry last: if the process dies before that, the next leader repeats all steps. [Site.Works] removes
+// what could not be removed here: the next entry does not wait for it.
 func (q *Queue) complete(ctx context.Context, head, merged gitrepo.Hash, e Entry) error {
 	if err := q.step(ctx, "follow"); err != nil {
 		return err

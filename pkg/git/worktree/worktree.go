@@ -1,9 +1,9 @@
-// Package worktree has the members of a team work on the team's line: each task in a separate
-// tree, what is completed merged by the queue, and who holds no task in a tree at the line's head.
+// Package worktree gives each task its own git worktree and submits completed work to the merge
+// queue. A member without a task works in a tree at the head of the team's integration branch.
 //
-// It joins what others do: package line the git side, package merge the queue and its records,
-// package board the tasks, and the [workspace.Source] of the process what runs commands. Of teams
-// whose members share the workspace it gives what that source gives.
+// Package gitrepo does the git side, package mergequeue the queue and its records, package board
+// the tasks; the [workspace.Source] of the process runs commands. Members that share the workspace
+// get the folder of that source.
 package worktree
 
 import (

@@ -54,8 +54,8 @@ type cooldown struct {
 	n  int
 }
 
-// tell notes that this view has told of a route's present spell of rest, and reports
-// whether that is news.
+// tell records that this view has announced a route's present cooldown, and returns false if
+// it already had.
 func (r *Router) tell(of *route) bool {
 	r.mu.Lock()
 	now := cooldown{of, of.spells}

@@ -1,5 +1,5 @@
-// Package audit tells what agents have done with tools: who called which, when, in which sandbox,
-// by whose leave, and what came of it.
+// Package audit reads the audit log of tool calls: caller, tool, time, sandbox, approval and
+// outcome.
 //
 // Its entries are made of the journals, where each call is recorded with its result; nothing is
 // stored beside that while an agent works. Before a journal is trimmed, the entries of what goes

@@ -89,9 +89,9 @@ type hearsay string
 func (h hearsay) Error() string { return string(h) }
 func (hearsay) Unwrap() error   { return ErrNoRoom }
 
-// Stores is nil while NATS is connected and stores what it is told, as far as that is
-// known without a write: by its limits, and by what became of this connection's writes
-// lately, and of those of others ([Conn.Reported]). Errors: Unavailable; [ErrNoRoom].
+// Stores returns nil while NATS is connected, its limits have room, and no recent write of this
+// connection or of another ([Conn.Reported]) has failed. It writes nothing. Errors: Unavailable;
+// [ErrNoRoom].
 func (c *Conn) Stores(ctx context.Context) error {
 	if err := c.Ready(ctx); err != nil {
 		return err

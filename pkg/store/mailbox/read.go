@@ -10,9 +10,9 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Read gives f each message that is stored for a member, in order, from sequence from up to
-// the present end, until f fails. It takes nothing: what is read is still delivered. What
-// cannot be read is passed over. Errors: f's; Unavailable.
+// Read calls f with each stored message to a member, in order, in sequences [from, the
+// present end], until f fails. It consumes no message, and skips a message that cannot be
+// decoded. Errors: f's; Unavailable.
 func (b *Mailbox) Read(ctx context.Context, a team.AgentID, from uint64, f func(Delivery) error) error {
 	return b.team.Messages.Read(ctx, from, func(m broker.Msg) error {
 		msg, ok := decode(m)

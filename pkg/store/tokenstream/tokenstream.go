@@ -1,10 +1,9 @@
-// Package tokenstream carries the text that models are writing, piece by piece, from the
-// process of an agent to whoever watches.
+// Package tokenstream streams the output of models to watchers while it is written; nothing
+// is stored.
 //
-// Nothing is stored, and nothing is waited for: a piece that cannot be published at
-// once is lost, and so is one for which a listener has no room. The whole text is in the
-// feed (package feed) once the turn is complete. When a piece is cut is the business of
-// package engine.
+// Publishing does not wait: a piece that cannot be sent immediately is lost, and so is a piece
+// for which a listener has no room. The whole text is in the feed (package feed) once the
+// turn is complete. Package engine cuts the text into pieces.
 package tokenstream
 
 import (

@@ -30,9 +30,9 @@ func Read(ctx context.Context, t *broker.Storage, from, until uint64, by ...By) 
 	return tally.Table(), err
 }
 
-// Read counts the calls in all journals of a team from sequence from up to that before until,
-// or with 0 the present end, and returns the sequence behind the last record that it has read,
-// also beside an error. Errors: Unavailable.
+// Read counts the calls in all journals of a team in sequences [from, until); until 0 means the
+// present end. It returns the sequence after the last record read, also with an error. Errors:
+// Unavailable.
 func (t *Tally) Read(ctx context.Context, s *broker.Storage, from, until uint64) (next uint64, err error) {
 	next = from
 	err = journal.Each(ctx, s, from, func(r journal.Record) error {

@@ -1,10 +1,9 @@
-// Package blob keeps texts that are too large to be said: whole and once in the
-// team's object store, under the digest of their bytes. Whoever meets one gets its
-// head, its tail and its reference, and reads on from there, on whatever host.
+// Package blob stores texts that are too large for a message: whole and once in the
+// team's object store, by the hash of their content. A reader gets the head, the tail
+// and the reference of such a text, and can read the rest on any host.
 //
-// What is kept goes when the team's object store does. The package does not decide
-// what is too large (whoever says it does), nor does it read by lines (the tool
-// read_file does, by [LineLen], so that all mean the same by a line's number).
+// The texts go with the team's object store. The sender decides which text is too
+// large. The tool read_file reads the texts by lines, as [LineLen] counts them.
 package blob
 
 import (

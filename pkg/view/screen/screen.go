@@ -37,7 +37,7 @@ type Options struct {
 	Env     []string    // shows which colours that has, and whether they are wanted
 	Leave   Leave       // what leaving means
 
-	// Traits returns what holds for the calls of the tool that is called so, as in package story.
+	// Traits returns what holds for the calls of the tool that is called so, as in package render.
 	Traits func(name string) tool.Traits
 }
 

@@ -80,7 +80,7 @@ func newGraph() graph {
 func (g *graph) node(id team.TaskID) *node {
 	n := g.nodes[id]
 	if n == nil {
-		id = team.TaskID(strings.Clone(string(id))) // the node outlives the record that names it; see package wire
+		id = team.TaskID(strings.Clone(string(id))) // the node outlives the record that names it; see package codec
 		n = &node{id: id, number: id.Number(), at: -1, ready: -1}
 		g.nodes[id] = n
 	}
