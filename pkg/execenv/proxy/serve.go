@@ -54,49 +54,45 @@ func (p *Proxy) connect(w http.ResponseWriter, r *http.Request) {
 	if _, err := io.WriteString(client, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 		return
 	}
-	tunnel(r.Context(), p.moving(client), conn, string(early))
+	tunnel(r.Context(), client, conn, string(early), p.o.Idle)
 }
 
-// tunnel copies between a client and a host until the host ends, either fails or is silent for too long, or ctx ends.
-// early is what the client has sent already.
-func tunnel(ctx context.Context, client, host moving, early string) {
+// tunnel copies between a client and a host until the host ends, either fails, nothing moves for
+// idle, or ctx ends. early is what the client has sent already.
+func tunnel(ctx context.Context, client, host net.Conn, early string, idle time.Duration) {
 	end := func() { client.Close(); host.Close() }
+	timer := time.AfterFunc(idle, end)
+	defer timer.Stop()
 	defer context.AfterFunc(ctx, end)()
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)
-		_, err := io.Copy(host, io.MultiReader(strings.NewReader(early), client))
-		if half, ok := host.Conn.(interface{ CloseWrite() error }); ok && err == nil {
+		_, err := io.Copy(moving{host, timer, idle}, io.MultiReader(strings.NewReader(early), client))
+		if half, ok := host.(interface{ CloseWrite() error }); ok && err == nil {
 			_ = half.CloseWrite() // more of the answer is still to come
 			return
 		}
 		end()
 	}()
-	_, _ = io.Copy(client, host)
+	_, _ = io.Copy(moving{client, timer, idle}, host)
 	end()
 	<-sent
 }
 
-// moving is a connection that fails when no byte moves on it for a while.
+// moving is a writer that puts off a timer.
 type moving struct {
-	net.Conn
-	idle time.Duration
+	io.Writer
+	timer *time.Timer
+	idle  time.Duration
 }
 
-func (p *Proxy) moving(c net.Conn) moving {
-	_ = c.SetDeadline(time.Now().Add(p.o.Idle))
-	return moving{c, p.o.Idle}
-}
-
-func (m moving) moved(n int, err error) (int, error) {
+func (m moving) Write(b []byte) (int, error) {
+	n, err := m.Writer.Write(b)
 	if n > 0 {
-		_ = m.SetDeadline(time.Now().Add(m.idle))
+		m.timer.Reset(m.idle)
 	}
 	return n, err
 }
-
-func (m moving) Read(b []byte) (int, error)  { return m.moved(m.Conn.Read(b)) }
-func (m moving) Write(b []byte) (int, error) { return m.moved(m.Conn.Write(b)) }
 
 // forward does a plain request.
 func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) {
@@ -112,8 +108,48 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) {
 	// The host of the URL is the one that counts, for the connection and for the server: net/http
 	// has dropped the header. See RFC 9112, 3.2.2.
 	r.URL.Host, r.Host = t.String(), t.authority()
-	_ = http.NewResponseController(w).EnableFullDuplex() // or an answer would wait for the end of the request
-	p.plain.ServeHTTP(w, r)
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	connection := http.NewResponseController(w)
+	_ = connection.EnableFullDuplex() // or an answer would wait for the end of the request
+	timer := time.AfterFunc(p.o.Idle, func() {
+		cancel()
+		_ = connection.SetReadDeadline(time.Now())
+		_ = connection.SetWriteDeadline(time.Now())
+	})
+	defer timer.Stop()
+	if r.Body != http.NoBody {
+		r.Body = body{r.Body, timer, p.o.Idle}
+	}
+	p.plain.ServeHTTP(progress{w, timer, p.o.Idle}, r.WithContext(ctx))
+}
+
+// body is what a client sends, and puts off a timer.
+type body struct {
+	io.ReadCloser
+	timer *time.Timer
+	idle  time.Duration
+}
+
+func (b body) Read(to []byte) (int, error) {
+	n, err := b.ReadCloser.Read(to)
+	if n > 0 {
+		b.timer.Reset(b.idle)
+	}
+	return n, err
+}
+
+// progress is an answer to a client that puts off a timer.
+type progress struct {
+	http.ResponseWriter
+	timer *time.Timer
+	idle  time.Duration
+}
+
+func (p progress) Unwrap() http.ResponseWriter { return p.ResponseWriter }
+
+func (p progress) Write(b []byte) (int, error) {
+	return moving{p.ResponseWriter, p.timer, p.idle}.Write(b)
 }
 
 // rewrite leaves a request as it is, without its hop-by-hop headers. Another protocol (Upgrade) is spoken by CONNECT.

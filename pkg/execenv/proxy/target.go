@@ -169,12 +169,12 @@ func (p *Proxy) addresses(ctx context.Context, t target) (all []netip.AddrPort, 
 }
 
 // dial connects to a target.
-func (p *Proxy) dial(ctx context.Context, t target) (c moving, err error) {
+func (p *Proxy) dial(ctx context.Context, t target) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialWithin)
 	defer cancel()
 	all, err := p.addresses(ctx, t)
 	if err != nil {
-		return c, err
+		return nil, err
 	}
 	var errs []error
 	for _, at := range all {
@@ -184,11 +184,11 @@ func (p *Proxy) dial(ctx context.Context, t target) (c moving, err error) {
 			return p.o.Dial(ctx, "tcp", at.String())
 		}()
 		if err == nil {
-			return p.moving(conn), nil
+			return conn, nil
 		}
 		errs = append(errs, err)
 	}
-	return c, errors.Join(errs...)
+	return nil, errors.Join(errs...)
 }
 
 // dialHost is dial for the transport. It checks again, whatever the transport makes of a request.
@@ -201,9 +201,5 @@ func (p *Proxy) dialHost(ctx context.Context, _, address string) (net.Conn, erro
 	if err != nil {
 		return nil, err
 	}
-	conn, err := p.dial(ctx, t)
-	if err != nil {
-		return nil, err
-	}
-	return conn, nil
+	return p.dial(ctx, t)
 }
