@@ -61,27 +61,28 @@ type Events interface {
 
 // Options are an agent's parts. All are required unless a comment says otherwise.
 type Options struct {
-	Member  team.Member
-	TeamID  team.TeamID
-	System  string        // the system message; replaced by that of Mode
-	Past    *Conversation // the journal so far, with this incarnation's start record; New takes it over
-	Journal engine.Journal
-	Model   engine.Model // nil: none is configured, and the agent can only wait
-	Tools   engine.Tools
-	Mode    func() (system string, t engine.Tools) // how the agent works as from its next turn; nil: System and Tools stay
-	Dialect team.Dialect                           // of the tools, in which the runtime's texts name them; default: native
-	Slot    ClaimSlot
-	Post    Mailer
-	Heart   Heart
-	Events  Events
-	Input   Input
-	Team    Team
-	Folders Folders                          // nil: of folders below the workspace nothing is told
-	Jobs    Jobs                             // default: it has none
-	Changes func(ctx context.Context) string // returns the files that differ from the last commit, a line each; default: none is shown
-	Store   engine.Store                     // nil: long texts are cut
-	Live    func(team.Delta)                 // gets what the model is writing, for people who watch; it does not block. nil: a text is shown only once it is complete
-	Lease   time.Duration                    // the team's
+	Member    team.Member
+	TeamID    team.TeamID
+	System    string        // the system message; replaced by that of Mode
+	Past      *Conversation // the journal so far, with this incarnation's start record; New takes it over
+	Journal   engine.Journal
+	Model     engine.Model // nil: none is configured, and the agent can only wait
+	Tools     engine.Tools
+	Mode      func() (system string, t engine.Tools) // how the agent works as from its next turn; nil: System and Tools stay
+	Dialect   team.Dialect                           // of the tools, in which the runtime's texts name them; default: native
+	Slot      ClaimSlot
+	Post      Mailer
+	Heart     Heart
+	Events    Events
+	Input     Input
+	Team      Team
+	Folders   Folders                          // nil: of folders below the workspace nothing is told
+	Jobs      Jobs                             // default: it has none
+	Footprint func(ctx context.Context) string // returns a text that changes with the files of the work; default: nothing changes
+	Changes   func(ctx context.Context) string // returns the files that differ from the last commit, a line each; default: none is shown
+	Store     engine.Store                     // nil: long texts are cut
+	Live      func(team.Delta)                 // gets what the model is writing, for people who watch; it does not block. nil: a text is shown only once it is complete
+	Lease     time.Duration                    // the team's
 
 	MaxTurns   int           // in one run; 0: no limit
 	StillTurns int           // in a row without progress, after which it gives its task back; default [team.StillTurns]
@@ -169,6 +170,9 @@ func New(o Options) *Agent {
 	o.Logger = telemetry.OrDiscard(o.Logger)
 	o.Jobs = cmp.Or[Jobs](o.Jobs, noJobs{})
 	o.StillTurns = cmp.Or(o.StillTurns, team.StillTurns)
+	if o.Footprint == nil {
+		o.Footprint = func(context.Context) string { return "" }
+	}
 	if o.Changes == nil {
 		o.Changes = func(context.Context) string { return "" }
 	}

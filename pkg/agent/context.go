@@ -95,7 +95,7 @@ func (c *Conversation) shorter(next engine.Conversation, cut engine.Cut) *Conver
 // stands, in about room tokens, and what the model has not seen.
 func (c *Conversation) fresh(next team.TaskID, room int) *Conversation {
 	n := c.emptied()
-	n.Calls, n.Summary, n.Folders = nil, "", nil // the next piece of work may be elsewhere
+	n.Calls, n.Summary, n.Folders, n.Quoted = nil, "", nil, false // the next piece of work may be elsewhere
 	if next != "" {
 		n.leave(next)
 	}
@@ -155,7 +155,7 @@ func (c *Conversation) work(task string) (texts []string) {
 // to the model again, except that it was asked to shut down.
 func (c *Conversation) dropped() *Conversation {
 	n := c.emptied()
-	n.Open, n.Held, n.Calls, n.Summary = nil, nil, nil, ""
+	n.Open, n.Held, n.Calls, n.Summary, n.Quoted = nil, nil, nil, "", false
 	n.Known, n.Unread, n.Unseen, n.Ended = len(n.Facts), nil, false, true
 	if text := c.stillAsked(nil, false); text != "" {
 		n.Messages, n.Head = []*model.Message{{Role: "user", Content: text}}, 1

@@ -316,6 +316,7 @@ func (a *Agent) cutShort() string {
 // not seen it. Only once in a row: a model that keeps taking and dropping tasks must not
 // loop.
 func (a *Agent) giveUp(ctx context.Context, reason string, attempt bool) error {
+	a.state = a.state.moves() // else the next run would end like this one, before its first turn
 	if err := a.o.Journal.Flush(); err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ func (a *Agent) lookForProgress(ctx context.Context) {
 	if !a.state.looksAt(a.mayStay()) {
 		return
 	}
-	if tree := a.o.Changes(ctx); tree != a.tree {
+	if tree := a.o.Footprint(ctx); tree != a.tree {
 		a.tree, a.state = tree, a.state.moves()
 	}
 }

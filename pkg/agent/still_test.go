@@ -32,7 +32,7 @@ func TestTurnsWithoutProgress(t *testing.T) {
 				r.opts.StillTurns = tt.most
 				turn := 0
 				if tt.files != nil {
-					r.opts.Changes = func(context.Context) string { return tt.files(turn) }
+					r.opts.Footprint = func(context.Context) string { return tt.files(turn) }
 				}
 				for i := range 200 + tt.wants {
 					call := fmt.Sprintf("do%d", i)

@@ -328,7 +328,7 @@ func TestMetrics(t *testing.T) {
 	ask(t, http.DefaultClient, "GET", s.URL()+"/not/here", nil)
 	raw(t, s, "GET /list HTTP/1.1\r\nHost: api.test\r\nConnection: close\r\n\r\n")
 	err := testutil.GatherAndCompare(reg, strings.NewReader(`
-# HELP agentteam_api_requests_total Requests to the HTTP API that have been answered, streams when they ended.
+# HELP agentteam_api_requests_total Requests to the HTTP API; the route of a refused one is none.
 # TYPE agentteam_api_requests_total counter
 agentteam_api_requests_total{code="200",method="GET",route="/{what}"} 2
 agentteam_api_requests_total{code="200",method="other",route="/{what}"} 1

@@ -337,7 +337,7 @@ agentteam_model_calls_total{outcome="ok"} 2
 agentteam_model_calls_total{outcome="refused"} 1
 agentteam_model_calls_total{outcome="too_long"} 1
 agentteam_model_calls_total{outcome="unavailable"} 1
-# HELP agentteam_model_refusals_total Model calls that gave no turn, by reason, such as bad_key or context_length.
+# HELP agentteam_model_refusals_total Model calls that gave no turn, by reason.
 # TYPE agentteam_model_refusals_total counter
 agentteam_model_refusals_total{reason="bad_key"} 0
 agentteam_model_refusals_total{reason="connection"} 0
@@ -353,7 +353,7 @@ agentteam_model_refusals_total{reason="rate_limited"} 0
 agentteam_model_refusals_total{reason="server_error"} 1
 agentteam_model_refusals_total{reason="silent"} 0
 agentteam_model_refusals_total{reason="unknown_model"} 0
-# HELP agentteam_model_retries_total Repeated attempts of model calls, by reason: as of refusals, or other_form.
+# HELP agentteam_model_retries_total Repeated attempts, by reason: as of refusals, or other_form.
 # TYPE agentteam_model_retries_total counter
 agentteam_model_retries_total{reason="bad_key"} 0
 agentteam_model_retries_total{reason="connection"} 0
@@ -366,7 +366,7 @@ agentteam_model_retries_total{reason="rate_limited"} 1
 agentteam_model_retries_total{reason="server_error"} 0
 agentteam_model_retries_total{reason="silent"} 0
 agentteam_model_retries_total{reason="unknown_model"} 0
-# HELP agentteam_model_tokens_total Tokens of model calls: prompt and completion, their parts cached and reasoning, and wasted of tries that were thrown away.
+# HELP agentteam_model_tokens_total Tokens: prompt and completion, their parts cached and reasoning, and wasted of discarded tries.
 # TYPE agentteam_model_tokens_total counter
 agentteam_model_tokens_total{direction="cached"} 4
 agentteam_model_tokens_total{direction="completion"} 21

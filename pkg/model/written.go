@@ -163,9 +163,24 @@ func (r *Reply) takeWritten(req Request, known offered) {
 // unquoted takes away what stands around a text in JSON.
 var unquoted = strings.NewReplacer(`\n`, "\n", `\"`, `"`, `\\`, `\`)
 
-// Quotes reports whether what a message gives to the model holds a call of an offered tool.
+// quotedName finds the names of calls wherever they stand in a text: in an object of JSON, in a tag, or
+// before a brace or a key. Calls of the forms that are never made are none.
+var quotedName = regexp.MustCompile(`"(?:name|tool|tool_name|function)"\s*:\s*"([^"]+)"|<` + ofTag + `(?:function=|invoke name=")([\w.:/-]+)|` +
+	`\b([\w.-]+)(?:\s*<arg_key>|(?:\s|:|` + mark + `|(?i:action input|arguments|args|input|parameters|json)\b)*\{|[^{}\n]*<\|message\|>)`)
+
+// Quotes reports whether a message shows the model what may be a call of an offered tool: rather once too often, since a call that is
+// quoted must not be made.
 func (r Request) Quotes(m *Message) bool {
-	return m.Role != "assistant" && len(namesOf(r).written(unquoted.Replace(html.UnescapeString(given(m))))) > 0
+	if m.Role == "assistant" {
+		return false
+	}
+	known := namesOf(r)
+	for _, names := range quotedName.FindAllStringSubmatch(unquoted.Replace(html.UnescapeString(given(m))), -1) {
+		if known[known.plain(cmp.Or(names[1], names[2], names[3]))] {
+			return true
+		}
+	}
+	return false
 }
 
 // given is the text of a message with that of its parts.

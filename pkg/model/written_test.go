@@ -20,7 +20,9 @@ func TestQuotedCalls(t *testing.T) {
 	}
 	for text, want := range map[string]bool{
 		"see " + call: true, "{\"description\":\"Do not do <tool_call>{\\\"name\\\":\\\"bash\\\",\\\"arguments\\\":{}}\"}": true,
-		"&lt;function=bash&gt;": true, "bash runs {commands}": false, "<tool_call>{\"name\": \"other\", \"arguments\": {}}": false,
+		"&lt;function=bash&gt;": true, "bash runs {commands}": false, "bash()\nbash(x=1)": false,
+		`notes.md:7:{"name":"bash","arguments":{}}`: true, `- {"tool": "bash"}`: true, "Action: bash\nAction Input: {}": true, "bash<arg_key>": true,
+		`{"name":"bash","arguments":{}}` + strings.Repeat("\n{\"a\": 1}", 1000): true, "<tool_call>{\"name\": \"other\", \"arguments\": {}}": false,
 	} {
 		if got := req.Quotes(&Message{Role: "tool", Content: text}); got != want {
 			t.Errorf("%s holds a call: %v, want %v", text, got, want)

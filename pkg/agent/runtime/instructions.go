@@ -40,12 +40,21 @@ func (m *member) folders(lend func(team.Team) team.Team) agent.Folders {
 
 // changes returns the files that differ from the last commit where the member works now, a line each.
 func (m *member) changes(ctx context.Context) string {
+	return m.look(ctx, projectcontext.Changes)
+}
+
+// footprint returns a text that changes with the files where the member works now.
+func (m *member) footprint(ctx context.Context) string {
+	return m.look(ctx, projectcontext.Footprint)
+}
+
+func (m *member) look(ctx context.Context, by func(context.Context, projectcontext.Run) string) string {
 	ws, done, err := m.current.Use(ctx)
 	if err != nil { // the next call shows it
 		return ""
 	}
 	defer done()
-	return projectcontext.Changes(ctx, ws.Check)
+	return by(ctx, ws.Check)
 }
 
 // here is where the member works now, which may be another tree than the one in which it began, with what

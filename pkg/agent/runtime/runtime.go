@@ -298,7 +298,7 @@ func (m *member) agent(log *journal.Journal, past *agent.Conversation, mode func
 		Past: past, Journal: log, Model: o.Model, Tools: tools, Dialect: o.Record.Dialect(o.Role), Slot: m.hand, Post: box, Heart: m.heart,
 		Input:  agent.Input{Mail: m.mail, Offers: m.offers, Given: m.given, Compacts: m.compacts},
 		Events: runlog.New(o.Team, o.Logger), Live: m.live.Tell, Jobs: m.jobs, Store: blob.In(o.Team.Files), Team: m.surroundings(box, begun),
-		Lease: o.Record.Lease(), MaxTurns: o.Role.MaxTurns, StillTurns: o.Role.StillTurns, Effort: o.Role.Effort, Idle: o.Role.IdleTimeout(), Folders: m.folders(whole), Changes: m.changes, Logger: o.Logger, Metrics: o.Metrics,
+		Lease: o.Record.Lease(), MaxTurns: o.Role.MaxTurns, StillTurns: o.Role.StillTurns, Effort: o.Role.Effort, Idle: o.Role.IdleTimeout(), Folders: m.folders(whole), Changes: m.changes, Footprint: m.footprint, Logger: o.Logger, Metrics: o.Metrics,
 	})
 }
 

@@ -149,7 +149,10 @@ func (l *leader) lead(ctx context.Context, id team.TeamID, term uint64) error {
 	if record, err = l.registry.Touch(ctx, bt); err != nil || record.Status != team.Active {
 		return err
 	}
-	if record, err = l.decide(ctx, bt, record, folder); err != nil {
+	switch record, err = l.decide(ctx, bt, record, folder); {
+	case team.CodeOf(err) == team.Unavailable:
+		return err // the next term may have it
+	case err != nil:
 		return errors.Join(err, l.cannot(ctx, bt, record, term, err))
 	}
 	// A predecessor may have died, or lost the race against the goal, after it had

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 
 	"agentteam/pkg/team"
@@ -25,6 +26,9 @@ type rule struct {
 	host    string // in lower case; "*.name" is all below name
 }
 
+// lists are the names of the lists, in the order in which they are looked at.
+var lists = []string{"deny", "ask", "allow"}
+
 // Parse checks the lists. Warnings are one line each: rules that can never match, and why. The home of "~/" is that of the process.
 // Errors: InvalidArgument with the list, the rule, the column and what is meant.
 func Parse(p team.Permissions) (rules *Rules, warnings []string, err error) {
@@ -33,20 +37,21 @@ func Parse(p team.Permissions) (rules *Rules, warnings []string, err error) {
 		home = "/root"
 	}
 	r := &Rules{home: home}
-	for _, given := range []struct {
-		list  string
-		rules []string
-		to    *[]rule
-	}{{"deny", p.Deny, &r.deny}, {"ask", p.Ask, &r.ask}, {"allow", p.Allow, &r.allow}} {
-		for n, said := range given.rules {
+	kinds := map[string]*[]rule{"deny": &r.deny, "ask": &r.ask, "allow": &r.allow}
+	for i, given := range [][]string{p.Deny, p.Ask, p.Allow} {
+		list := lists[i]
+		for n, said := range given {
 			parsed, never, bad := parse(said, home)
 			if bad != nil {
-				return nil, nil, team.Errorf(team.InvalidArgument, "permissions: %s: rule %d, %q, column %d: %s", given.list, n+1, said, column(said, bad.at), bad.what)
+				return nil, nil, team.Errorf(team.InvalidArgument, "permissions: %s: rule %d, %q, column %d: %s", list, n+1, said, column(said, bad.at), bad.what)
+			}
+			if never == "" {
+				never = r.useless(list, parsed)
 			}
 			if never != "" {
-				warnings = append(warnings, fmt.Sprintf("permissions: %s: %q never matches: %s", given.list, said, never))
+				warnings = append(warnings, fmt.Sprintf("permissions: %s: %q never matches: %s", list, said, never))
 			}
-			*given.to = append(*given.to, parsed)
+			*kinds[list] = append(*kinds[list], parsed)
 		}
 	}
 	return r, warnings, nil
@@ -160,4 +165,48 @@ func hostOf(spec string) (string, *fault) {
 		return "", &fault{len("domain:"), "a host is a name such as example.com, or *.example.com for all names below it; no scheme, port or path"}
 	}
 	return host, nil
+}
+
+// outside are folders at the root in which no workspace is.
+var outside = []string{"bin", "boot", "dev", "etc", "lib", "lib64", "proc", "run", "sbin", "sys", "usr"}
+
+// useless is why a rule that comes after those of r has no effect; "" if it has one.
+func (r *Rules) useless(list string, n rule) string {
+	if list != "deny" && n.tool != "bash" && kinds[n.tool] == edits && n.files.absolute {
+		first, _, _ := strings.Cut(strings.TrimPrefix(n.files.globs[0], "/"), "/")
+		if slices.Contains(outside, first) {
+			return "it leads out of the workspace, where no tool changes a file"
+		}
+	}
+	if p := programs()[n.command.first]; list == "allow" && n.tool == "bash" && !n.all && !n.command.exact() && (p.kind == opaque || n.command.first == "source" || n.command.first == ".") {
+		return "no rule but one without * allows " + n.command.first + ": what it runs is not known"
+	}
+	var earlier []rule
+	switch list {
+	case "ask":
+		earlier = r.deny
+	case "allow":
+		earlier = slices.Concat(r.deny, r.ask)
+	}
+	for _, e := range earlier {
+		if e.hides(n) {
+			return fmt.Sprintf("%q comes first", e.said)
+		}
+	}
+	return ""
+}
+
+// hides reports whether every call that other matches is matched by r.
+func (r rule) hides(other rule) bool {
+	switch {
+	case r.tool != other.tool || r.host != other.host:
+		return r.all && r.tool == other.tool
+	case r.all:
+		return true
+	case other.all:
+		return false
+	case kinds[r.tool] == runs:
+		return !slices.ContainsFunc(other.command.patterns, func(p string) bool { return !r.command.covers.MatchString(p) })
+	}
+	return slices.Equal(r.files.globs, other.files.globs)
 }

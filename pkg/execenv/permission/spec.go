@@ -21,6 +21,7 @@ type fault struct {
 type command struct {
 	patterns []string
 	covers   *regexp.Regexp
+	first    string // the first word; "" if it is not known
 }
 
 // exact reports whether c matches one command only.
@@ -48,7 +49,10 @@ func commandOf(spec string) (c command, never string, bad *fault) {
 		c.patterns = append(c.patterns, bare)
 	}
 	c.covers = covering(c.patterns...)
-	if name, _, assigns := strings.Cut(strings.Join(words[:min(1, len(words))], ""), "="); assigns && syntax.ValidName(name) {
+	if len(words) > 0 && known(words[0]) {
+		c.first = words[0]
+	}
+	if name, _, assigns := strings.Cut(c.first, "="); assigns && syntax.ValidName(name) {
 		never = "an assignment before a command is no part of what a rule matches"
 	}
 	return c, never, nil

@@ -59,7 +59,7 @@ func git(ctx context.Context, run Run) string {
 }
 
 // Changes returns the files that differ from the last commit, with their changed lines, then the new ones, the first of very many; ""
-// outside of a repository.
+// if git cannot tell, as outside of a repository.
 func Changes(ctx context.Context, run Run) string {
 	ctx, cancel := context.WithTimeout(ctx, gitWithin)
 	defer cancel()
@@ -70,6 +70,22 @@ func Changes(ctx context.Context, run Run) string {
 		return ""
 	}
 	return strings.TrimRight(out, "\n ")
+}
+
+// Footprint returns a text that changes when the work changes files: that of [Changes], or outside of a repository one over the names,
+// sizes and times of all files; "" if that cannot be had.
+func Footprint(ctx context.Context, run Run) string {
+	if changes := Changes(ctx, run); changes != "" {
+		return changes
+	}
+	ctx, cancel := context.WithTimeout(ctx, gitWithin)
+	defer cancel()
+	out, _, err := run(ctx, `git --no-optional-locks rev-parse -q --verify HEAD 2>/dev/null ||
+		find . -name .git -prune -o -name .agentteam -prune -o -type f -printf '%p %s %T@\n' 2>/dev/null | head -n 50000 | cksum`)
+	if err != nil {
+		return ""
+	}
+	return out
 }
 
 // branch reads the first line of git status.

@@ -83,6 +83,27 @@ func TestChanges(t *testing.T) {
 	want(" a b | 1 +\n 1 file changed, 1 insertion(+)\nnew (new)")
 }
 
+// A footprint changes with each file, in a repository and outside of one, and with nothing else.
+func TestFootprint(t *testing.T) {
+	plain, repository := t.TempDir(), t.TempDir()
+	run(t, repository, "init", "-q", "-b", "main")
+	run(t, repository, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "one", "--allow-empty")
+	for _, dir := range []string{plain, repository} {
+		before := Footprint(t.Context(), bash(dir))
+		for i, name := range []string{"a b", "new"} {
+			if same := Footprint(t.Context(), bash(dir)); same != before || same == "" {
+				t.Errorf("without a change %q became %q", before, same)
+			}
+			write(t, filepath.Join(dir, name), strings.Repeat("1\n", i+1))
+			after := Footprint(t.Context(), bash(dir))
+			if after == before {
+				t.Errorf("%s: %q is the footprint with and without the file", name, after)
+			}
+			before = after
+		}
+	}
+}
+
 // A link may not bring a file from elsewhere before the model.
 func TestProjectLeadsNowhere(t *testing.T) {
 	top := t.TempDir()

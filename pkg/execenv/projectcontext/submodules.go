@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"agentteam/pkg/tool/safefs"
 )
@@ -18,6 +19,7 @@ var pathOf = regexp.MustCompile(`(?m)^[ \t]*path[ \t]*=[ \t]*(.*?)[ \t\r]*$`)
 const (
 	mostModules = 20
 	mostListed  = 64 << 10 // bytes of .gitmodules
+	mostName    = 200      // bytes of the name of a submodule
 )
 
 // emptyModules returns the submodules below a workspace that have no files there, relative to the workspace, at most
@@ -44,7 +46,7 @@ func emptyModules(workspace string) (names []string) {
 			name = plain
 		}
 		below, err := filepath.Rel(workspace, filepath.Join(top, name))
-		if err != nil || !filepath.IsLocal(below) || below == "." || len(names) == mostModules || strings.ContainsFunc(name, isControl) {
+		if err != nil || !filepath.IsLocal(below) || below == "." || len(names) == mostModules || len(name) > mostName || strings.ContainsFunc(name, unprintable) {
 			continue
 		}
 		all, err := fs.ReadDir(root.FS(), filepath.ToSlash(filepath.Clean(name)))
@@ -55,4 +57,4 @@ func emptyModules(workspace string) (names []string) {
 	return names
 }
 
-func isControl(r rune) bool { return r < ' ' }
+func unprintable(r rune) bool { return !unicode.IsPrint(r) }

@@ -45,6 +45,8 @@ path=app/gone
 	path = out/gone
 	path = other
 # path = no
+	path = line break
+	path = `+strings.Repeat("long/", 50)+`
 `)
 	run := func(dir string) string { return strings.Join(Look(t.Context(), dir, bash(dir), nil).Submodules, "|") }
 	for dir, want := range map[string]string{"": `app/third party/库|app/gone|app/quo"ted|other`, "app": `third party/库|gone|quo"ted`, "full": ""} {

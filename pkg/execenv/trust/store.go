@@ -15,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -301,8 +302,11 @@ func lock(ctx context.Context, path string) (unlock func(), err error) {
 	}
 }
 
-// Quoted is a file's name as a shell takes it.
+// Quoted returns a file's name as a shell takes it; an interactive one would expand a "!" that stands outside of single quotes.
 func Quoted(file string) string {
+	if strings.Contains(file, "!") && !strings.ContainsFunc(file, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return "'" + strings.ReplaceAll(file, "'", `'\''`) + "'"
+	}
 	text, err := syntax.Quote(file, syntax.LangBash)
 	if err != nil { // no shell takes it
 		return strconv.Quote(file)

@@ -131,3 +131,12 @@ func TestWaiting(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// A shell takes a quoted name as it is, an interactive one too.
+func TestQuoted(t *testing.T) {
+	for name, want := range map[string]string{"team.yaml": "team.yaml", "a b": "'a b'", "x!!/it's.yaml": `'x!!/it'\''s.yaml'`} {
+		if got := trust.Quoted(name); got != want {
+			t.Errorf("%s is %s, want %s", name, got, want)
+		}
+	}
+}

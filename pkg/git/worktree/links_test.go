@@ -110,7 +110,7 @@ func TestLinks(t *testing.T) {
 // What cannot be linked is told before a goal begins.
 func TestLinksRefused(t *testing.T) {
 	r := setUp(t)
-	for name, want := range map[string]string{"numbers.txt": "git does not ignore numbers.txt", "/etc": "not relative", "a/../b": "part ..", ".git/hooks": "git's", "gone": "no such file"} {
+	for name, want := range map[string]string{"numbers.txt": "git does not ignore numbers.txt", "/etc": "no path in the workspace", "a/../b": "no path in the workspace", ".git/hooks": "no path in the workspace", "gone": "no such file"} {
 		r.record.Policy.Links = []string{name}
 		if _, err := r.decide(); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", name, err)

@@ -215,7 +215,7 @@ func TestRouterRests(t *testing.T) {
 				ask("b", "a") // who rests is still asked, last
 				ask("a")      // and is back once it has answered
 				err := testutil.GatherAndCompare(reg, strings.NewReader(`
-# HELP agentteam_model_switches_total Switches of model calls to another alias, since the first refused; one in its cooldown counts once.
+# HELP agentteam_model_switches_total Switches to a fallback alias.
 # TYPE agentteam_model_switches_total counter
 agentteam_model_switches_total{from="a",to="b"} 2
 agentteam_model_switches_total{from="b",to="a"} 1
