@@ -40,12 +40,12 @@ type ClaimSlot interface {
 	LastTry(ctx context.Context, t team.Task) (last, unmerged *team.Try, err error)
 }
 
-// Post sends the agent's notices; *mailbox.Mailbox is one.
+// Mailer sends the agent's notices; *mailbox.Mailbox is one.
 type Mailer interface {
 	Send(ctx context.Context, m team.Message) (team.Message, []team.AgentID, error)
 }
 
-// Heart tells the team how the agent is, and the agent whether it may go on;
+// Heart publishes the agent's state in heartbeats, and reports whether the membership still holds;
 // *roster.Heart is one.
 type Heart interface {
 	Set(f func(*team.Heartbeat))
@@ -76,34 +76,34 @@ type Options struct {
 	Events    Events
 	Input     Input
 	Team      Team
-	Folders   Folders                          // nil: of folders below the workspace nothing is told
-	Jobs      Jobs                             // default: it has none
+	Folders   Folders                          // nil: no instructions of folders below the workspace are shown
+	Jobs      Jobs                             // default: no background jobs
 	Footprint func(ctx context.Context) string // returns a text that changes with the files of the work; default: nothing changes
 	Changes   func(ctx context.Context) string // returns the files that differ from the last commit, a line each; default: none is shown
 	Store     engine.Store                     // nil: long texts are cut
-	Live      func(team.Delta)                 // gets what the model is writing, for people who watch; it does not block. nil: a text is shown only once it is complete
+	Live      func(team.Delta)                 // receives the text that the model is writing; must not block. nil: a text is shown only once it is complete
 	Lease     time.Duration                    // the team's
 
 	MaxTurns   int           // in one run; 0: no limit
-	StillTurns int           // in a row without progress, after which it gives its task back; default [team.StillTurns]
+	StillTurns int           // turns in a row without progress, after which the agent gives its task back; default [team.StillTurns]
 	Effort     team.Effort   // of its model's thinking; default: that of the model's alias
-	Idle       time.Duration // after so long without work it leaves; 0: it stays
+	Idle       time.Duration // the agent leaves after this long without work; 0: it stays
 	Logger     *slog.Logger
 	Metrics    prometheus.Registerer // default: metrics are not published
 }
 
-// Input is what comes to an agent. A nil channel brings nothing.
+// Input is the channels from which an agent takes work. A nil channel delivers nothing.
 type Input struct {
 	Mail     <-chan mailbox.Delivery
 	Offers   <-chan team.Task // tasks offered by the index
-	Given    <-chan team.Task // tasks that the hand took by assignment, each once
+	Given    <-chan team.Task // tasks that the slot claimed by assignment, each once
 	Compacts <-chan struct{}  // requests for a shorter conversation
 }
 
 // ErrShutdown is returned by Run after the agent agreed to leave.
 var ErrShutdown = errors.New("the agent was asked to shut down")
 
-// Idled is the [ErrShutdown] of an agent that leaves since it has had no work.
+// Idled is the [ErrShutdown] of an agent that leaves because it had no work.
 type Idled struct {
 	Role string
 	For  time.Duration
@@ -119,7 +119,7 @@ func (e *Idled) Unwrap() error { return ErrShutdown }
 // ErrFinished is returned by Run after a tool ended the agent's work ([tool.Effects]).
 var ErrFinished = errors.New("the agent ended its work")
 
-// Agent is one incarnation of a member at work.
+// Agent is one incarnation of a member and runs its loop.
 type Agent struct {
 	o       Options
 	conv    *Conversation
@@ -127,36 +127,36 @@ type Agent struct {
 	engine  *engine.Engine
 	metrics metrics
 	runID   string
-	able    atomic.Bool // Conversation.Able, for others
+	able    atomic.Bool // a copy of Conversation.Able for other goroutines
 	said    atomic.Pointer[string]
 	log     *slog.Logger
 
-	unused  time.Time        // since when it has had no work; zero: it has
-	retired bool             // its hand takes no task any more, since it is about to leave without work
-	shown   team.MemberState // the state in the last beat
+	unused  time.Time        // since when it has had no work; zero: it has work
+	retired bool             // the slot takes no further task, since the agent is about to leave
+	shown   team.MemberState // the state in the last heartbeat
 	retry   *time.Time
 
 	tree     string            // the files that differed from the last commit when the agent seemed to make no progress
 	touched  []string          // files that calls have read or written since the last turn
-	done     []journal.Outcome // what became of tasks since the leader was notified last that it is idle
-	moved    bool              // as in Conversation, in runs that have ended
-	reminded map[string]bool   // messages that it was reminded to answer
-	directed int               // how many messages of people have come
-	changed  <-chan struct{}   // closed once the model's settings have changed since the last request
-	before   team.Task         // that it held when the call under way began
-	telling  sync.WaitGroup    // of events that are on their way
-	writes   context.Context   // within which enqueued records are stored; set by Run
-	obeys    uint64            // sequence from which on requests to shut down are for this incarnation
-	follows  bool              // more mail may stand behind the last message
+	done     []journal.Outcome // outcomes of tasks since the agent last notified the leader that it is idle
+	moved    bool              // Conversation.Moved of runs that have ended
+	reminded map[string]bool   // messages that the agent was reminded to answer
+	directed int               // how many messages of people have arrived
+	changed  <-chan struct{}   // closed when the model's settings change after the last request
+	before   team.Task         // the task held when the call under way began
+	telling  sync.WaitGroup    // events that are being sent
+	writes   context.Context   // context for storing enqueued records; set by Run
+	obeys    uint64            // shutdown requests from this sequence on are for this incarnation
+	follows  bool              // more mail may follow the last message
 	poller   poller
 
-	losses chan struct{}                // a task was taken away, which is to be noted
+	losses chan struct{}                // a task was taken away, which must be recorded
 	taken  atomic.Pointer[mailbox.Mark] // the newest message in the journal
-	missed atomic.Uint64                // sequence up to which urgent mail did not come, and is not waited for
+	missed atomic.Uint64                // sequence up to which urgent mail did not arrive and is no longer waited for
 }
 
-// speak returns the speech of the turn that is to be recorded under id; nil if nobody is
-// told.
+// speak returns the stream for the text of the turn that will be recorded under id; nil if
+// Options.Live is nil.
 func (a *Agent) speak(id string) engine.TextStream {
 	if a.o.Live == nil {
 		return nil
@@ -165,7 +165,7 @@ func (a *Agent) speak(id string) engine.TextStream {
 		Incarnation: a.o.Member.Incarnation, RunID: a.runID, MessageID: id})
 }
 
-// New returns an agent that goes on with its conversation.
+// New returns an agent that continues the conversation Options.Past.
 func New(o Options) *Agent {
 	o.Logger = telemetry.OrDiscard(o.Logger)
 	o.Jobs = cmp.Or[Jobs](o.Jobs, noJobs{})
@@ -190,8 +190,8 @@ func New(o Options) *Agent {
 	return a
 }
 
-// LastText is the newest text that the model answered in this incarnation, or "".
-// It may be called at any time.
+// LastText returns the newest text that the model answered in this incarnation, or "". Safe for
+// concurrent use.
 func (a *Agent) LastText() string {
 	if s := a.said.Load(); s != nil {
 		return *s
@@ -199,11 +199,12 @@ func (a *Agent) LastText() string {
 	return ""
 }
 
-// HasCalled reports whether the model that answered last has called a tool in this
-// conversation. It may be called at any time.
+// HasCalled reports whether the model that answered last has called a tool in this conversation.
+// Safe for concurrent use.
 func (a *Agent) HasCalled() bool { return a.able.Load() }
 
-// Taken is the newest message in the journal, up to which all mail is there. It may be called at any time.
+// Taken returns the position of the newest message in the journal. All mail up to it is there. Safe
+// for concurrent use.
 func (a *Agent) Taken() mailbox.Mark { return *a.taken.Load() }
 
 func (a *Agent) noteTaken() {
@@ -226,7 +227,7 @@ func (a *Agent) Run(ctx context.Context) error {
 			defer done()
 			_ = a.engine.Enqueue(last, journal.Record{Kind: journal.Stop})
 		}
-		_ = a.o.Journal.Flush() // the error that ended the agent is told
+		_ = a.o.Journal.Flush() // the error that ended the agent is returned
 		a.telling.Wait()
 		end()
 	}()
@@ -255,9 +256,8 @@ func (a *Agent) Run(ctx context.Context) error {
 // interrupted is the result of a call that a predecessor left open.
 const interrupted = `{"error":"the agent's process was replaced while this call was running; what it ran has ended; it may or may not have taken effect: look before you repeat it","code":"unavailable","status":"error"}`
 
-// resume answers the calls that a predecessor left open, takes over its task, and
-// carries out a request to shut down that it had no time for. A leader with a new goal
-// begins a new context.
+// resume answers the calls that the previous process left open, adopts its task, and carries out a
+// shutdown request that is still pending. A leader with a new goal begins a new context.
 func (a *Agent) resume(ctx context.Context) error {
 	if err := a.engine.AnswerOpen(ctx, interrupted); err != nil {
 		return err
@@ -302,8 +302,8 @@ func (a *Agent) resume(ctx context.Context) error {
 		" is still yours: check what is done already, and go on."})
 }
 
-// prompt takes in what the agent was spawned with, as the first of its mail: from whoever
-// asked for it, and once, however often its process is replaced.
+// prompt records the prompt that the agent was spawned with as its first mail, from the member that
+// requested it, and only once, however often the process is replaced.
 func (a *Agent) prompt(ctx context.Context) error {
 	mail, ok := a.o.Member.PromptMail()
 	since := max(a.o.Member.PromptFor, 1)
@@ -315,8 +315,8 @@ func (a *Agent) prompt(ctx context.Context) error {
 	return a.engine.Record(ctx, journal.Record{Kind: journal.Mail, Message: &mail, Spawn: since, Stored: ref})
 }
 
-// claimReserved claims a task that is reserved for the agent, if there is one, so that it is
-// told of that before the mail that came meanwhile.
+// claimReserved claims a task that is reserved for the agent, if there is one, so that the model
+// sees the task before the mail that arrived meanwhile.
 func (a *Agent) claimReserved(ctx context.Context) error {
 	if a.o.Model == nil || a.conv.Parked != nil || a.leads() {
 		return nil
@@ -328,8 +328,8 @@ func (a *Agent) claimReserved(ctx context.Context) error {
 	return a.claim(ctx, func() (team.Task, error) { return a.o.Slot.Claim(ctx, id) })
 }
 
-// warnLost tells an agent that comes back in the middle of its work and holds no task
-// that its last task may be lost. Without the note it would go on with that task.
+// warnLost notes for an agent that restarts in the middle of its work without a task that its last
+// task may be lost. Without the note the model would continue that task.
 func (a *Agent) warnLost(ctx context.Context) error {
 	if a.conv.Task.ID == "" || !a.conv.Unseen && a.conv.Await == nil {
 		return nil
@@ -341,7 +341,7 @@ func (a *Agent) warnLost(ctx context.Context) error {
 // leads reports whether the agent is the team's leader.
 func (a *Agent) leads() bool { return a.o.Member.AgentID == team.Leader }
 
-// rest shows the team that the agent has nothing to do.
+// rest sets the agent's state in its heartbeat to idle, or to the state that it waits in.
 func (a *Agent) rest(ctx context.Context) {
 	wait, waits := a.waiting()
 	switch {
@@ -357,13 +357,13 @@ func (a *Agent) rest(ctx context.Context) {
 
 func (a *Agent) beat(state team.MemberState) { a.beatUntil(state, nil) }
 
-// beatUntil is beat of an agent that is parked until then.
+// beatUntil is beat for an agent that is parked until retry.
 func (a *Agent) beatUntil(state team.MemberState, retry *time.Time) {
 	a.shown, a.retry = state, retry
 	a.beatAgain()
 }
 
-// beatAgain updates the beat after the conversation has changed; the state is as before.
+// beatAgain updates the heartbeat after the conversation has changed, in the same state.
 func (a *Agent) beatAgain() {
 	t, seq := a.o.Slot.Now()
 	a.o.Heart.Set(func(b *team.Heartbeat) {
@@ -394,7 +394,7 @@ func (a *Agent) send(ctx context.Context, m team.Message) {
 	}
 }
 
-// renew records that the conversation is next from now on.
+// renew records that next replaces the conversation.
 func (a *Agent) renew(ctx context.Context, why string, next *Conversation) error {
 	return a.engine.Renew(ctx, why, engine.JSON(next), model.Reply{})
 }

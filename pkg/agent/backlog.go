@@ -14,28 +14,28 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Mail that has piled up is taken in as one record and shown in one block.
+// Mail that has piled up is recorded in one record and shown in one block.
 const (
-	// maxSingly is how many waiting messages are taken in one by one. Each costs a write to
-	// the journal and some 35 tokens beside its text: 50 of a few lines are about 4,000
-	// tokens, for which there is room in any window.
+	// maxSingly is how many waiting messages are recorded one by one. Each costs a write to the
+	// journal and some 35 tokens in addition to its text: 50 of a few lines are about 4,000 tokens,
+	// for which any window has room.
 	maxSingly = 50
-	// maxPile is the most messages of one record, which their sequences keep below 512 KiB.
+	// maxPile is the most messages in one record; their sequences stay below 512 KiB.
 	maxPile = 10_000
-	// maxWhole is how many tokens of a pile are told whole, if the window has room.
+	// maxWhole is how many tokens of a backlog are shown in full, if the window has room.
 	maxWhole = 8000
-	// recordMark stands for the mark of a record that is yet to be written.
+	// recordMark is a placeholder, of the same length, for the mark of a record that is not written
+	// yet.
 	recordMark = "012345"
-	// wholeShare is how many letters fit into that at least; longer ones are cut.
+	// wholeShare is the minimum number of messages that fit into maxWhole; longer messages are cut.
 	wholeShare = 4
 
-	maxHeaps  = 20 // senders that are told apart
-	maxNewest = 3  // of whose messages the first words are told
+	maxHeaps  = 20 // senders that are listed separately
+	maxNewest = 3  // newest messages of each, whose first words are shown
 )
 
-// crowded reports whether d is the first of so much mail that it is taken in as one: more
-// than maxSingly messages, or more than beside what has come before in this pause between
-// turns is a quarter of the window.
+// crowded reports whether d begins so much mail that it is recorded as one: more than maxSingly
+// messages, or more after the mail since the last turn already takes a quarter of the window.
 func (a *Agent) crowded(d mailbox.Delivery) bool {
 	if d.Pending == 0 || alone(d.Message) {
 		return false
@@ -43,14 +43,14 @@ func (a *Agent) crowded(d mailbox.Delivery) bool {
 	return d.Pending >= maxSingly || a.conv.Mail >= 0 && a.engine.Crowds(a.conv.Messages[a.conv.Mail])
 }
 
-// alone reports whether code acts on a message, which is then taken in by itself.
+// alone reports whether code acts on a message, which is then recorded separately.
 func alone(m team.Message) bool { return m.RequestID != "" || m.Type.Asks() || m.Type.Answers() }
 
-// errPiled ends the reading of mail that is taken in as one.
+// errPiled ends the reading of a backlog.
 var errPiled = errors.New("the pile is complete")
 
-// takeBacklog takes in d and what waits behind it in one record: up to the present end of
-// the inbox, or to a message that is to be taken in by itself.
+// takeBacklog records d and the mail after it in one record: up to the present end of the inbox, or
+// to a message that is recorded separately.
 func (a *Agent) takeBacklog(ctx context.Context, d mailbox.Delivery) error {
 	limit := min(a.engine.ExcerptLimit(), maxWhole)
 	p := backlogItem{limit: limit, ear: a.conv.ear(), heaps: map[team.AgentID]*journal.SenderGroup{}}
@@ -89,22 +89,21 @@ func (a *Agent) takeBacklog(ctx context.Context, d mailbox.Delivery) error {
 	return nil
 }
 
-// pile is mail that is taken in as one, as far as it was read. It holds no more text than
-// it tells.
+// backlogItem is a backlog as far as it was read. It holds no more text than it shows.
 type backlogItem struct {
 	journal.Batch
-	last   mailbox.Mark   // the last message that was read
-	limit  int            // tokens of what is told whole
-	answer uint64         // sequence of that answer
-	ear    *Conversation  // as far as it has heard them
-	held   []team.Message // the first of each row that is held from there on
-	size   int            // tokens of what is told whole so far
+	last   mailbox.Mark   // position of the last message that was read
+	limit  int            // tokens that may be shown in full
+	answer uint64         // sequence of the awaited answer
+	ear    *Conversation  // a conversation that has taken in the mail read so far
+	held   []team.Message // the first message of each row that is held from there on
+	size   int            // tokens that are shown in full so far
 	heaps  map[team.AgentID]*journal.SenderGroup
 }
 
-// add takes in the next message. Told whole are the words of the leader, of people and of
-// the runtime, and the answer that is awaited. If they are too many, those of people come
-// first, since they are orders, and then the newest.
+// add takes in the next message. Messages of the leader, of people and of the runtime are shown in
+// full, and the awaited answer. If they are too many, those of people come first, since they are
+// orders, then the newest.
 func (p *backlogItem) add(d mailbox.Delivery) {
 	p.Count++
 	if n := len(p.Runs); n > 0 && p.Runs[n-1].Last+1 == d.Seq {
@@ -141,8 +140,8 @@ func (p *backlogItem) add(d mailbox.Delivery) {
 	}
 }
 
-// least returns the index of the letter that is least worth to be told whole, which is the
-// oldest, those of people last; -1 if none is left beside the newest and the awaited answer.
+// least returns the index of the message to drop from those shown in full: the oldest, messages of
+// people last; -1 if only the newest and the awaited answer are left.
 func (p *backlogItem) least() int {
 	older := p.Whole[:len(p.Whole)-1]
 	for _, ofPeople := range []bool{false, true} {
@@ -155,13 +154,13 @@ func (p *backlogItem) least() int {
 	return -1
 }
 
-// sizeOf is how many tokens of a letter are told, its frame included, which is more than
-// most letters.
+// sizeOf returns how many tokens a message takes when it is shown, with its frame, which is longer
+// than most messages.
 func (p *backlogItem) sizeOf(l journal.BatchMessage) int {
 	return min(tokens.Estimate(mailBlock(l.Message, "", recordMark, team.Native)), p.limit/wholeShare)
 }
 
-// heap counts a letter among the others of its sender.
+// heap counts a message in the group of its sender.
 func (p *backlogItem) heap(l journal.BatchMessage) {
 	h := p.heaps[l.Message.From]
 	if h == nil {
@@ -173,7 +172,8 @@ func (p *backlogItem) heap(l journal.BatchMessage) {
 	h.Newest = h.Newest[max(0, len(h.Newest)-maxNewest):]
 }
 
-// done returns the pile with its heaps: those who sent most apart, the others together.
+// done returns the batch with its groups: the senders with the most messages separately, the others
+// together.
 func (p *backlogItem) done() *journal.Batch {
 	p.Talks = p.ear.Talks
 	for _, h := range p.heaps {
@@ -192,7 +192,7 @@ func (p *backlogItem) done() *journal.Batch {
 	return &p.Batch
 }
 
-// restBlock tells of the messages of a pile that are not told whole.
+// restBlock lists the messages of a backlog that are not shown in full.
 func restBlock(p journal.Batch, mark string) string {
 	var b strings.Builder
 	n := p.Count - len(p.Whole)

@@ -12,14 +12,14 @@ import (
 	"agentteam/pkg/team"
 )
 
-// mark delimits a block so that its text cannot end it: it is taken from the
-// record's random id, which the author of the text could not know, as it may the message's.
+// mark returns the delimiter of a block, so that its text cannot end the block. It is taken from
+// the record's random id: the author of the text may know the message's id, but not this one.
 func mark(r journal.Record) string { return r.ID[max(0, len(r.ID)-6):] }
 
-// mailBlock is a message as the model is told it; stored is where the whole of it lies
-// if what m holds is an excerpt. How to answer a request follows it, in the words of d. The
-// frame is short, since it may be more than the message: a type that its sender shows is left
-// out, and ids are told by [team.ShortID].
+// mailBlock returns a message as the model sees it. stored is the reference to the full text if m
+// holds an excerpt. Instructions for answering a request follow, in the dialect d. The frame is
+// short, since it may be longer than the message: it omits a type that the sender implies, and ids
+// are short ([team.ShortID]).
 func mailBlock(m team.Message, stored, mark string, d team.Dialect) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<mail from="%s"`, attribute(string(m.From)))
@@ -49,7 +49,7 @@ func mailBlock(m team.Message, stored, mark string, d team.Dialect) string {
 	return b.String()
 }
 
-// plainMail reports whether the type of m says no more than its sender does.
+// plainMail reports whether the type of m adds nothing to its sender.
 func plainMail(m team.Message) bool {
 	switch m.Type {
 	case team.MsgMessage:
@@ -62,7 +62,7 @@ func plainMail(m team.Message) bool {
 	return false
 }
 
-// howToDecide says how the plan of a member is approved or rejected.
+// howToDecide returns instructions for approving or rejecting the plan of a member.
 func howToDecide(from team.AgentID, requestID string, d team.Dialect) string {
 	if d == team.Claude {
 		return fmt.Sprintf(`Read the plan, then decide: SendMessage {"type":"plan_approval_response","to":%q,"request_id":%q,"approve":true or false,"message":"what is to be different, if you reject it"}.`, from, requestID)
@@ -70,8 +70,8 @@ func howToDecide(from team.AgentID, requestID string, d team.Dialect) string {
 	return fmt.Sprintf(`Read the plan, then decide: approve_plan {"request_id":%q,"approve":true or false,"feedback":"what is to be different, if you reject it"}.`, requestID)
 }
 
-// taskBlock is a task as the model is told it: what is to be done, how to see that it is,
-// what it can build on, how earlier tries ended, nil for none, and what it brings along.
+// taskBlock returns a task as the model sees it: the work, its check, its inputs, how earlier tries
+// ended (nil for none), and what it inherits.
 func taskBlock(t team.Task, inputs []team.Input, brings team.Inherited, mark string, tries ...*team.Try) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<task id="%s"`, t.ID)
@@ -124,7 +124,7 @@ func taskBlock(t team.Task, inputs []team.Input, brings team.Inherited, mark str
 	return b.String()
 }
 
-// tryLines shows how an earlier hold ended: in one line, or with its work that was returned in all lines.
+// tryLines describes how an earlier hold ended: in one line, or in full with its returned work.
 func tryLines(id team.TaskID, y team.Try) string {
 	if left := y.Left(); left != "" {
 		return fmt.Sprintf("%s held it before: %s\n%s\n", y.By, neutral(engine.Head(strings.TrimSpace(y.Reason), maxReturned)), neutral(left))
@@ -135,25 +135,27 @@ func tryLines(id team.TaskID, y team.Try) string {
 	return fmt.Sprintf("the work of %s on it was not merged: %s\n", y.By, neutral(engine.Head(cmp.Or(strings.TrimSpace(y.Reason), "it is "+whereIs(id, y)), maxReturned)))
 }
 
-// whereIs is where the work of an earlier hold is: a holder that shares the folder has no tree.
+// whereIs returns the commit and the branch of an earlier hold's work: a holder that shares the
+// folder has no tree.
 func whereIs(id team.TaskID, y team.Try) string {
 	return fmt.Sprintf("commit %s, in a tree of your own branch %s", y.Commit, y.Branch(id))
 }
 
-// callWaits tells, with a task that is claimed again, that a call which was asked for it is not decided on.
+// callWaits returns a note for a task that is claimed again: a call for it still waits for a
+// decision.
 func callWaits(w team.Await) string {
 	return fmt.Sprintf("Your call %q for this task still waits for a person (request %s). Do what does not depend on it, or end your turn; you are woken when it is decided on.", neutral(w.About), w.Plan)
 }
 
 const (
 	maxInputs = 8000 // bytes of the summaries of all inputs
-	maxInput  = 1500 // of one of them
+	maxInput  = 1500 // bytes of the summary of one input
 	maxReason = 1500 // bytes of the reason for which a task came back
 
-	maxReturned = 24 << 10 // of one that has the differences of work that was returned
+	maxReturned = 24 << 10 // bytes of a reason that includes the diff of returned work
 )
 
-// inputLines tells what came of a dependency, its summary in at most so many bytes.
+// inputLines describes the result of a dependency, its summary in at most that many bytes.
 func inputLines(in team.Input, most int) string {
 	line := "- " + string(in.Task) + " " + neutral(in.Title) + " (" + string(in.By) + "): " + neutral(engine.Head(team.OneLine(in.Summary), min(most, maxInput))) + "\n"
 	if in.Path != "" {
@@ -164,7 +166,7 @@ func inputLines(in team.Input, most int) string {
 
 var lookAlike = regexp.MustCompile(`(?i)<(\s*/?\s*(?:mail|task|team|environment)\b)`)
 
-// neutral takes the force from text that looks like one of our blocks.
+// neutral escapes text that looks like one of our blocks.
 func neutral(s string) string { return lookAlike.ReplaceAllString(s, "&lt;$1") }
 
 func requestAttribute(id string) string { return `request_id="` + attribute(id) + `"` }

@@ -14,18 +14,17 @@ import (
 	"agentteam/pkg/team"
 )
 
-// loss is that a task was taken from the agent while it was at work, as the cause of an interrupt.
+// loss is the cause of an interrupt: a task was taken from the agent while it worked.
 type loss struct {
 	task  team.Task // as it was held
 	why   error
-	noted bool // the model was told; of the agent's goroutine
+	noted bool // the model was notified; used by the agent's goroutine only
 }
 
 func (*loss) Error() string { return "the task was taken away" }
 
-// revoked is called by the hand when the agent's task was taken away. It ends the running
-// step and skips the remaining tool calls of this turn. Steps begin again once the model has
-// been told.
+// revoked is called by the slot when the agent's task was taken away. It cancels the running step
+// and skips the remaining tool calls of this turn. Steps begin again once the model was notified.
 func (a *Agent) revoked(t team.Task, why error) {
 	a.log.Warn("task lost", "task", t.ID, "err", why)
 	a.o.Jobs.EndTask(t.ID, fmt.Errorf("%s was taken from its owner", t.ID))
@@ -34,16 +33,17 @@ func (a *Agent) revoked(t team.Task, why error) {
 	a.wake()
 }
 
-// JobsEndWithin bounds the end of jobs: of a tool call and of what a journal does not hold yet.
+// JobsEndWithin bounds the end of jobs: of a tool call, and of records that are not in the journal
+// yet.
 const JobsEndWithin = shutdown.Tools + shutdown.Journal
 
-// beforeRelease is called by the hand before it gives the agent's task up. What was begun for the task ends
-// before that: its next holder may work in the same folder.
+// beforeRelease is called by the slot before it releases the agent's task. It ends the jobs of the
+// task first: the next holder may work in the same folder.
 func (a *Agent) beforeRelease(ctx context.Context, id team.TaskID) {
 	a.endJobs(ctx, id, fmt.Errorf("its owner gives %s up", id))
 }
 
-// endJobs ends what was begun for a task, and waits for that for a while.
+// endJobs ends the jobs of a task and waits for that, up to JobsEndWithin.
 func (a *Agent) endJobs(ctx context.Context, id team.TaskID, why error) {
 	wait := a.o.Jobs.EndTask(id, why)
 	ctx, cancel := context.WithTimeout(ctx, JobsEndWithin)
@@ -53,7 +53,7 @@ func (a *Agent) endJobs(ctx context.Context, id team.TaskID, why error) {
 	}
 }
 
-// wake reports that a task is lost.
+// wake signals that a task is lost. It does not block.
 func (a *Agent) wake() {
 	select {
 	case a.losses <- struct{}{}:
@@ -71,12 +71,12 @@ func (a *Agent) lost() (all []*loss) {
 	return all
 }
 
-// hasLost reports whether the model has yet to be told of a loss.
+// hasLost reports whether the model was not yet notified of a loss.
 func (a *Agent) hasLost() bool {
 	return slices.ContainsFunc(a.lost(), func(l *loss) bool { return !l.noted })
 }
 
-// hold returns the agent's present hold; ok is false if it holds no task.
+// hold returns the agent's current hold; ok is false if it holds no task.
 func (a *Agent) hold() (h holding, ok bool) {
 	t, ok := a.o.Slot.Task()
 	return holding{t.ID, t.Epoch}, ok
@@ -87,9 +87,9 @@ func (a *Agent) holds() bool {
 	return ok
 }
 
-// noteLost tells the model which tasks were taken away. A call that found the loss may have
-// claimed another task, or the same one again, and been cancelled before its result was
-// told. Then the model is told of that task as well.
+// noteLost notifies the model of the tasks that were taken away. A call that found the loss may
+// have claimed another task, or the same one again, and been cancelled before its result was
+// recorded. Then the model is notified of that task as well.
 func (a *Agent) noteLost(ctx context.Context) error {
 	told := false
 	for _, l := range a.lost() {
@@ -110,20 +110,20 @@ func (a *Agent) noteLost(ctx context.Context) error {
 	return nil
 }
 
-// storeLost has the files of a task that was taken away stored, as what was begun for it leaves them, also if the loop is to end.
+// storeLost ends the jobs of a task that was taken away and then has its files stored, also if the
+// loop is about to end.
 func (a *Agent) storeLost(l *loss) {
 	l.noted = true
 	a.endJobs(a.writes, l.task.ID, fmt.Errorf("%s was taken from its owner", l.task.ID))
 	a.o.Team.Lost(l.task)
 }
 
-// unreadableRest is how long the agent waits before it looks again at a task of its own
-// that cannot be read.
+// unreadableRest is how long the agent waits before it reads its own unreadable task again.
 const unreadableRest = 5 * time.Second
 
-// readable calls f until the record of the agent's task can be read. In between the agent
-// only takes in input: until somebody has mended the record or freed the task, nobody knows
-// whose the task is. The leader is told once, since it may wait for the agent.
+// readable calls f until the record of the agent's task can be read. In between the agent only
+// takes in input: until a person repairs the record or frees the task, its holder is unknown. The
+// leader is notified once, since it may wait for the agent.
 func (a *Agent) readable(ctx context.Context, f func() error) error {
 	for told := false; ; told = true {
 		err := f()
@@ -144,9 +144,9 @@ func (a *Agent) readable(ctx context.Context, f func() error) error {
 }
 
 // mayGoOn returns once the agent may begin its next step. It waits while the membership is
-// uncertain. Before a step that counts (a model's turn, a tool that writes) it confirms the
-// agent's task, if the last confirmation is older than a sixth of the lease. If the task is
-// lost, the next step is cancelled as it begins.
+// uncertain. Before a step that counts (a model's turn, a tool that writes) it confirms the agent's
+// task if the last confirmation is older than a sixth of the lease. If the task is lost, the next
+// step is cancelled as it begins.
 func (a *Agent) mayGoOn(ctx context.Context, counts bool) error {
 	var t team.Task
 	err := a.readable(ctx, func() error {
@@ -169,8 +169,7 @@ func (a *Agent) mayGoOn(ctx context.Context, counts bool) error {
 	return err
 }
 
-// taskText returns the block that tells the model of the task it holds; "" if it holds
-// none.
+// taskText returns the block that describes the held task; "" if the agent holds none.
 func (a *Agent) taskText() string {
 	t, holds := a.o.Slot.Task()
 	switch {

@@ -13,10 +13,10 @@ import (
 	"agentteam/pkg/team"
 )
 
-// What follows makes a conversation shorter. Each function is pure: it returns what
-// the conversation becomes, and shares no slice with it that either appends to.
+// The functions below make a conversation shorter. Each is pure: it returns the new conversation,
+// and shares no slice with it that either appends to.
 
-// past is a task that the agent was at.
+// past is an earlier task of the agent.
 type past struct {
 	Task    team.TaskID `json:"task"`
 	Title   string      `json:"title"`
@@ -30,8 +30,8 @@ type letter struct {
 	Brief string       `json:"brief"`
 }
 
-// briefly is a message by its first words, and by where the whole of it lies if it is
-// stored.
+// briefly returns the summary or the first words of a message, and the reference to its full text
+// if that is stored.
 func briefly(m team.Message, stored string) string {
 	brief := cmp.Or(m.Summary, team.Summarize(m.Content))
 	if stored != "" {
@@ -40,9 +40,9 @@ func briefly(m team.Message, stored string) string {
 	return brief
 }
 
-// How much of what came before a new context begins with, in tokens.
+// Bounds of the history at the beginning of a new context, in tokens.
 const (
-	maxFacts  = 4000 // mail word for word, that of people first
+	maxFacts  = 4000 // mail in full, that of people first
 	maxBriefs = 600  // older mail, by its first words
 	maxGoals  = 2500 // goals that have ended
 	maxPast   = 1200 // tasks, a line each
@@ -64,8 +64,8 @@ func (c *Conversation) emptied() *Conversation {
 	return &n
 }
 
-// kept is what a shorter conversation keeps beside the messages that stay; task is the text of the task
-// that is held.
+// kept returns the texts that a shorter conversation keeps in addition to its remaining messages;
+// task is the text of the held task.
 func (c *Conversation) kept(cut engine.Cut, task string) engine.Kept {
 	n := c.emptied()
 	if cut.Rung != engine.Whole {
@@ -75,14 +75,14 @@ func (c *Conversation) kept(cut engine.Cut, task string) engine.Kept {
 		Missing: " read_mail shows the mail that you got." + c.unseenMail(cut.Rung, cut.Words)}
 }
 
-// shorter returns the conversation with next in place of its messages.
+// shorter returns the conversation with the messages of next.
 func (c *Conversation) shorter(next engine.Conversation, cut engine.Cut) *Conversation {
 	n := c.emptied()
 	switch {
 	case cut.Rung == engine.Undone:
 		n.Overview = c.Overview
 	case cut.Rung > engine.Compacted:
-		n.Known, n.Folders = len(n.Facts), nil // they are told again
+		n.Known, n.Folders = len(n.Facts), nil // they are shown again
 	case cut.Rung > engine.Undone:
 		n.Known = len(n.Facts)
 	}
@@ -90,9 +90,9 @@ func (c *Conversation) shorter(next engine.Conversation, cut engine.Cut) *Conver
 	return n
 }
 
-// fresh returns the conversation with which another piece of work begins: the task next or,
-// with "", a goal. It keeps the ended goals, a line for each earlier task, the mail that
-// stands, in about room tokens, and what the model has not seen.
+// fresh returns the conversation for another piece of work: the task next or, if next is "", a
+// goal. It keeps the ended goals, a line for each earlier task, the mail that stays valid, in about
+// room tokens, and the input that the model has not seen.
 func (c *Conversation) fresh(next team.TaskID, room int) *Conversation {
 	n := c.emptied()
 	n.Calls, n.Summary, n.Folders, n.Quoted = nil, "", nil, false // the next piece of work may be elsewhere
@@ -108,8 +108,8 @@ func (c *Conversation) fresh(next team.TaskID, room int) *Conversation {
 	return n
 }
 
-// background tells what came before the messages that are kept, and still counts, in about
-// room tokens.
+// background returns the history that still counts, in about room tokens, except for texts among
+// the messages kept.
 func (c *Conversation) background(kept []*model.Message, room int) string {
 	var b strings.Builder
 	b.WriteString(c.goalsBefore(min(maxGoals, room/2)))
@@ -125,8 +125,8 @@ func (c *Conversation) background(kept []*model.Message, room int) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// oldest returns the texts of the first items, as many as fit into limit, and a line
-// that says how many do not.
+// oldest returns the texts of the first items, as many as fit into limit tokens, and a line with
+// the number of the others.
 func oldest[T any](items []T, limit int, text func(T) string) (texts []string) {
 	for i, item := range items {
 		s := text(item)
@@ -138,7 +138,7 @@ func oldest[T any](items []T, limit int, text func(T) string) (texts []string) {
 	return texts
 }
 
-// work is what the agent is at: the task, or the mail that set a leader's goal.
+// work returns the text of the agent's work: the task, or the mail that set a leader's goal.
 func (c *Conversation) work(task string) (texts []string) {
 	if task != "" {
 		return []string{task}
@@ -151,8 +151,8 @@ func (c *Conversation) work(task string) (texts []string) {
 	return texts
 }
 
-// dropped returns the conversation without its work, which is over; nothing of it is told
-// to the model again, except that it was asked to shut down.
+// dropped returns the conversation without its work, which is over. The model is not shown that
+// work again, except for requests to shut down.
 func (c *Conversation) dropped() *Conversation {
 	n := c.emptied()
 	n.Open, n.Held, n.Calls, n.Summary, n.Quoted = nil, nil, nil, "", false

@@ -15,55 +15,55 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Conversation is the state of an agent's dialogue with its model, made by adding
-// the journal's records one after another. Its JSON is the Context of a record: what
-// is added after that one goes on from there. Use it from one goroutine.
+// Conversation is the state of an agent's dialogue with its model, folded from the journal's
+// records. Its JSON is the Context of a record: the records after that one continue from there. Use
+// it from one goroutine.
 type Conversation struct {
 	engine.Conversation // with the model
 
-	Overview string `json:"overview,omitempty"` // how the team stood, as it was told last
+	Overview string `json:"overview,omitempty"` // the team's state as the model was last shown it
 
 	Inbox    uint64                 `json:"inbox_seq"`           // sequence of the newest message taken in
-	InboxAt  time.Time              `json:"inbox_at,omitzero"`   // when it, or one before it, was stored: what is stored later is new, whatever its sequence
-	Heard    uint64                 `json:"heard_seq,omitempty"` // of the newest that woke it and is not of the watchdog
-	Prompted uint64                 `json:"prompted,omitempty"`  // the incarnation whose prompt was taken in last
+	InboxAt  time.Time              `json:"inbox_at,omitzero"`   // when that message, or an earlier one, was stored: mail stored later is new, whatever its sequence
+	Heard    uint64                 `json:"heard_seq,omitempty"` // sequence of the newest message that woke the agent and is not from the watchdog
+	Prompted uint64                 `json:"prompted,omitempty"`  // the incarnation whose prompt was recorded last
 	Read     []string               `json:"read,omitempty"`      // ids of the messages taken in, the newest
-	Task     team.Task              `json:"task"`                // the last one it was told to work on
-	Block    string                 `json:"block,omitempty"`     // how it was told
-	Holds    map[team.TaskID]uint64 `json:"holds,omitempty"`     // the epochs under which it was told of tasks
+	Task     team.Task              `json:"task"`                // the last task that the model was given
+	Block    string                 `json:"block,omitempty"`     // the text of that task
+	Holds    map[team.TaskID]uint64 `json:"holds,omitempty"`     // the epochs of the tasks that the model was given
 	AtWork   team.TaskID            `json:"at_work,omitempty"`   // the task for which this incarnation's model has answered last
-	LostAt   team.TaskID            `json:"lost_at,omitempty"`   // the same of the incarnation before
+	LostAt   team.TaskID            `json:"lost_at,omitempty"`   // AtWork of the previous incarnation
 	Await    *team.Await            `json:"await,omitempty"`     // an answer that the agent waits for
-	Talks    team.Talks             `json:"talks,omitzero"`      // its mail with other members since there was news
-	Moved    bool                   `json:"moved,omitempty"`     // a task, a question or perhaps a file has changed since the leader was notified last that it is idle
+	Talks    team.Talks             `json:"talks,omitzero"`      // its mail with other members since the last news
+	Moved    bool                   `json:"moved,omitempty"`     // a task, a question or perhaps a file has changed since the agent last notified the leader that it is idle
 	Requests []request              `json:"requests,omitempty"`  // to shut down
-	Refused  []refused              `json:"refused,omitempty"`   // of those, what the model has refused, the newest last
+	Refused  []refused              `json:"refused,omitempty"`   // requests that the model has refused, the newest last
 
-	Folders []folder `json:"folders,omitempty"` // what the repository states of folders in which it works, as it was told
-	Past    []past   `json:"past,omitempty"`    // the tasks that it was at, each in a line
-	Facts   []fact   `json:"facts,omitempty"`   // mail that stays valid whatever it works on
+	Folders []folder `json:"folders,omitempty"` // instructions of the repository for the folders in which it works, as the model was shown them
+	Past    []past   `json:"past,omitempty"`    // the agent's earlier tasks, each in a line
+	Facts   []fact   `json:"facts,omitempty"`   // mail that stays valid for all tasks
 	Known   int      `json:"known,omitempty"`   // how many of them the model has seen
 	Unread  []letter `json:"unread,omitempty"`  // all mail that the model has not seen
 
-	Place     *projectcontext.Place `json:"place,omitempty"`      // where the agent works, as its system message says
+	Place     *projectcontext.Place `json:"place,omitempty"`      // where the agent works, as its system message states
 	Goal      int                   `json:"goal,omitempty"`       // of a leader: the team's goal
 	GoalMail  int                   `json:"goal_mail,omitempty"`  // the goal whose mail has come
 	PastGoals []team.PastGoal       `json:"past_goals,omitempty"` // of a leader: the newest goals that have ended
 	Stale     bool                  `json:"stale,omitempty"`      // the messages are of an earlier goal
 	GoalTurns int                   `json:"goal_turns,omitempty"` // turns since the goal was set
 
-	Jobs      []team.Job `json:"jobs,omitempty"`       // in the background, of whose end it was not told
-	LostJobs  []team.Job `json:"lost_jobs,omitempty"`  // the same, of an incarnation before
-	JobTokens int        `json:"job_tokens,omitempty"` // that its subagents have used
+	Jobs      []team.Job `json:"jobs,omitempty"`       // background jobs whose end was not reported to the model
+	LostJobs  []team.Job `json:"lost_jobs,omitempty"`  // the same, of an earlier incarnation
+	JobTokens int        `json:"job_tokens,omitempty"` // tokens that its subagents have used
 
 	dialect team.Dialect // in which texts of the runtime name tools
 }
 
-// Takes reports why no conversation could take r in, or nil. Error: [team.ErrUnreadable].
+// Takes returns the error if no conversation could add r, or nil. Error: [team.ErrUnreadable].
 func Takes(r journal.Record) error { return newConversation(team.Native).Add(r) }
 
-// Fold returns the conversation that records make with a model that is told of tools in
-// this dialect. Errors: [team.ErrUnreadable].
+// Fold returns the conversation that the records make, with tools named in the dialect d. Errors:
+// [team.ErrUnreadable].
 func Fold(d team.Dialect, records []journal.Record) (*Conversation, error) {
 	c := newConversation(d)
 	for _, r := range records {
@@ -78,8 +78,8 @@ func newConversation(d team.Dialect) *Conversation {
 	return &Conversation{Conversation: *engine.NewConversation(), dialect: d}
 }
 
-// maxRead is how many ids of messages are remembered. A sender without an answer may store
-// a message twice; the second copy comes soon after the first.
+// maxRead is how many message ids are remembered. A sender that got no answer may store a message
+// twice; the second copy comes soon after the first.
 const maxRead = 500
 
 // Add takes in the next record. Error: [team.ErrUnreadable].
@@ -92,7 +92,7 @@ func (c *Conversation) Add(r journal.Record) error {
 		*c, r.Context = *n, nil
 	}
 	if c.Await != nil && c.Await.Over(r.At) {
-		c.Await = nil // a predecessor waited long enough, and was told so
+		c.Await = nil // the wait of an earlier process is over, and was reported to the model
 	}
 	if err := c.Conversation.Add(r); err != nil {
 		return err
@@ -153,7 +153,7 @@ func (c *Conversation) noted(r journal.Record) {
 	}
 }
 
-// returned takes in what a call has led to beside its result.
+// returned takes in the effects of a call other than its result.
 func (c *Conversation) returned(r journal.ToolResult) {
 	c.jobs(r.Jobs)
 	c.Moved = c.Moved || r.Changes || r.Await != nil || r.Outcome != nil
@@ -174,9 +174,9 @@ func (c *Conversation) returned(r journal.ToolResult) {
 	}
 }
 
-// settle takes in where the incarnation of a start record works. What an earlier one was
-// told stays if only git says something else: with another system message, nothing that an
-// endpoint has cached of the conversation would hold. A leader's new goal begins anew.
+// settle takes in where the incarnation of a start record works. If only the git state differs, the
+// earlier place stays: another system message would invalidate all that an endpoint has cached of
+// the conversation. A leader's new goal sets it again.
 func (c *Conversation) settle(r journal.Record) {
 	if r.Place != nil && (c.Place == nil || r.Goal != c.Goal || !c.Place.SameButGit(*r.Place)) {
 		c.Place = r.Place
@@ -199,11 +199,11 @@ func (c *Conversation) mail(r journal.Record) {
 	c.tell(m, r.Stored, mark(r))
 }
 
-// mark is how far the agent has taken in its mail.
+// mark returns the position up to which the agent has taken in its mail.
 func (c *Conversation) mark() mailbox.Mark { return mailbox.Mark{Seq: c.Inbox, At: c.InboxAt} }
 
-// took notes that the message with this sequence, stored at that time, was taken in. The sequence
-// falls where the mail was restored from an older copy.
+// took records that the message with this sequence, stored at that time, was taken in. The sequence
+// falls when the mail was restored from an older copy.
 func (c *Conversation) took(seq uint64, at time.Time) {
 	if seq == 0 || c.mark().Covers(seq, at) { // a prompt has none
 		return
@@ -214,7 +214,7 @@ func (c *Conversation) took(seq uint64, at time.Time) {
 	}
 }
 
-// backlog takes in many messages at once.
+// backlog takes in many messages as one input.
 func (c *Conversation) backlog(r journal.Record) {
 	p := r.Backlog
 	c.took(r.InboxSeq, r.InboxAt)
@@ -235,7 +235,7 @@ func (c *Conversation) backlog(r journal.Record) {
 	c.Input(restBlock(*p, mark(r)), true)
 }
 
-// tell takes in a message that is told whole, or by head and tail if it is stored.
+// tell takes in a message that is shown in full, or by head and tail if it is stored.
 func (c *Conversation) tell(m team.Message, stored, mark string) {
 	c.Read = append(c.Read, m.ID)
 	c.Read = c.Read[max(0, len(c.Read)-maxRead):]
@@ -258,9 +258,9 @@ func (c *Conversation) tell(m team.Message, stored, mark string) {
 	c.Input(block, true)
 }
 
-// answeredBy reports whether m ends the agent's wait for an answer, or for the decision on its
-// plan or its call. A person may have several
-// questions of the agent open, and answers with their ids; of a model's ids nothing is made.
+// answeredBy reports whether m ends the agent's wait for an answer, or for the decision on its plan
+// or its call. A person may have several questions of the agent open, and answers with their ids;
+// ids in a model's answer are ignored.
 func (c *Conversation) answeredBy(m team.Message) bool {
 	w := c.Await
 	switch {
@@ -274,7 +274,7 @@ func (c *Conversation) answeredBy(m team.Message) bool {
 	return m.From == w.From
 }
 
-// begin takes in a task that the agent is to work on now.
+// begin takes in a task that the agent works on from now.
 func (c *Conversation) begin(r journal.Record) {
 	t, brings := *r.Task, team.Inherited{}
 	if r.Brings != nil {
@@ -303,25 +303,25 @@ func (c *Conversation) begin(r journal.Record) {
 	c.Input(whole, false)
 }
 
-// leave notes that the agent goes on to task next although its last one has not ended.
+// leave records that the agent continues with task next although its last one has not ended.
 func (c *Conversation) leave(next team.TaskID) {
 	if c.Task.ID != "" && c.Task.ID != next && !slices.ContainsFunc(c.Past, func(p past) bool { return p.Task == c.Task.ID }) {
 		c.Past = append(c.Past, past{Task: c.Task.ID, Title: c.Task.Title, Outcome: "not completed by you"})
 	}
 }
 
-// told reports whether the model was told of t in its present hold. An adoption is no new
-// hold in that sense.
+// told reports whether the model was given t in its present hold. An adoption does not begin a new
+// hold.
 func (c *Conversation) told(t team.Task) bool {
 	was, is := c.Task.ClaimedAt, t.ClaimedAt
 	return c.Task.ID == t.ID && was != nil && is != nil && was.Equal(*is)
 }
 
-// knows reports whether the message of this id was taken in.
+// knows reports whether the message with this id was taken in.
 func (c *Conversation) knows(id string) bool { return slices.Contains(c.Read, id) }
 
-// asked reports whether the model has seen the question that a member waits for an answer
-// to, or its plan, and has called nothing since that names the member or the plan.
+// asked reports whether the model has seen the question or the plan of a waiting member, and has
+// made no call since that names the member or the plan.
 func (c *Conversation) asked(b team.Heartbeat) bool {
 	seen := false
 	for _, m := range c.Messages {

@@ -14,12 +14,12 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Folders finds what the repository states to agents about the folders of a file, the outermost first,
-// without those for which skip is true; for no file, the instructions that stand, as a folder [Top]. The
-// names are relative to the workspace. It reads a few files.
+// Folders finds the instructions of the repository for the folders of a file, the outermost first,
+// without those for which skip is true; for no file, the current instructions of the workspace, as
+// a folder [Top]. The names are relative to the workspace. It reads a few files.
 type Folders func(ctx context.Context, file string, skip func(folder string) bool) []Folder
 
-// Folder is what the repository states to agents about a folder below the workspace.
+// Folder holds the repository's instructions for a folder below the workspace.
 type Folder struct {
 	Name  string
 	Files []projectcontext.File
@@ -28,29 +28,29 @@ type Folder struct {
 // Top is the name of the workspace itself.
 const Top = "."
 
-// folder is one of those, as the agent was told.
+// folder is a Folder as the model was shown it.
 type folder struct {
 	Name  string                 `json:"name"`
 	Block string                 `json:"block"`
 	Files []team.InstructionFile `json:"files,omitempty"`
 }
 
-// maxFolders bounds what is told of all folders in one context, in bytes; what is beyond it is only
-// named.
+// maxFolders bounds the instructions of all folders in one context, in bytes; folders beyond it are
+// only named.
 const maxFolders = 32 << 10
 
-// folderFrame stands before it.
+// folderFrame begins the block of a folder's instructions.
 const folderFrame = "[Instructions of the project for files in "
 
-// tellFolders tells the agent what the repository states about the folders in which its calls have read
-// or written files, once each, as the newest input of its next turn.
+// tellFolders shows the model the repository's instructions for the folders in which its calls have
+// read or written files, once each, as the newest input of its next turn.
 func (a *Agent) tellFolders(ctx context.Context) error {
 	touched := a.touched
 	a.touched = nil
 	return a.conv.tellFolders(ctx, touched, a.o.Folders, a.engine.Enqueue)
 }
 
-// tellFolders is the same of these files; enqueue has a record stored and takes it in.
+// tellFolders does that for the files in touched; enqueue has a record stored and takes it in.
 func (c *Conversation) tellFolders(ctx context.Context, touched []string, find Folders, enqueue func(context.Context, journal.Record) error) error {
 	if find == nil {
 		return nil
@@ -65,8 +65,8 @@ func (c *Conversation) tellFolders(ctx context.Context, touched []string, find F
 	return nil
 }
 
-// tellTop tells the agent what stands in the tree of its task, if that differs from what its system
-// message states: the work of others, which has been merged since, may have changed it.
+// tellTop shows the model the instructions in the tree of its task, if they differ from those in
+// its system message: merged work of others may have changed them.
 func (a *Agent) tellTop(ctx context.Context) error {
 	if a.o.Folders == nil || a.conv.Place == nil {
 		return nil
@@ -82,12 +82,12 @@ func (a *Agent) tellTop(ctx context.Context) error {
 	return nil
 }
 
-// in reports whether the agent was told of a folder.
+// in reports whether the model was shown the instructions of a folder.
 func (c *Conversation) in(name string) bool {
 	return slices.ContainsFunc(c.Folders, func(f folder) bool { return f.Name == name })
 }
 
-// enter takes in what the repository states about a folder. No turn is made because of it.
+// enter takes in the instructions for a folder. They cause no turn.
 func (c *Conversation) enter(r journal.Record) {
 	before := 0
 	for _, f := range c.Folders {
@@ -108,8 +108,8 @@ func (c *Conversation) enter(r journal.Record) {
 	c.Input(block, false)
 }
 
-// foldersBefore tells again what the repository states of folders, but for what stands among the
-// messages that are kept: in about room tokens, the newest first, and the others by their names.
+// foldersBefore returns the shown instructions of folders again, except those among the messages
+// that are kept: in about room tokens, the newest first, and the others by their names.
 func (c *Conversation) foldersBefore(kept []*model.Message, room int) string {
 	var texts, others []string
 	for _, f := range slices.Backward(c.Folders) {
@@ -132,7 +132,7 @@ func (c *Conversation) foldersBefore(kept []*model.Message, room int) string {
 	return strings.Join(texts, "\n") + "\n"
 }
 
-// toldFiles are the files of the project of which the agent's model was told.
+// toldFiles returns the project files that the agent's model was shown.
 func (c *Conversation) toldFiles() (files []team.InstructionFile) {
 	if c.Place != nil && !c.in(Top) {
 		files = projectcontext.Summaries(c.Place.Project)

@@ -9,9 +9,9 @@ import (
 	"agentteam/pkg/team"
 )
 
-// idleEnds returns a channel that has a value once the agent has been without work for so long that
-// it leaves; nil if it stays: its role sets no such time, it leads, its endpoint refuses it, it waits
-// for an answer, or something of it works in the background.
+// idleEnds returns a channel that receives once the agent has been without work for its idle time;
+// nil if it stays: its role sets no such time, it leads, its endpoint refuses it, it waits for an
+// answer, holds a task or has background jobs.
 func (a *Agent) idleEnds() <-chan time.Time {
 	if a.o.Idle <= 0 || a.leads() || a.o.Model == nil || a.conv.Parked != nil || a.conv.Await != nil || a.o.Jobs.Waits() || a.holds() {
 		a.unused = time.Time{}
@@ -26,11 +26,11 @@ func (a *Agent) idleEnds() <-chan time.Time {
 	return time.After(time.Until(a.unused.Add(a.o.Idle)))
 }
 
-// expectedWithin bounds the look at the board before an agent leaves.
+// expectedWithin bounds the read of the board before an agent leaves.
 const expectedWithin = 10 * time.Second
 
-// leaveIdle ends the membership of an agent that has had no work for long enough, unless work is kept
-// for it, or has just come. It returns [*Idled].
+// leaveIdle ends the membership of an agent that was idle long enough, unless work is reserved for
+// it or has just arrived. It returns [*Idled].
 func (a *Agent) leaveIdle(ctx context.Context) error {
 	a.unused = time.Now() // if it stays, for as long again
 	if !a.retired {       // else it could not take what is kept for it: others may once it has left

@@ -11,18 +11,18 @@ import (
 	"agentteam/pkg/team"
 )
 
-// wants says what an agent takes in.
+// wants selects the input that an agent takes.
 type wants struct {
-	wait  bool             // wait until something comes; else take only what is there
+	wait  bool             // wait until input arrives; else take only available input
 	until <-chan time.Time // ends the wait; nil: no time limit
 	work  bool             // also take a task that is offered or found
-	retry bool             // a change of the model's settings ends the wait
-	loss  bool             // a lost task ends the wait, and is left for the next turn to note
-	ended <-chan string    // has a text once what the agent waits for has happened
+	retry bool             // a change of the model's settings ends the wait, and so does a message of a person
+	loss  bool             // a lost task ends the wait, and the next turn records it
+	ended <-chan string    // receives a text once the awaited event has happened
 }
 
-// next takes the next input and makes it part of the conversation. came is false if there
-// was none, or if the wait ended without any.
+// next takes the next input and adds it to the conversation. came is false if none was available,
+// or if the wait ended without any.
 func (a *Agent) next(ctx context.Context, w wants) (came bool, err error) {
 	take := a.there(w)
 	if take == nil && w.wait {
@@ -34,8 +34,7 @@ func (a *Agent) next(ctx context.Context, w wants) (came bool, err error) {
 	return true, take(ctx)
 }
 
-// there returns the function that takes in the next input that has come; nil if there is
-// none.
+// there returns the function that takes the next available input; nil if none is available.
 func (a *Agent) there(w wants) func(context.Context) error {
 	if !w.loss && a.hasLost() {
 		return a.noteLost
@@ -57,7 +56,7 @@ func (a *Agent) there(w wants) func(context.Context) error {
 	}
 }
 
-// comes waits for input and returns the function that takes it in; nil if the wait ended.
+// comes waits for input and returns the function that takes it; nil if the wait ended.
 func (a *Agent) comes(ctx context.Context, w wants) (func(context.Context) error, error) {
 	var offers <-chan team.Task
 	var found <-chan team.TaskID
@@ -144,18 +143,18 @@ func (a *Agent) await(ctx context.Context) error {
 	return a.stopWaiting(ctx, wait.Late)
 }
 
-// stopWaiting records that the agent waits no longer, and why.
+// stopWaiting records that the agent no longer waits, and why.
 func (a *Agent) stopWaiting(ctx context.Context, why string) error {
 	return a.engine.Record(ctx, journal.Record{Kind: journal.Note, NoAnswer: true, Text: why})
 }
 
-// The next message follows once the one before is acknowledged.
+// Bounds of the wait for the next message, which follows once the one before is acknowledged.
 const (
-	nextWithin   = 250 * time.Millisecond // what waits behind may be the agent's own broadcast, which is not delivered
-	urgentWithin = 2 * time.Second        // urgent mail is surely there
+	nextWithin   = 250 * time.Millisecond // the pending message may be the agent's own broadcast, which is not delivered
+	urgentWithin = 2 * time.Second        // urgent mail is known to exist
 )
 
-// drain takes in all input that has come, before a turn of the model.
+// drain takes in all available input before a turn of the model.
 func (a *Agent) drain(ctx context.Context) error {
 	var late <-chan time.Time
 	for {
@@ -182,8 +181,8 @@ func (a *Agent) drain(ctx context.Context) error {
 	}
 }
 
-// pause waits for d in the middle of a run. It takes in what comes, which may be a request
-// to shut down. The loss of a task ends it; with w.retry, a message of a person too.
+// pause waits for d in the middle of a run. It takes in input, which may be a request to shut down.
+// The loss of a task ends the wait; with w.retry, a message of a person too.
 func (a *Agent) pause(ctx context.Context, w wants, d time.Duration) error {
 	if a.sentOff(a.stuck) {
 		return a.leave(ctx)
@@ -198,8 +197,7 @@ func (a *Agent) pause(ctx context.Context, w wants, d time.Duration) error {
 	}
 }
 
-// claim tries to get a task; losing the race for it is the normal case and no
-// error.
+// claim tries to get a task; losing the race for it is the normal case and not an error.
 func (a *Agent) claim(ctx context.Context, get func() (team.Task, error)) error {
 	if err := a.o.Heart.Certain(ctx); err != nil {
 		return err
@@ -215,8 +213,8 @@ func (a *Agent) claim(ctx context.Context, get func() (team.Task, error)) error 
 	return nil
 }
 
-// given begins a task that the hand has taken. An assignment may be a while old: the task
-// may be lost again, or the model was told of it with the loss of the one before.
+// given begins a task that the slot has taken. An assignment may be old: the task may be lost
+// again, or the model was notified of it with the loss of the task before.
 func (a *Agent) given(ctx context.Context, t team.Task) error {
 	if err := a.noteLost(ctx); err != nil { // first, since it may be the same task
 		return err
@@ -231,9 +229,8 @@ func (a *Agent) given(ctx context.Context, t team.Task) error {
 	return a.begin(ctx, t)
 }
 
-// begin records a task that the hand has taken, with what came of its dependencies and why
-// it came back, if it did. If it is
-// not the last task again, a new context begins with the same record.
+// begin records a task that the slot has taken, with its inputs and its earlier tries. If it is not
+// the last task again, a new context begins with the same record.
 func (a *Agent) begin(ctx context.Context, t team.Task) error {
 	inputs, err := a.o.Slot.Inputs(ctx, t)
 	if err != nil {
@@ -260,11 +257,10 @@ func (a *Agent) begin(ctx context.Context, t team.Task) error {
 	return a.tellTop(ctx)
 }
 
-// receive records a message, which makes it part of the conversation, and only then
-// acknowledges it; of many that wait, all at once. follows says that another may stand behind
-// it. A message that is recorded already is
-// skipped: it was delivered again, or its sender had no answer for so long that the server
-// forgot its id and stored it twice.
+// receive records a message, which adds it to the conversation, and only then acknowledges it; many
+// waiting messages become one record. follows reports that another message may follow. A message
+// that is recorded already is skipped: it was delivered again, or its sender retried for so long
+// that the server forgot its id and stored it twice.
 func (a *Agent) receive(ctx context.Context, d mailbox.Delivery, follows bool) error {
 	switch {
 	case a.conv.mark().Covers(d.Seq, d.At) || a.conv.knows(d.ID):
@@ -282,7 +278,7 @@ func (a *Agent) receive(ctx context.Context, d mailbox.Delivery, follows bool) e
 	return a.takeSingly(ctx, d)
 }
 
-// worded is a message with the dialect's names of tools, if the runtime has written it.
+// worded returns a message of the runtime with the dialect's tool names, and any other as it is.
 func (a *Agent) worded(m team.Message) team.Message {
 	if m.From == team.Watchdog {
 		m.Content = a.o.Dialect.Say(m.Content)

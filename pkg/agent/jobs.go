@@ -11,7 +11,7 @@ import (
 	"agentteam/pkg/tool/job"
 )
 
-// jobEnded takes in that a job in the background has ended.
+// jobEnded records the end of a background job.
 func (a *Agent) jobEnded(ctx context.Context, e job.Ended) error {
 	err := a.engine.Record(ctx, journal.Record{Kind: journal.Note, Text: "In the background: " + neutral(e.Text), Jobs: []team.Job{e.Job}})
 	if err == nil {
@@ -21,7 +21,7 @@ func (a *Agent) jobEnded(ctx context.Context, e job.Ended) error {
 	return err
 }
 
-// tellLostJobs tells an agent what its predecessor had under way in the background.
+// tellLostJobs notes for the model which background jobs ended with the previous process.
 func (a *Agent) tellLostJobs(ctx context.Context) error {
 	if len(a.conv.LostJobs) == 0 {
 		return nil
@@ -34,7 +34,7 @@ func (a *Agent) tellLostJobs(ctx context.Context) error {
 		Text: "Your process was restarted. What you had in the background has ended with it:\n" + jobLines(lost) + "\nStart it again if you still need it."})
 }
 
-// jobLines names jobs, a line each.
+// jobLines lists jobs, a line each.
 func jobLines(jobs []team.Job) string {
 	lines := make([]string, len(jobs))
 	for i, j := range jobs {
@@ -58,7 +58,7 @@ func (c *Conversation) jobs(all []team.Job) {
 	}
 }
 
-// running tells of the jobs that run in the background, to an agent that has forgotten them.
+// running lists the background jobs for a context that no longer contains them.
 func (c *Conversation) running() string {
 	if len(c.Jobs) == 0 {
 		return ""

@@ -7,7 +7,7 @@ import (
 	"agentteam/pkg/telemetry"
 )
 
-// metrics show how an agent stands.
+// metrics publishes an agent's context and whether it is parked.
 type metrics struct{ context, window, parked prometheus.Gauge }
 
 func newMetrics(reg prometheus.Registerer) metrics {

@@ -13,12 +13,12 @@ import (
 	"agentteam/pkg/tool"
 )
 
-// owner is an agent as its engine sees it: the owner, who knows what the agent holds, the watcher,
-// who shows what it does, and the journal and the memory in which all is kept.
+// owner adapts an agent to its engine: as its [engine.Owner], [engine.Watcher], [engine.Journal]
+// and [engine.Memory].
 type owner struct{ *Agent }
 
-// Leave returns once the agent may begin a step; it makes sure that its task is still its own before
-// one that counts.
+// Leave returns once the agent may begin a step; before a step that counts it confirms the agent's
+// task.
 func (w owner) Leave(ctx context.Context, s engine.Step) error {
 	if s != engine.Ask {
 		if err := w.answers(ctx); err != nil { // of the call before
@@ -42,7 +42,7 @@ func (w owner) Within(ctx context.Context) (context.Context, context.CancelFunc)
 	return w.o.Heart.Within(ctx)
 }
 
-// Returned notes what a call has led to, for the run and in its result.
+// Returned records the effects of a call, for the run and in its result.
 func (w owner) Returned(e tool.Effects, r *journal.ToolResult) {
 	if e.Await != nil {
 		await := *e.Await
@@ -62,10 +62,11 @@ func (w owner) Returned(e tool.Effects, r *journal.ToolResult) {
 	}
 }
 
-// maxToolName is how much of a tool's name a beat tells: the model may have made it up.
+// maxToolName is how many characters of a tool's name a heartbeat contains: the model may have
+// invented it.
 const maxToolName = 64
 
-// Changed shows which tool runs, "" for none, and how the conversation is.
+// Changed publishes which tool runs, "" for none, and the conversation's state.
 func (w owner) Changed(tool string) {
 	var at *time.Time
 	if tool != "" {
@@ -76,13 +77,13 @@ func (w owner) Changed(tool string) {
 	w.beatAgain()
 }
 
-// Progress notes that the agent has not stalled.
+// Progress records that the agent has not stalled.
 func (w owner) Progress() { w.o.Heart.Progress() }
 
-// Retry shows that the model is tried again. The event outlives the call that is tried.
+// Retry publishes that the model call is retried. The event may be sent after the call.
 func (w owner) Retry(r model.Retry) {
 	w.beatAgain()
-	if r.Tried > 1 { // the beats tell of the others, and a refusal of their end
+	if r.Tried > 1 { // heartbeats show the others, and a refusal shows their end
 		return
 	}
 	w.telling.Go(func() {
@@ -91,7 +92,7 @@ func (w owner) Retry(r model.Retry) {
 	})
 }
 
-// Append stores a record of this run.
+// Append stores a record with this run's id.
 func (w owner) Append(ctx context.Context, r journal.Record) (journal.Record, error) {
 	return w.o.Journal.Append(ctx, w.stamped(r))
 }
@@ -104,7 +105,7 @@ func (w owner) Enqueue(_ context.Context, r journal.Record) journal.Record {
 // Flush returns once all records are stored.
 func (w owner) Flush() error { return w.o.Journal.Flush() }
 
-// stamped is a record with its run and, of what the model did, the task that is held.
+// stamped returns a record with its run and, for records of the model's work, the held task.
 func (w owner) stamped(r journal.Record) journal.Record {
 	r.RunID = w.runID
 	switch r.Kind {
@@ -122,7 +123,8 @@ func (w owner) Add(r journal.Record) error {
 	return err
 }
 
-// Kept is what a shorter conversation keeps: the work, the mail that stands and the orders of people.
+// Kept returns what a shorter conversation keeps: the work, mail that stays valid, and orders of
+// people.
 func (w owner) Kept(c engine.Cut) engine.Kept {
 	k := w.conv.kept(c, w.taskText())
 	if k.Missing = w.o.Dialect.Say(k.Missing); w.holds() {
@@ -131,7 +133,7 @@ func (w owner) Kept(c engine.Cut) engine.Kept {
 	return k
 }
 
-// Context is the whole conversation with next in place of its messages.
+// Context returns the whole conversation with next in place of its messages.
 func (w owner) Context(next engine.Conversation, c engine.Cut) json.RawMessage {
 	return engine.JSON(w.conv.shorter(next, c))
 }

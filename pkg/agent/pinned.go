@@ -10,23 +10,23 @@ import (
 	"agentteam/pkg/team"
 )
 
-// fact is mail that stays valid whatever the agent works on.
+// fact is mail that stays valid for all tasks.
 type fact struct {
 	ID    string           `json:"id"`
 	From  team.AgentID     `json:"from"`
 	Type  team.MessageType `json:"type"`
-	Goal  int              `json:"goal,omitempty"`  // of the leader's team, when it came
-	Sets  bool             `json:"sets,omitempty"`  // it set that goal
+	Goal  int              `json:"goal,omitempty"`  // of the leader's team, when the mail arrived
+	Sets  bool             `json:"sets,omitempty"`  // the mail set that goal
 	Brief string           `json:"brief"`           // its first words
-	Block string           `json:"block,omitempty"` // as the model is told it; "" once only its first words are kept
+	Block string           `json:"block,omitempty"` // as the model is shown it; "" once only its first words are kept
 }
 
-// stands reports whether m is such mail: from a person or the leader, or a broadcast.
+// stands reports whether m stays valid: mail from a person or the leader, or a broadcast.
 func stands(m team.Message) bool {
 	return m.Type == team.MsgUser || m.Type == team.MsgBroadcast || m.Type == team.MsgMessage && (m.From == team.UserAgent || m.From == team.Leader)
 }
 
-// seen are the facts that the model has seen.
+// seen returns the facts that the model has seen.
 func (c *Conversation) seen() []fact { return c.Facts[:min(c.Known, len(c.Facts))] }
 
 // ofPerson reports whether f is mail of a person.
@@ -37,9 +37,8 @@ func (c *Conversation) setsGoal(f fact) bool {
 	return c.Goal > 0 && f.Type == team.MsgUser && f.Goal == c.Goal
 }
 
-// standing returns which of the facts that the model has seen are told word for word:
-// the goal, and what fits into so many tokens beside it, that of people first, the
-// newest first.
+// standing returns which of the seen facts are shown verbatim: the goal, and in addition others up
+// to limit tokens, those of people first, the newest first.
 func (c *Conversation) standing(limit int) map[int]bool {
 	told := map[int]bool{}
 	for _, ofPeople := range []bool{true, false} {
@@ -57,8 +56,8 @@ func (c *Conversation) standing(limit int) map[int]bool {
 	return told
 }
 
-// standingMail returns the mail that stands as text: the newest word for word, at most limit
-// tokens beside the goal, and older mail by its first words.
+// standingMail returns the mail that stays valid as text: the newest verbatim, at most limit tokens
+// in addition to the goal, and older mail by its first words.
 func (c *Conversation) standingMail(limit int) string {
 	var b strings.Builder
 	told := c.standing(limit)
@@ -84,9 +83,9 @@ func (c *Conversation) standingMail(limit int) string {
 	return b.String()
 }
 
-// forget bounds the mail that is kept. Mail that set an earlier goal stands no longer, since
-// that has ended. Of older mail than could be told whole only the first words stay, and of
-// those the first and the newest.
+// forget bounds the kept mail. Mail that set an earlier goal is removed, since that goal has ended.
+// Mail beyond maxFacts tokens keeps only its first words, and beyond keptPast facts only the first
+// and the newest stay.
 func (c *Conversation) forget() {
 	seen := len(c.seen())
 	var facts []fact
@@ -110,8 +109,8 @@ func (c *Conversation) forget() {
 	}
 }
 
-// goalsBefore tells a leader of the goals that have ended, in at most limit tokens: what the
-// next goal builds on.
+// goalsBefore lists for a leader the goals that have ended, in at most limit tokens: the next goal
+// builds on them.
 func (c *Conversation) goalsBefore(limit int) string {
 	lines := engine.Newest(c.PastGoals, limit, func(g team.PastGoal) string {
 		text := fmt.Sprintf("- Goal %d, %s", g.Number, g.Status)
@@ -159,8 +158,8 @@ func (c *Conversation) orders() string {
 	return "What people have told you, which still holds:\n" + strings.Join(lines, "\n")
 }
 
-// unseenMail names the mail that is taken out at a rung before the model has seen it, at whole
-// all of it; with its first words, unless they may be what is not let through.
+// unseenMail lists the mail that a rung removes before the model has seen it ([engine.Whole]: all
+// of it); with its first words, unless the endpoint may refuse them.
 func (c *Conversation) unseenMail(at engine.Rung, words bool) string {
 	text := ""
 	for _, m := range c.Unread {
@@ -168,7 +167,7 @@ func (c *Conversation) unseenMail(at engine.Rung, words bool) string {
 			return f.ID == m.ID && (at == engine.Compacted || at == engine.OrdersOnly && f.ofPerson())
 		}
 		if slices.ContainsFunc(c.Facts, stands) {
-			continue // it is told above
+			continue // it is shown above
 		}
 		text += "\n- from " + string(m.From) + ", id " + team.ShortID(m.ID)
 		if words {

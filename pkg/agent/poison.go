@@ -12,9 +12,9 @@ import (
 
 // A task is at fault for a refusal only if the same agent is answered without it (rule 17).
 
-// probe returns what follows for a task whose request was refused: it is at fault if the model
-// answers without it; else the agent parks, or rests because the endpoint is away. used is what the
-// probe has cost.
+// probe returns the next step for a task whose request was refused: the task is at fault if the
+// model answers without it; else the agent parks, or backs off because the endpoint is unavailable.
+// used is the cost of the probe.
 func (a *Agent) probe(ctx context.Context) (next step, used model.Usage, err error) {
 	answers, used, err := a.engine.Probe(ctx)
 	if r, refused := errors.AsType[*model.Refusal](err); refused {
@@ -29,16 +29,16 @@ func (a *Agent) probe(ctx context.Context) (next step, used model.Usage, err err
 	return park, used, err
 }
 
-// decline forgets what the endpoint refuses, and the agent goes on without it. The task goes back,
-// which is at fault; or it fails, if the models of two members have refused it, or nobody else
-// could take it.
+// decline removes the refused task from the conversation, and the agent continues without it. The
+// task goes back with a decline; or it fails, if the models of two members have refused it, or no
+// other member could take it.
 func (a *Agent) decline(ctx context.Context, r *model.Refusal, cause string) error {
 	next := a.conv.dropped()
 	if t, holds := a.o.Slot.Task(); holds {
 		back, err := a.declined(ctx, t, r, cause)
 		switch {
 		case errors.Is(err, team.ErrUnreadable):
-			return nil // whose the task is, is known before the agent asks again
+			return nil // the task's holder is determined before the agent asks again
 		case err != nil:
 			return err
 		}
@@ -46,7 +46,7 @@ func (a *Agent) decline(ctx context.Context, r *model.Refusal, cause string) err
 		if back.Status == team.Failed {
 			outcome = "failed: refused by the model's endpoint"
 		}
-		// Without its title, which may be what is not let through.
+		// Without its title, which the endpoint may refuse.
 		next.Past = append(next.Past, past{Task: t.ID, Title: "left out", Outcome: outcome})
 	}
 	if more, err := a.drop(ctx, cause, next); more || err != nil {
@@ -55,10 +55,10 @@ func (a *Agent) decline(ctx context.Context, r *model.Refusal, cause string) err
 	return a.end(ctx)
 }
 
-// drop goes on with a conversation that has lost what the agent was at. Mail that came meanwhile
-// and that the model has not seen is named in it; more says that there is some.
+// drop continues with a conversation without the agent's work. It lists mail that the model has not
+// seen; more reports whether there is any.
 func (a *Agent) drop(ctx context.Context, cause string, next *Conversation) (more bool, err error) {
-	// Without its words, which may be what is not let through.
+	// Without its words, which the endpoint may refuse.
 	if unseen := a.conv.unseenMail(engine.Whole, false); unseen != "" {
 		next.Input(a.o.Dialect.Say("What you were at is gone, since your model's endpoint refused it."+unseen+"\nread_mail with an id shows it."), false)
 		next.Unseen, next.Ended, more = true, false, true
@@ -67,7 +67,7 @@ func (a *Agent) drop(ctx context.Context, cause string, next *Conversation) (mor
 	return more, a.renew(ctx, cause, next)
 }
 
-// declined puts the task back as one that is refused. The loss of it is no error.
+// declined gives the task back as refused. Its loss is not an error.
 func (a *Agent) declined(ctx context.Context, t team.Task, r *model.Refusal, cause string) (team.Task, error) {
 	why, window := team.DeclineRefused, 0
 	if r.Reason == model.ContextLength {
@@ -89,10 +89,10 @@ func (a *Agent) declined(ctx context.Context, t team.Task, r *model.Refusal, cau
 	return back, err
 }
 
-// giveUseless ends a run whose answers were of no use: they were empty, cut at their limit, or
-// calls in a circle. The task goes back, which is an attempt if the agent's run before was of
-// use: else the fault is the agent's rather than the task's. After the third such run in a row
-// the agent parks.
+// giveUseless ends a run without a usable answer: answers were empty, cut at their limit, or
+// repeated calls. The task goes back, which is an attempt if the agent's run before was usable:
+// else the fault is the agent's rather than the task's. After the third such run in a row the agent
+// parks.
 func (a *Agent) giveUseless(ctx context.Context) (over bool, err error) {
 	why, attempt := a.cutShort(), a.state.usable
 	a.state = a.state.useless()
@@ -105,7 +105,7 @@ func (a *Agent) giveUseless(ctx context.Context) (over bool, err error) {
 	return false, a.stopUseless(ctx, fmt.Sprintf("%d runs in a row came to nothing; the last: %s", a.state.uselessRuns, why), why, attempt)
 }
 
-// stopUseless puts the task of an agent back, whose answers are of no use, and parks it.
+// stopUseless gives back the task of an agent without usable answers, and parks it.
 func (a *Agent) stopUseless(ctx context.Context, cause, why string, attempt bool) error {
 	if err := a.engine.Refused(ctx, &model.Refusal{Reason: "no_usable_answer"}, model.Park, cause); err != nil {
 		return err
@@ -119,8 +119,8 @@ func (a *Agent) stopUseless(ctx context.Context, cause, why string, attempt bool
 	return a.parkUseless(ctx, cause)
 }
 
-// parkUseless parks an agent that gives no usable answers. It asks again without what it was at,
-// since that may be what it fails at.
+// parkUseless parks an agent that gives no usable answers. It asks again without its work, since
+// the work may be the cause.
 func (a *Agent) parkUseless(ctx context.Context, cause string) error {
 	a.state.cuts, a.state.warned = 0, false
 	if err := a.renew(ctx, cause, a.conv.fresh("", a.engine.Lasting())); err != nil {
@@ -132,8 +132,8 @@ func (a *Agent) parkUseless(ctx context.Context, cause string) error {
 	return a.park(ctx, givesNone, cause)
 }
 
-// raise lets the next answers of the run be as long as the window leaves, if that is more than
-// before: the last one met its limit before it had said a word. It does so once in a run.
+// raise lets the next answers of the run fill the window, if that is more than before: the last
+// answer reached its limit before any text. It does so once in a run.
 func (a *Agent) raise() bool {
 	if a.state.raised || !a.engine.Spares() {
 		return false

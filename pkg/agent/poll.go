@@ -10,25 +10,24 @@ import (
 	"agentteam/pkg/team"
 )
 
-// An idle agent that hears no leader is made no offers, so it looks for work by
-// itself, at the latest 10 s after the leader's last beat. That leaves a second for
-// reading the board and claiming.
+// An idle agent that hears no leader gets no offers, so it looks for work on its own, at most 10 s
+// after the leader's last heartbeat. That leaves a second for reading the board and claiming.
 const (
-	leaderSilent = 6 * time.Second // three beats of the leader that did not come
+	leaderSilent = 6 * time.Second // three missing heartbeats of the leader
 	lookAgain    = 3 * time.Second // from the end of one look to the next
-	lookJitter   = 3 * time.Second // at most, on top of either: not all who are idle are to read the board at once
+	lookJitter   = 3 * time.Second // at most, in addition to either: idle agents must not all read the board at the same time
 	lookWithin   = time.Minute     // for one look; the largest boards take seconds
 )
 
-// lookout is when an agent looks by itself.
+// poller computes when an agent looks for work on its own.
 type poller struct {
 	looked time.Time     // end of the last look
-	jitter time.Duration // drawn anew for each look
+	jitter time.Duration // drawn again for each look
 }
 
 func newLookout() poller { return poller{jitter: rand.N(lookJitter)} }
 
-// due returns when the next look is to be, if the leader was last heard then.
+// due returns when to look next, if the leader was last heard at heard.
 func (l poller) due(heard time.Time) time.Time {
 	at := heard.Add(leaderSilent)
 	if again := l.looked.Add(lookAgain); again.After(at) {
@@ -37,8 +36,8 @@ func (l poller) due(heard time.Time) time.Time {
 	return at.Add(l.jitter)
 }
 
-// look looks for work each time that is due, beside whatever else the agent waits
-// for, until it has found some. stop ends that and must be called.
+// look looks for work each time that is due, in parallel to other waits, until it has found a task.
+// stop ends that and must be called.
 func (a *Agent) look(ctx context.Context) (found <-chan team.TaskID, stop func()) {
 	if a.leads() {
 		return nil, func() {}
@@ -64,7 +63,7 @@ func (a *Agent) look(ctx context.Context) (found <-chan team.TaskID, stop func()
 			if ok {
 				select {
 				case <-ctx.Done():
-					return // so is a look whose result nobody took
+					return // so is a look whose result was not taken
 				case task <- id:
 				}
 			}

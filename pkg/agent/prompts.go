@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// prompts are the texts that stay the same for every agent. They are what models read
-// most, so they are files of their own, to be read and changed as text.
+// prompts are the texts that are the same for every agent. Models read them most, so they are
+// separate files.
 //
 //go:embed prompts/*.md
 var prompts embed.FS
@@ -18,7 +18,7 @@ var (
 	delegatePrompt = prompt("delegate") // of a leader in delegate mode
 )
 
-// prompt returns a text of prompts without the line end after it.
+// prompt returns a text of prompts without its final line end.
 func prompt(name string) string {
 	text, err := prompts.ReadFile("prompts/" + name + ".md")
 	if err != nil { // the file is not in the program: it is broken

@@ -10,9 +10,8 @@ import (
 	"agentteam/pkg/team"
 )
 
-// refused does what a refusal leads to; over reports whether that ended the run. A refusal
-// never changes a task's attempts, and counts against a task only if the agent is answered
-// without it.
+// refused handles a refusal; over reports whether it ended the run. A refusal never changes a
+// task's attempts, and counts against a task only if the agent is answered without it.
 func (a *Agent) refused(ctx context.Context, r *model.Refusal) (over bool, err error) {
 	_, holds := a.hold()
 	p := situation{leader: a.leads(), first: a.conv.GoalTurns == 0, holds: holds, large: a.engine.Mostly(a.taskText()), next: a.engine.NextRung(r.Reason)}
@@ -46,9 +45,9 @@ func (a *Agent) refused(ctx context.Context, r *model.Refusal) (over bool, err e
 		a.o.Team.EndGoal(ctx, cause)
 		return true, a.end(ctx)
 	}
-	if blamed { // the task is not asked about again once it is somebody else's
+	if blamed { // the agent does not ask about the task again once another member holds it
 		more, err := a.drop(ctx, cause, a.conv.dropped())
-		if err == nil && !more && !a.holds() { // else nothing is left to ask with
+		if err == nil && !more && !a.holds() { // else the conversation has no input
 			err = a.note(ctx, "You have no task now. "+engine.ProbeText)
 		}
 		if err != nil {
@@ -61,8 +60,8 @@ func (a *Agent) refused(ctx context.Context, r *model.Refusal) (over bool, err e
 	return false, a.park(ctx, refuses, cause)
 }
 
-// adviceOf returns the advice that the journal keeps of a refusal: park if the agent parks,
-// else what the model client advised.
+// adviceOf returns the advice that the journal records for a refusal: park if the agent parks, else
+// the model client's advice.
 func adviceOf(s step, r *model.Refusal) model.Advice {
 	if s == park {
 		return model.Park
@@ -70,16 +69,16 @@ func adviceOf(s step, r *model.Refusal) model.Advice {
 	return r.Advice
 }
 
-// What the leader is told of an agent that parks.
+// Notices to the leader about an agent that parks.
 const (
 	refuses   = "My model refuses to answer"
 	givesNone = "My model gives no usable answers"
 	breaksOff = "My model's answers break off or do not come"
 )
 
-// park rests while the endpoint refuses the agent, or gives no usable answers, and returns when it is time to ask
-// again. The task goes back to the board. The leader is told once, until a turn has
-// succeeded again.
+// park waits while the endpoint refuses the agent, or gives no usable answers, and returns when it
+// is time to ask again. The task goes back to the board. The leader is notified once, until a turn
+// has succeeded again.
 func (a *Agent) park(ctx context.Context, what, cause string) error {
 	d := a.state.parkRest()
 	a.state.parks++
@@ -92,19 +91,19 @@ func (a *Agent) park(ctx context.Context, what, cause string) error {
 		return err
 	}
 	retry := time.Now().Add(d).UTC()
-	a.engine.Trouble = "" // its record tells the cause
+	a.engine.Trouble = "" // its record has the cause
 	a.beatUntil(team.WaitingModel, &retry)
 	if first && !a.leads() {
-		// A predecessor may have told it: the leader reads one message of an id.
+		// An earlier process may have sent it: the leader reads one message of an id.
 		a.notify(ctx, team.Message{ID: "parked-" + a.conv.Spell, Type: team.MsgMessage, To: team.Leader,
 			Content: what + ", so I cannot work until somebody mends that. I hold no task, take none, and ask again by myself. The cause: " + cause})
 	}
 	err := a.pause(ctx, wants{retry: true}, d)
-	a.o.Heart.Progress() // who was parked until now has not stalled
+	a.o.Heart.Progress() // a parked agent has not stalled
 	return err
 }
 
-// release gives the task back, which is not at fault: without an attempt, and for whoever is next.
+// release gives the task back for the next holder, without an attempt: the task is not at fault.
 func (a *Agent) release(ctx context.Context, cause string) error {
 	return a.putBack(ctx, "your model gave no usable answer", func(id team.TaskID) error {
 		_, err := a.o.Slot.Release(ctx, id, team.Freed{Reason: "the model of " + string(a.o.Member.AgentID) + " gives no usable answer: " + cause})
@@ -112,8 +111,8 @@ func (a *Agent) release(ctx context.Context, cause string) error {
 	})
 }
 
-// putBack puts the task back by what back does, and tells the agent why; it does nothing if the
-// agent holds none.
+// putBack gives the task back by calling back, and notes the reason for the model; it does nothing
+// if the agent holds none.
 func (a *Agent) putBack(ctx context.Context, why string, back func(team.TaskID) error) error {
 	t, holds := a.o.Slot.Task()
 	if !holds {
@@ -122,7 +121,7 @@ func (a *Agent) putBack(ctx context.Context, why string, back func(team.TaskID) 
 	err := back(t.ID)
 	switch {
 	case errors.Is(err, team.ErrUnreadable):
-		return nil // it may still be the agent's, which is known before it asks again
+		return nil // it may still be the agent's, which is determined before it asks again
 	case team.HoldLost(err):
 		return a.noteLost(ctx)
 	case err != nil:

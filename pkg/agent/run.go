@@ -18,7 +18,7 @@ import (
 func (a *Agent) run(ctx context.Context) error {
 	a.runID, a.state = newRunID(), a.state.newRun()
 	a.unused = time.Time{}
-	a.o.Heart.Progress() // who rested until now has not stalled
+	a.o.Heart.Progress() // the agent's pause was not a stall
 	a.beat(team.Running)
 	a.emit(ctx, team.EventBody{Type: team.RunStarted, ThreadID: string(a.o.Member.AgentID)})
 	before := a.conv.Usage
@@ -38,8 +38,8 @@ func (a *Agent) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Else it continues immediately, with what it has yet to read, or the leader knows: it has
-	// the question that the agent waits for an answer to.
+	// Otherwise it continues immediately with unseen input, or the leader knows: it has the
+	// question that the agent waits for.
 	h, holds := a.hold()
 	wait, waits := a.waiting()
 	asked := waits && wait.Awaits == team.Leader && len(a.done) == 0
@@ -53,7 +53,7 @@ func (a *Agent) run(ctx context.Context) error {
 	return nil
 }
 
-// idleText tells what came of the run: the leader hears no more of it until it looks.
+// idleText returns the outcome of the run: the leader gets no other notice.
 func (a *Agent) idleText() string {
 	var b strings.Builder
 	for _, o := range a.done {
@@ -66,8 +66,8 @@ func (a *Agent) idleText() string {
 	return b.String() + "is idle"
 }
 
-// remind tells the agent of a member that waits for its answer, and that a text is none;
-// told is false if there is nobody, or it was told before.
+// remind notes for the model that a member waits for its answer, and that a text is not one; told
+// is false if none waits, or all were mentioned before.
 func (a *Agent) remind(ctx context.Context) (told bool, err error) {
 	for _, b := range a.o.Team.Asking() {
 		if a.reminded[b.Asked] || !a.conv.asked(b) {
@@ -86,11 +86,11 @@ func (a *Agent) remind(ctx context.Context) (told bool, err error) {
 	return false, nil
 }
 
-// overviewWithin bounds the look at the team before a turn.
+// overviewWithin bounds the read of the team's state before a turn.
 const overviewWithin = time.Second
 
-// tellOverview tells the agent how its team stands, as the newest input of its next turn,
-// if that has changed since it was told last.
+// tellOverview adds the team's state as the newest input of the next turn, if it has changed since
+// it was last shown.
 func (a *Agent) tellOverview(ctx context.Context) error {
 	look, done := context.WithTimeout(ctx, overviewWithin)
 	o, err := a.o.Team.Overview(look)
@@ -106,7 +106,7 @@ func (a *Agent) tellOverview(ctx context.Context) error {
 	return a.engine.Enqueue(ctx, journal.Record{Kind: journal.Overview, Text: text})
 }
 
-// takeMode has the agent work as a person wants it to from now on.
+// takeMode applies the mode that a person has set.
 func (a *Agent) takeMode() {
 	if a.o.Mode == nil {
 		return
@@ -144,7 +144,7 @@ func (a *Agent) turns(ctx context.Context) error {
 		var refusal *model.Refusal
 		var over bool
 		switch {
-		case errors.Is(err, engine.ErrInterrupted): // look what has changed and ask again
+		case errors.Is(err, engine.ErrInterrupted): // check the changes and ask again
 		case errors.As(err, &refusal):
 			over, err = a.refused(ctx, refusal)
 		case err == nil:
@@ -177,8 +177,7 @@ func (a *Agent) ask(ctx context.Context) (model.Reply, error) {
 	return reply, nil
 }
 
-// follow does what an answer of the model leads to; over reports whether that ended the
-// run.
+// follow acts on an answer of the model; over reports whether that ended the run.
 func (a *Agent) follow(ctx context.Context, reply model.Reply) (over bool, err error) {
 	calls := reply.Message.ToolCalls
 	if len(calls) > 0 {
@@ -200,9 +199,9 @@ func (a *Agent) follow(ctx context.Context, reply model.Reply) (over bool, err e
 		return a.endsWith(ctx, last)
 	}
 	t, holds := a.o.Slot.Task()
-	waits := a.conv.Await != nil && a.waits() // else what it awaits is not of this task
+	waits := a.conv.Await != nil && a.waits() // else the awaited answer is not about this task
 	switch {
-	case a.state.parks > 0: // it answers, and says nothing
+	case a.state.parks > 0: // it is parked, and the answer is not usable
 		return false, a.parkUseless(ctx, a.conv.Parked.Cause)
 	case reply.Written != "" && (holds || !reply.Fenced) && (a.state.written <= maxWritten || holds && !a.leads()):
 		return a.written(ctx, reply.Written)
@@ -222,8 +221,8 @@ func (a *Agent) follow(ctx context.Context, reply model.Reply) (over bool, err e
 	return a.act(ctx, next)
 }
 
-// written follows a call that the model wrote as text, which was not run: the model is notified, and an agent whose model does
-// not do otherwise parks.
+// written handles a call that the model wrote as text, which was not run: the model is notified,
+// and an agent whose model keeps doing it parks.
 func (a *Agent) written(ctx context.Context, name string) (over bool, err error) {
 	if a.state.written <= maxWritten {
 		return false, a.noteWritten(ctx, name)
@@ -240,9 +239,9 @@ func (a *Agent) noteWritten(ctx context.Context, name string) error {
 	return a.note(ctx, fmt.Sprintf("You wrote a call of %s as text, and it was not run. Make it as a call of the tool.", name))
 }
 
-// endsWith ends the run after a call that leaves the model nothing to say. The call has
-// completed the task, awaits an answer, or rests; no call of the turn has failed; and no input has
-// come. Another turn would only say "Done.".
+// endsWith ends the run after a call that needs no further turn: it has completed the task, awaits
+// an answer, or rests; no call of the turn has failed, and no input has arrived. Another turn would
+// only answer "Done.".
 func (a *Agent) endsWith(ctx context.Context, last journal.ToolResult) (over bool, err error) {
 	_, holds := a.hold()
 	done := last.Outcome != nil && !holds && !a.leads()
@@ -259,7 +258,7 @@ func (a *Agent) endsWith(ctx context.Context, last journal.ToolResult) (over boo
 	return true, a.end(ctx)
 }
 
-// act does what the state's judgement asks for between turns.
+// act performs a step of the state between turns.
 func (a *Agent) act(ctx context.Context, s step) (over bool, err error) {
 	t, holds := a.o.Slot.Task()
 	switch s {
@@ -296,7 +295,7 @@ func atTask(holds bool, text string) string {
 	return " " + text
 }
 
-// cutShort says why a run ends by force.
+// cutShort returns the reason why a run is ended by force.
 func (a *Agent) cutShort() string {
 	switch {
 	case a.o.MaxTurns > 0 && a.state.turns >= a.o.MaxTurns:
@@ -311,10 +310,9 @@ func (a *Agent) cutShort() string {
 	return fmt.Sprintf("%s went idle without completing it", a.o.Member.AgentID)
 }
 
-// giveUp ends the run by force. The task goes back to the board, which may count as an attempt.
-// A task that came after the last model call is kept for one more run, because the model has
-// not seen it. Only once in a row: a model that keeps taking and dropping tasks must not
-// loop.
+// giveUp ends the run by force. The task goes back to the board, which may count as an attempt. A
+// task that arrived after the last model call is kept for one more run, because the model has not
+// seen it, but only once in a row: a model that keeps taking and dropping tasks must not loop.
 func (a *Agent) giveUp(ctx context.Context, reason string, attempt bool) error {
 	a.state = a.state.moves() // else the next run would end like this one, before its first turn
 	if err := a.o.Journal.Flush(); err != nil {
@@ -354,12 +352,12 @@ func (a *Agent) end(ctx context.Context) error {
 	return a.engine.Record(ctx, journal.Record{Kind: journal.End})
 }
 
-// note has the runtime tell the agent something.
+// note adds a note of the runtime to the conversation.
 func (a *Agent) note(ctx context.Context, text string) error {
 	return a.engine.Record(ctx, journal.Record{Kind: journal.Note, Text: a.o.Dialect.Say(text)})
 }
 
-// outcome is what became of a task, in a line.
+// outcome returns the outcome of a task in a line.
 func outcome(t team.Task) string {
 	text := string(t.Status)
 	if t.Status == team.Pending {

@@ -19,7 +19,7 @@ type request struct {
 	From     team.AgentID `json:"from"`
 	Seq      uint64       `json:"seq"`                // of its mail
 	Drain    bool         `json:"drain,omitempty"`    // the agent leaves once it has no task
-	Free     bool         `json:"free,omitempty"`     // when it came, there was no input for the model
+	Free     bool         `json:"free,omitempty"`     // when it arrived, the model had no input
 	Approved bool         `json:"approved,omitempty"` // by the model
 	Reason   string       `json:"reason,omitempty"`   // why
 	Brief    string       `json:"brief,omitempty"`    // the first words of its mail
@@ -30,14 +30,14 @@ type refused struct {
 	ID     string       `json:"id"`
 	From   team.AgentID `json:"from"`
 	Reason string       `json:"reason"`
-	Unsent bool         `json:"unsent,omitempty"` // whoever asked may not have been told
+	Unsent bool         `json:"unsent,omitempty"` // the member that asked may not have been notified
 }
 
 // maxRefused is how many refused requests are remembered.
 const maxRefused = 20
 
-// Asks returns nil if the agent was sent a request to shut down of this id that it may still
-// answer. Errors: NotFound; Conflict if it has answered.
+// Asks returns nil if the agent got a request to shut down with this id that it may still answer.
+// Errors: NotFound; Conflict if it has answered, or if the request needs no answer.
 func (c *Conversation) Asks(requestID string) error {
 	if slices.ContainsFunc(c.Refused, func(r refused) bool { return r.ID == requestID }) {
 		return team.Errorf(team.Conflict, "you have answered request %q", requestID)
@@ -52,14 +52,14 @@ func (c *Conversation) Asks(requestID string) error {
 	return nil
 }
 
-// request takes in a request to shut down; free tells that the model had no input then.
+// request takes in a request to shut down; free reports that the model had no input then.
 func (c *Conversation) request(m team.Message, seq uint64, brief string, free bool) {
 	c.Requests = append(slices.Clip(c.Requests), request{ID: m.RequestID, From: m.From, Seq: seq, Drain: m.Drain, Free: free, Brief: brief})
 }
 
-// stillAsked tells again of the requests to shut down that stand, but for those whose mail is
-// among the messages that are kept. Their words are left out where an endpoint may have refused
-// the conversation because of them.
+// stillAsked lists the pending requests to shut down, except those whose mail is among the messages
+// kept. Their words are left out where an endpoint may have refused the conversation because of
+// them.
 func (c *Conversation) stillAsked(kept []*model.Message, words bool) string {
 	var b strings.Builder
 	for _, r := range c.Requests {
@@ -92,13 +92,13 @@ func (c *Conversation) verdict(v team.Verdict) {
 	c.Refused = c.Refused[max(0, len(c.Refused)-maxRefused):]
 }
 
-// forgetRequests leaves out the requests whose mail is older than from: they were for an
-// earlier membership of the same name.
+// forgetRequests removes the requests whose mail is older than from: they were for an earlier
+// membership of the same name.
 func (c *Conversation) forgetRequests(from uint64) {
 	c.Requests = slices.DeleteFunc(slices.Clone(c.Requests), func(r request) bool { return r.Seq < from })
 }
 
-// refusalsSent notes that whoever was refused knows.
+// refusalsSent records that the members whose requests were refused were notified.
 func (c *Conversation) refusalsSent() {
 	c.Refused = slices.Clone(c.Refused)
 	for i := range c.Refused {
@@ -106,8 +106,8 @@ func (c *Conversation) refusalsSent() {
 	}
 }
 
-// hasMailOf reports whether the mail of a request stands in m. What its author wrote begins no
-// line like a block of ours.
+// hasMailOf reports whether m contains the mail of a request. Its author's text cannot begin a line
+// like one of our blocks.
 func hasMailOf(m *model.Message, requestID string) bool {
 	for line := range strings.Lines(m.Content) {
 		if m.Role == "user" && strings.HasPrefix(line, "<mail ") && strings.Contains(line, requestAttribute(requestID)) {
@@ -117,7 +117,7 @@ func hasMailOf(m *model.Message, requestID string) bool {
 	return false
 }
 
-// howToLeave is what the runtime says of a request to shut down.
+// howToLeave returns the runtime's instructions for a request to shut down.
 func howToLeave(from team.AgentID, requestID string, drain bool, d team.Dialect) string {
 	if drain {
 		return "You leave the team once you have no task: finish the one that you hold, and take no other."
@@ -129,20 +129,19 @@ func howToLeave(from team.AgentID, requestID string, drain bool, d team.Dialect)
 	return "Decide and answer: " + answer + ". If you approve, your task goes back to the board and you leave at once. Refuse if what you are at should be ended first. If you answer nothing, you leave once you have nothing to do."
 }
 
-// free reports whether the agent has nothing to do. To one that is drained an answer that it
-// waits for is nothing.
+// free reports whether the agent has nothing to do. For a drain, waiting for an answer counts as
+// nothing.
 func (a *Agent) free(drain bool) bool {
 	return !a.conv.Unseen && !a.holds() && (drain || !a.waits() && !a.o.Jobs.Waits())
 }
 
-// stuck reports whether the agent leaves since it cannot ask its model now. One that is
-// drained keeps its task.
+// stuck reports whether the agent leaves because it cannot ask its model now. With a drain it keeps
+// its task.
 func (a *Agent) stuck(drain bool) bool {
 	return a.shown == team.WaitingModel && (!drain || !a.holds())
 }
 
-// sentOff reports whether the agent was asked to leave, and by one of the requests does so
-// now.
+// sentOff reports whether one of the requests to leave applies now.
 func (a *Agent) sentOff(now func(drain bool) bool) bool {
 	return slices.ContainsFunc(a.conv.Requests, func(r request) bool { return now(r.Drain) })
 }
@@ -150,7 +149,7 @@ func (a *Agent) sentOff(now func(drain bool) bool) bool {
 // drained reports whether the agent was asked to leave once it has no task.
 func (a *Agent) drained() bool { return a.sentOff(func(drain bool) bool { return drain }) }
 
-// drains makes the hand take no other task if the agent leaves after this one.
+// drains makes the slot take no further task if the agent leaves after this one.
 func (a *Agent) drains() {
 	if a.drained() {
 		a.o.Slot.Retire()
@@ -158,14 +157,14 @@ func (a *Agent) drains() {
 	}
 }
 
-// wasFree reports whether an earlier incarnation was about to leave by itself: it had nothing
-// to do when it was asked, and has nothing since.
+// wasFree reports whether an earlier incarnation was about to leave unasked: it had nothing to do
+// when the request arrived, and has nothing since.
 func (a *Agent) wasFree() bool {
 	return !a.holds() && !a.waits() && slices.ContainsFunc(a.conv.Requests, func(r request) bool { return r.Free })
 }
 
-// answers carries out what the model has answered to requests to shut down. It returns
-// [ErrShutdown] if it approved one.
+// answers carries out the model's answers to requests to shut down. It returns [ErrShutdown] if it
+// approved one.
 func (a *Agent) answers(ctx context.Context) error {
 	if slices.ContainsFunc(a.conv.Requests, func(r request) bool { return r.Approved }) {
 		return a.leave(ctx)
@@ -185,7 +184,8 @@ func (a *Agent) answers(ctx context.Context) error {
 	return nil
 }
 
-// leave ends the membership: the task goes back to the board, and all who asked are told.
+// leave ends the membership: the task goes back to the board, and all members that asked are
+// notified.
 func (a *Agent) leave(ctx context.Context) error {
 	if err := a.o.Journal.Flush(); err != nil {
 		return err
@@ -207,8 +207,8 @@ func (a *Agent) leave(ctx context.Context) error {
 	return ErrShutdown
 }
 
-// respond tells whoever asked the agent to shut down. A successor that does it again sends
-// the same message, of which the reader takes one. Who asked may have left.
+// respond answers the member that asked the agent to shut down. A successor that repeats it sends
+// the same message, of which the reader takes one. The member may have left.
 func (a *Agent) respond(ctx context.Context, id string, to team.AgentID, approve bool, why string) error {
 	_, _, err := a.o.Post.Send(ctx, team.Message{ID: "answer-" + id, Type: team.MsgShutdownResponse, From: a.o.Member.AgentID, To: to,
 		RequestID: id, Approve: &approve, Content: why})

@@ -10,41 +10,41 @@ import (
 	"agentteam/pkg/team"
 )
 
-// state is what the loop knows besides its conversation. Its methods are pure: they judge
-// what comes next, and the loop does it.
+// state is the loop's state besides its conversation. Its methods are pure: they return the next
+// step, and the loop performs it.
 type state struct {
 	begun  holding // the newest hold for which a turn was begun
-	nudged holding // the hold that the agent was reminded of
-	nudges int     // how often
+	nudged holding // the hold whose task the agent was last reminded of
+	nudges int     // reminders for that hold
 	spared bool    // the last run kept a task that its model had not seen (giveUp); the next must not
-	rests  bool    // the last call leaves nothing to do until there is input
+	rests  bool    // the last call leaves no work until there is input
 	ended  bool    // a tool ended the agent's work
 
 	still    int      // turns in a row without progress
-	reported bool     // the leader knows of them
-	news     newsMark // when there was progress last
+	reported bool     // they were reported to the leader
+	news     newsMark // the input at the last progress
 
 	turns   int  // of this run
-	noted   bool // in this run: that the limit of turns is near
-	warned  bool // in this run: that the agent goes in circles
+	noted   bool // in this run the agent was notified that the limit of turns is near
+	warned  bool // in this run the agent was notified that it repeats calls
 	cuts    int  // answers in a row that were cut at their limit, or empty
 	written int  // answers with a call as text, since the last one without
-	raised  bool // in this run: the limit of answers is what the window leaves
+	raised  bool // in this run the answers may fill the window
 	parks   int  // tries since the endpoint began to refuse
 
 	spells     int  // spells of refusals of the conversation, with no more than a turn between each two
-	recovering bool // the model has not answered since the last of them
+	recovering bool // the model has not answered since the last spell
 
-	rounds int         // of tries since the last answer in which prompts were thrown away
-	thrown int         // how many
-	lost   model.Usage // what they have cost
+	rounds int         // rounds of tries since the last answer that threw prompts away
+	thrown int         // prompts thrown away in them
+	lost   model.Usage // their cost
 
-	fruitless   bool // this run came to nothing: its last answers were of no use
+	fruitless   bool // this run's last answers were not usable
 	uselessRuns int  // such runs in a row
-	usable      bool // the run before was none
+	usable      bool // the run before was usable
 }
 
-// newRun returns s as it is at the start of a run.
+// newRun returns s at the start of a run.
 func (s state) newRun() state {
 	s.nudged, s.nudges, s.ended, s.turns, s.noted, s.warned, s.cuts = holding{}, 0, false, 0, false, false, 0
 	s.raised, s.fruitless = false, false
@@ -73,33 +73,33 @@ func (s state) answered(r model.Reply) state {
 	return s
 }
 
-// step is what the loop does next.
+// step is the next action of the loop.
 type step int
 
 const (
 	goOn        step = iota // ask the model again
 	goIdle                  // the run is over
 	nudge                   // remind the agent of its task
-	giveBack                // put its task back, as an attempt, and end the run
-	giveUseless             // the same, because its answers are of no use
-	remark                  // tell the agent that its turns run out
-	warn                    // tell it that it goes in circles
-	rest                    // an outage: ask again in a while
-	park                    // a refusal: put the task back, ask again now and then
+	giveBack                // give its task back, as an attempt, and end the run
+	giveUseless             // the same, because its answers are not usable
+	remark                  // notify the agent that its turns run out
+	warn                    // notify it that it repeats calls
+	rest                    // an outage: ask again later
+	park                    // a refusal: give the task back, ask again now and then
 	shorten                 // ask again with less of the conversation
-	blame                   // probe whether what the agent is at is refused, or whatever it asks
-	declineTask             // what it is at is refused: put the task back, or end it as failed
+	blame                   // probe whether the endpoint refuses the agent's work or every request
+	declineTask             // its work is refused: give the task back, or end it as failed
 	endGoal                 // the goal is refused
 	report                  // notify the leader of turns without progress
 )
 
-// newsMark changes with what comes to an agent.
+// newsMark changes with input to the agent.
 type newsMark struct {
 	inbox uint64
 	held  holding
 }
 
-// heard returns s after a look at what has come to the agent.
+// heard returns s after a check for input.
 func (s state) heard(m newsMark) state {
 	if m != s.news {
 		s = s.moves()
@@ -114,8 +114,8 @@ func (s state) moves() state {
 	return s
 }
 
-// looksAt reports whether it is time to look whether commands have changed files, where most turns may be without
-// progress: before the leader is notified and now and then, since git has to be asked.
+// looksAt reports whether to check for files that commands have changed, if most turns may pass
+// without progress: before the leader is notified and now and then, since each check runs git.
 func (s state) looksAt(most int) bool { return s.still > 0 && s.still%max(most/16, 1) == 0 }
 
 // maxWritten is how many answers in a row may hold a call as text before the agent parks.
@@ -124,8 +124,8 @@ const maxWritten = 2
 // maxCuts is how many answers in a row may be cut at their limit, or empty.
 const maxCuts = 3
 
-// beforeTurn judges whether the run may go on, of which max turns are allowed (0: any
-// number), and most in a row without progress.
+// beforeTurn returns giveBack or giveUseless if the run must end, of which max turns are allowed
+// (0: any number), and most in a row without progress; else a notice that is due, or goOn.
 func (s state) beforeTurn(max, most int, circles bool) step {
 	switch {
 	case max > 0 && s.turns >= max, s.still >= most:
@@ -142,7 +142,8 @@ func (s state) beforeTurn(max, most int, circles bool) step {
 	return goOn
 }
 
-// maxNudges is how often an agent is reminded of its task. Small models narrate what they will do, twice as a rule.
+// maxNudges is how often an agent is reminded of its task. Small models usually announce their work
+// twice before they do it.
 const maxNudges = 2
 
 // reminded returns s after a reminder of the task.
@@ -154,9 +155,9 @@ func (s state) reminded(h holding) state {
 	return s
 }
 
-// afterText judges an answer without calls. The agent may go idle with it, unless it holds
-// a task and waits for no answer (rule 11). With work in the background it waits for that after
-// the second such answer. A task that came while the model answered is told to the model first.
+// afterText judges an answer without calls. The agent may go idle with it, unless it holds a task
+// and waits for no answer (rule 11). With background jobs it waits for them after the second such
+// answer. A task that arrived while the model answered is shown to the model first.
 func (s state) afterText(held holding, holds, waits, background bool) step {
 	switch {
 	case !holds, waits, held != s.begun, held == s.nudged && background:
@@ -167,17 +168,17 @@ func (s state) afterText(held holding, holds, waits, background bool) step {
 	return nudge
 }
 
-// situation is how it was when a call was refused.
+// situation is the agent's state when a call was refused.
 type situation struct {
 	leader bool
-	first  bool        // no turn of the goal has been answered
+	first  bool        // no turn of the goal was answered yet
 	holds  bool        // a task
-	large  bool        // which is most of what the model was told
-	next   engine.Rung // of the ladder; [engine.Whole]: it has been gone down
+	large  bool        // the task is most of the request
+	next   engine.Rung // of the ladder; [engine.Whole]: none is left
 }
 
-// mostSpells is how often in a row the conversation is shortened for a turn, and then refused
-// for the next. More would be paid for without an end.
+// mostSpells is how often in a row the conversation is shortened for a turn and then refused for
+// the next. Without a bound this would cost tokens forever.
 const mostSpells = 4
 
 // refused returns s after a refusal of a conversation at a rung.
@@ -196,11 +197,10 @@ func (s state) refused(r *model.Refusal, at engine.Rung) state {
 	return s
 }
 
-// afterRefusal judges a call that gave no turn. A request that the endpoint does not take
-// is tried again with less of the conversation, down the ladder. If the last rung is refused
-// too, or one turn after another, either what the agent is at is at fault, which a probe finds
-// out, or the agent parks. A leader's goal is never dropped: each time that it asks again, it
-// goes down the ladder.
+// afterRefusal judges a call that gave no turn. A refused request is retried with less of the
+// conversation, down the ladder. If the last rung is refused too, or one turn after another, either
+// the agent's work is at fault, which a probe determines, or the agent parks. A leader's goal is
+// never dropped: each time that it asks again, it goes down the ladder.
 func (s state) afterRefusal(r *model.Refusal, p situation) step {
 	parks := r.Advice == model.Park || s.wasteful(r)
 	switch {
@@ -225,13 +225,13 @@ func (s state) afterRefusal(r *model.Refusal, p situation) step {
 // mostThrown is how many prompts in a row may be thrown away before the agent parks.
 const mostThrown = 10
 
-// wasteful reports whether so many prompts were thrown away that to ask on costs more than
-// it may bring: a person has to look at the endpoint.
+// wasteful reports whether so many prompts were thrown away that further requests cost more than
+// they may bring: a person must check the endpoint.
 func (s state) wasteful(r *model.Refusal) bool {
 	return r.Advice == model.TryAgain && r.Thrown > 0 && s.thrown >= mostThrown
 }
 
-// wasted is what the prompts thrown away have cost, for people.
+// wasted returns the cost of the prompts thrown away, for people.
 func (s state) wasted() string {
 	text := fmt.Sprintf("%d prompts were thrown away in a row, some %d tokens", s.thrown, s.lost.WastedPrompt+s.lost.WastedCompletion)
 	if s.lost.Cost > 0 {
@@ -240,15 +240,15 @@ func (s state) wasted() string {
 	return text
 }
 
-// The time between rounds of tries: while the model is away, and after the first round whose
+// Backoff between rounds of tries: while the model is unavailable, and after the first round whose
 // answers broke off. An endpoint that breaks some answers off may give the next one.
 const (
 	modelRest  = 20 * time.Second
 	brokenRest = 2 * time.Second
 )
 
-// outageRest is how long the agent rests after a round of tries. A round that has cost
-// something makes the next wait four times as long.
+// outageRest returns the backoff after a round of tries. A round that threw prompts away makes the
+// next one four times as long.
 func (s state) outageRest(r *model.Refusal) time.Duration {
 	if r.Thrown == 0 {
 		return modelRest
@@ -256,17 +256,17 @@ func (s state) outageRest(r *model.Refusal) time.Duration {
 	return min(brokenRest<<min(2*(s.rounds-1), 10), maxPark)
 }
 
-// maxUseless is how many runs in a row may come to nothing before the agent parks.
+// maxUseless is how many runs in a row may have no usable answer before the agent parks.
 const maxUseless = 3
 
-// useless returns s after answers that end the run and came to nothing.
+// useless returns s after a run without a usable answer.
 func (s state) useless() state {
 	s.fruitless, s.usable = true, false
 	s.uselessRuns++
 	return s
 }
 
-// sick reports whether the agent is to park because of its useless runs.
+// sick reports whether the agent must park because of its useless runs.
 func (s state) sick() bool { return s.uselessRuns >= maxUseless }
 
 // over returns s at the end of a run.
@@ -277,17 +277,16 @@ func (s state) over() state {
 	return s
 }
 
-// The rests of an agent whose model endpoint refuses it, from the first to the
-// longest.
+// Backoff of an agent whose model endpoint refuses it, from the first to the longest.
 const (
 	firstPark = 30 * time.Second
 	maxPark   = 5 * time.Minute
 )
 
-// parkRest is how long the agent rests before it asks again.
+// parkRest returns the backoff before the agent asks again.
 func (s state) parkRest() time.Duration { return min(firstPark<<min(s.parks, 10), maxPark) }
 
-// holding is one holding of a task.
+// holding is one hold of a task.
 type holding struct {
 	task  team.TaskID
 	epoch uint64

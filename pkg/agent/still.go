@@ -8,11 +8,12 @@ import (
 	"agentteam/pkg/team"
 )
 
-// An agent makes no progress in turns without a changed file, mail, a question or the end of a task. A quarter of
-// the turns that it may make so are reported to the leader; after all of them its task goes back.
+// A turn makes no progress without a changed file, mail, a question or the end of a task. A quarter
+// of the allowed turns of this kind are reported to the leader; after all of them the task goes
+// back.
 
-// mayStay is how many turns in a row the agent may make without progress. A leader may make any number: its progress
-// is that of others.
+// mayStay returns how many turns in a row the agent may make without progress; unlimited for a
+// leader, whose progress is that of others.
 func (a *Agent) mayStay() int {
 	if a.leads() {
 		return math.MaxInt
@@ -20,7 +21,7 @@ func (a *Agent) mayStay() int {
 	return a.o.StillTurns
 }
 
-// lookForProgress takes in what has come to the agent, and what its commands have changed.
+// lookForProgress checks for input to the agent, and for files that its commands have changed.
 func (a *Agent) lookForProgress(ctx context.Context) {
 	held, _ := a.hold()
 	a.state = a.state.heard(newsMark{a.conv.Inbox, held})
@@ -32,7 +33,7 @@ func (a *Agent) lookForProgress(ctx context.Context) {
 	}
 }
 
-// reportStill notifies the leader of an agent that makes no progress.
+// reportStill notifies the leader that the agent makes no progress.
 func (a *Agent) reportStill(ctx context.Context) {
 	self, at, after := a.o.Member.AgentID, "", ""
 	if t, holds := a.o.Slot.Task(); holds {

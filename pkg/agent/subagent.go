@@ -11,8 +11,8 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Subagent is the system message of a subagent of m, whose role is r; changes reports whether it may
-// write files or run commands.
+// Subagent returns the system message of a subagent of m, whose role is r; changes reports whether
+// it may write files or run commands.
 func Subagent(t team.Team, m team.Member, name team.AgentID, r team.Role, at projectcontext.Place, changes bool) string {
 	parts := []string{fmt.Sprintf("You are a subagent of %s. Do what it asks, and nothing else. It reads your last text only: report there what you did and found, with file names and line numbers, and what you could not do. You can ask nothing, and no mail reaches you.", m.AgentID)}
 	if !changes {
@@ -25,14 +25,14 @@ func Subagent(t team.Team, m team.Member, name team.AgentID, r team.Role, at pro
 	return joined(append(parts, skills(t.Dialect(r), at), instructions(at), ofRole(r), environment(t, r.Name, where, at), introduction(t, name, r.Name)))
 }
 
-// Part is what a subagent remembers: a conversation with no mail and no task. It implements
+// Part is a subagent's memory: a conversation without mail and tasks. It implements
 // [engine.Memory].
 type Part struct {
 	*Conversation
-	work string // what it was asked for
+	work string // the first note, which is its order
 }
 
-// NewPart returns what a subagent remembers at its beginning, which is nothing.
+// NewPart returns the empty memory of a subagent.
 func NewPart(d team.Dialect) *Part { return &Part{Conversation: newConversation(d)} }
 
 // Add implements [engine.Memory].
@@ -55,8 +55,8 @@ func (p *Part) Context(next engine.Conversation, c engine.Cut) json.RawMessage {
 	return engine.JSON(p.shorter(next, c))
 }
 
-// TellFolders shows the subagent what the repository states about the folders in which its calls have
-// read or written these files, once each. No call may be open.
+// TellFolders shows the subagent the repository's instructions for the folders in which its calls
+// have read or written these files, once each. No call may be open.
 func (p *Part) TellFolders(ctx context.Context, touched []string, find Folders, log engine.Journal) error {
 	return p.tellFolders(ctx, touched, find, func(ctx context.Context, r journal.Record) error { return p.Add(log.Enqueue(ctx, r)) })
 }

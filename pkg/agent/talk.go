@@ -7,15 +7,15 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Exchange is that of the next message to a member, or to all, where seq is the revision of the task that has
-// changed last.
+// Exchange returns the count for the next message to a member, or to all; seq is the revision of
+// the last changed task.
 func (c *Conversation) Exchange(to team.AgentID, seq uint64) team.Exchange {
 	return c.Talks.Next(to, seq)
 }
 
-// hears takes in a message as a part of what the agent and its sender write to each other. It returns whether
-// the message wakes the agent, and whether it is the first of a row that does not. The answer that the agent
-// waits for always does.
+// hears counts a message in the exchange of the agent and its sender. It returns whether the
+// message wakes the agent, and whether it is the first of a row that does not. The awaited answer
+// always wakes it.
 func (c *Conversation) hears(m team.Message) (wakes, first bool) {
 	if m.Exchange != nil && c.answeredBy(m) {
 		m.Exchange = &team.Exchange{N: 1, News: true, BoardSeq: m.Exchange.BoardSeq}
@@ -26,14 +26,14 @@ func (c *Conversation) hears(m team.Message) (wakes, first bool) {
 	return m.Wakes() && !held, first
 }
 
-// wake notes that there is input that wants an answer.
+// wake records that there is input that requires an answer.
 func (c *Conversation) wake() { c.Unseen, c.Calls, c.Made, c.Barren = true, nil, nil, 0 }
 
-// ear hears mail before it is recorded: the conversation stays as it is.
+// ear returns a copy that counts mail before it is recorded: the conversation stays as it is.
 func (c *Conversation) ear() *Conversation { return &Conversation{Await: c.Await, Talks: c.Talks} }
 
-// notifyHeld notifies the person that mail to the agent is held from m on. A successor that does it again sends
-// the same message, and so do all who hold broadcasts that answer each other.
+// notifyHeld notifies the user that mail to the agent is held from m on. A successor that repeats
+// it sends the same message, and so do all members that hold broadcasts that answer each other.
 func (a *Agent) notifyHeld(ctx context.Context, m team.Message) {
 	self := a.o.Member.AgentID
 	id, who, reads := "held-"+m.ID+"-"+string(self), fmt.Sprintf("%s and %s", m.From, self), "neither of them"

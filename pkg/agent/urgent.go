@@ -2,17 +2,17 @@ package agent
 
 import "agentteam/pkg/agent/engine"
 
-// urgentMail is that the inbox has urgent mail with this sequence, as the cause of an interrupt.
+// urgentMail is the cause of an interrupt: the inbox has urgent mail with this sequence.
 type urgentMail uint64
 
 func (urgentMail) Error() string { return "urgent mail came" }
 
-// notRun is the result of a call that is not run since urgent mail came.
+// notRun is the result of a call that is not run because urgent mail arrived.
 const notRun = `{"error":"not run: urgent mail came; read it first, then make the calls that still make sense","code":"busy","status":"error"}`
 
-// Urge reports urgent mail with this sequence in the agent's inbox. It cuts off
-// the model's call, or a tool's that yields, and skips the rest of the turn. It may be called
-// at any time and does not block.
+// Urge reports urgent mail with this sequence in the agent's inbox. It cancels the model's call, or
+// a tool's that yields, and skips the rest of the turn. It is safe for concurrent use and does not
+// block.
 func (a *Agent) Urge(seq uint64) {
 	a.engine.Interrupt(engine.Interrupt{Cause: urgentMail(seq), Skip: notRun,
 		Over: func() bool { return seq <= max(a.Taken().Seq, a.missed.Load()) }})

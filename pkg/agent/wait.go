@@ -11,43 +11,44 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Wait is what an agent waits for that has nothing else to do: how the wait ends, and how it shows.
-// Mail that answers it, and any other input, ends it too.
+// Wait describes an event that an agent without other work waits for: how the wait ends, and how it
+// is shown. Mail that answers it, and any other input, ends it too.
 type Wait struct {
-	Until time.Time // the wait ends then, and the agent is given Late; zero: there is no limit
+	Until time.Time // the wait ends then, and the model is shown Late; zero: no limit
 	Late  string
-	// Done blocks until what the agent waits for has happened and returns the text that the agent is
-	// given, or until ctx ends; nil: only input ends the wait.
+	// Done blocks until the event has happened and returns the text that the model is shown, or
+	// until ctx ends; nil: only input ends the wait.
 	Done func(ctx context.Context) (text string, err error)
-	With With // the agent waits with this task only: else it takes the next
+	With With // the task with which the agent waits; without it, it takes the next
 
 	State  team.MemberState // of the heartbeat
-	Awaits team.AgentID     // of the heartbeat: who has to do something
+	Awaits team.AgentID     // of the heartbeat: who must act
 	Asked  string           // of the heartbeat: the id of the message, or of the plan or the call
 	About  string           // of the heartbeat
-	Notice string           // what the leader reads when the agent begins to wait, such as "waits for an answer from ann"
+	Notice string           // the notice to the leader when the wait begins, such as "waits for an answer from ann"
 }
 
-// With is the task with which an agent waits.
+// With selects the task that an agent must hold to wait.
 type With int
 
-// An agent that is to wait with a task does not wait once it holds none, or another.
+// An agent whose wait needs a task does not wait once it holds none, or another.
 const (
-	AnyTask  With = iota // whichever it holds; a leader needs none
-	SameTask             // the one that it held when it began to wait, or none
+	AnyTask  With = iota // any task; a leader needs none
+	SameTask             // the task that it held when it began to wait, or none
 	NoTask               // it needs none
 )
 
-// Answer is the wait for a member's answer to a message; holds reports whether the agent holds a task.
+// Answer returns the wait for a member's answer to a message; holds reports whether the agent holds
+// a task.
 func Answer(w team.Await, holds bool) Wait {
 	return Wait{Until: w.Until, Late: fmt.Sprintf("No answer came from %s within 10 minutes.", w.From) + without(holds),
 		State: team.WaitingAnswer, Awaits: w.From, Asked: w.MessageID, About: w.About, Notice: waitsForAnswer(w)}
 }
 
-// Person is the wait for a person's answer, which takes as long as it takes. left blocks until
-// the person has left the team, and then returns nil. answered blocks until the question is answered, to whichever
-// member, and returns the answer as the agent is given it: one to a question of an earlier holder of the task may be sent
-// to that one at the moment at which the task changes hands.
+// Person returns the wait for a person's answer, which has no limit. left blocks until the person
+// has left the team, and then returns nil. answered blocks until the question is answered, to any
+// member, and returns the answer as the model is shown it: an answer may go to an earlier holder of
+// the task while the task changes hands.
 func Person(w team.Await, holds bool, left func(ctx context.Context, person team.AgentID) error, answered func(context.Context, team.Await) (string, error)) Wait {
 	wait := Wait{State: team.WaitingUser, Awaits: w.From, Asked: w.MessageID, About: w.About, Notice: waitsForAnswer(w)}
 	if w.Task == "" {
@@ -68,7 +69,7 @@ func Person(w team.Await, holds bool, left func(ctx context.Context, person team
 	return wait
 }
 
-// first returns what the first of several functions returns. It waits for the others, whose context it ends.
+// first returns the first result of several functions. It cancels the others and waits for them.
 func first(ctx context.Context, of []func(context.Context) (string, error)) (text string, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var once sync.Once
@@ -85,8 +86,8 @@ func first(ctx context.Context, of []func(context.Context) (string, error)) (tex
 	return text, err
 }
 
-// afterMail returns what happened returns, some time later: mail about it comes first, unless its sender was killed in
-// between.
+// afterMail returns the result of happened after a delay: mail about it arrives first, unless its
+// sender was killed in between.
 func afterMail(ctx context.Context, w team.Await, happened func(context.Context, team.Await) (string, error)) (string, error) {
 	text, err := happened(ctx, w)
 	if err == nil && !shutdown.Sleep(ctx, mailWithin) {
@@ -95,11 +96,11 @@ func afterMail(ctx context.Context, w team.Await, happened func(context.Context,
 	return text, err
 }
 
-// mailWithin is how long the mail about a decision may take after the decision.
+// mailWithin is how long after a decision its mail may arrive.
 const mailWithin = 5 * time.Second
 
-// Decision is the wait for the decision on a plan or a call. decided blocks until it is made and returns what
-// the agent is given of it, unless the mail about it comes first.
+// Decision returns the wait for the decision on a plan or a call. decided blocks until it is made
+// and returns the text that the model is shown, unless the mail about it arrives first.
 func Decision(w team.Await, decided func(ctx context.Context, plan string) (verdict string, err error)) Wait {
 	notice := fmt.Sprintf("waits for %s to decide on its plan %s", w.From, w.Plan)
 	if w.Permission {
@@ -123,7 +124,7 @@ func without(holds bool) string {
 	return " Go on without it, or ask somebody else." + atTask(holds, "Else release your task.")
 }
 
-// background is the wait for what runs in the background, of whose end the agent learns. It has no
+// background returns the wait for background jobs, whose end the agent is notified of. It has no
 // limit; the team does not wait for a command that prints nothing for long.
 func background(jobs []team.Job) Wait {
 	var ids []string
@@ -134,9 +135,8 @@ func background(jobs []team.Job) Wait {
 	return Wait{State: team.WaitingAnswer, About: about, Notice: "waits for its work in the background: " + about}
 }
 
-// waiting returns what the agent waits for; ok is false if that is nothing. A teammate that has
-// no task does not wait for another member: it takes the next task, and reads the answer when it
-// comes.
+// waiting returns the agent's wait; ok is false if it has none. A teammate without a task does not
+// wait for another member: it takes the next task, and reads the answer when it arrives.
 func (a *Agent) waiting() (w Wait, ok bool) {
 	await := a.conv.Await
 	if await == nil {
@@ -162,8 +162,8 @@ func (a *Agent) waits() bool {
 	return ok
 }
 
-// happens runs the wait in the background. The channel has its text once what is waited for
-// has happened; stop ends that and must be called.
+// happens runs the wait in the background. The channel receives the text once the event has
+// happened; stop ends that and must be called.
 func (w Wait) happens(ctx context.Context) (text <-chan string, stop func()) {
 	if w.Done == nil {
 		return nil, func() {}

@@ -1,10 +1,9 @@
-// Package completion makes sure that a task which its holder calls done is done:
-// its check passes, and the deliverable that it must leave is there. The
-// deliverable is stored under the epoch of the claim, so that what a former holder
-// leaves behind can never pass for the result.
+// Package completion verifies that a task is done: its check passes, and its required deliverable
+// exists. It stores the deliverable under the epoch of the claim, so that a file of a former holder
+// never passes for the result.
 //
-// It does not write the task: a task is completed by its holder's board.ClaimSlot, with
-// the digest that Verify returns.
+// It does not write the task: the holder's board.ClaimSlot completes it, with the digest that
+// Verify returns.
 package completion
 
 import (
@@ -19,15 +18,15 @@ import (
 	"agentteam/pkg/team"
 )
 
-// MaxBytes bounds a deliverable; what is larger stays in the workspace and is
-// named in one.
+// MaxBytes bounds a deliverable; larger data stays in the workspace, and the deliverable names its
+// files.
 const MaxBytes = 64 << 20
 
-// Workspace is where the task was worked on; *workspace.Workspace is one.
+// Workspace is the folder in which the task was done; *workspace.Workspace is one.
 type Workspace interface {
 	// Check runs a shell command and returns its output and whether it succeeded.
 	Check(ctx context.Context, command string) (output string, passed bool, err error)
-	// Regular opens a regular file; NotFound if it is not there.
+	// Regular opens a regular file. Error: NotFound if it does not exist.
 	Regular(name string) (*os.File, fs.FileInfo, error)
 }
 
@@ -36,7 +35,7 @@ type Files interface {
 	Put(ctx context.Context, name string, r io.ReadSeeker) (digest string, err error)
 }
 
-// CheckError says that the task's check has failed.
+// CheckError reports that the task's check has failed.
 type CheckError struct {
 	Task    team.TaskID
 	Command string
@@ -53,8 +52,8 @@ func (e *CheckError) Error() string {
 // Unwrap gives the error its code.
 func (e *CheckError) Unwrap() error { return team.InvalidState }
 
-// Counted is e for whoever tried to complete the task, which is t now that the
-// attempt was counted: it tells how many are left, and what to do.
+// Counted returns e with a hint for the member that tried to complete the task, t being the task
+// after the attempt was counted: how many attempts are left.
 func (e *CheckError) Counted(t team.Task) error {
 	err := team.Errorf(team.InvalidState, "%w", e)
 	if t.Status == team.Failed {
@@ -63,12 +62,11 @@ func (e *CheckError) Counted(t team.Task) error {
 	return err.WithHint("mend it and complete the task again; this was attempt %d of %d", t.Attempts, team.MaxAttempts)
 }
 
-// Verify runs the check of t, which its caller holds, and stores its deliverable.
-// It returns the deliverable's digest, "" if there is none. It takes as long as the
-// check does.
+// Verify runs the check of t, which its caller holds, and stores its deliverable. It returns the
+// deliverable's digest, "" if there is none. It blocks for as long as the check runs.
 //
-// Errors: *CheckError; InvalidState if a required deliverable is missing or empty;
-// InvalidArgument if it is too large; Unavailable.
+// Errors: *CheckError; InvalidState if a required deliverable is missing or empty; InvalidArgument
+// if it is too large; Unavailable.
 func Verify(ctx context.Context, t team.Task, ws Workspace, files Files) (digest string, err error) {
 	if t.Check != "" {
 		output, passed, err := ws.Check(ctx, t.Check)
@@ -101,7 +99,7 @@ func Verify(ctx context.Context, t team.Task, ws Workspace, files Files) (digest
 	return files.Put(ctx, Name(t), f)
 }
 
-// Name is under which name a deliverable is stored: T-001/<epoch>/<file>.
+// Name returns the name under which a deliverable is stored: T-001/<epoch>/<file>.
 func Name(t team.Task) string {
 	return fmt.Sprintf("%s/%d/%s", t.ID, t.Epoch, path.Base(t.DeliverablePath))
 }

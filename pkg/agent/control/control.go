@@ -1,11 +1,10 @@
-// Package control carries requests to processes, as opposed to mail for agents:
-// every process is a NATS micro service that can be found, and every membership
-// answers a few verbs (ping, offer, assign, revoked, compact, stop) while it lasts.
-// Each verb is a function here that sends it, and a field of [Handlers] that serves it.
+// Package control sends requests to processes, as opposed to mail for agents: every process is a
+// NATS micro service that can be discovered, and every membership answers a few verbs (ping, offer,
+// assign, revoked, compact, stop) while it lasts. For each verb there is a function that sends it
+// and a field of [Handlers] that serves it.
 //
-// A request is core NATS: it is lost if nobody listens, and an unanswered one
-// proves nothing about the process. What must not be lost goes through package
-// mailbox.
+// A request is core NATS: it is lost if no process listens, and a missing answer proves nothing
+// about the process. Package mailbox carries messages that must not be lost.
 package control
 
 import (
@@ -26,7 +25,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Process is what a process tells of itself.
+// Process is the description that a process publishes.
 type Process struct {
 	ID          string       `json:"id"`   // as it stands in leases
 	Kind        string       `json:"kind"` // leader or teammate
@@ -41,8 +40,8 @@ type Process struct {
 	Memberships []Membership `json:"memberships,omitempty"` // by team; a teammate has one at most, a leader one for each team it leads
 }
 
-// Membership is what a process is in a team. It is told for exactly as long as the
-// process works as that member, while the member's record says joined.
+// Membership is a process's place in a team. It is announced for exactly as long as the process
+// works as that member, while the member's record has the state joined.
 type Membership struct {
 	Process string       `json:"-"` // ID of the process
 	Team    team.TeamID  `json:"team"`
@@ -50,18 +49,16 @@ type Membership struct {
 	Role    string       `json:"role"`
 }
 
-// member is the kind of service that a membership is.
+// member is the kind of service of a membership.
 const member = "member"
 
-// NoModel is what a process without a model says in place of the model's name.
+// NoModel is published instead of a model's name by a process without a model.
 const NoModel = "none"
 
-// NoSandbox is how what a process tells of its sandbox begins if it can run no command; why
-// follows.
+// NoSandbox is the prefix of Process.Sandbox if the process can run no command; the reason follows.
 const NoSandbox = "no commands"
 
-// Announce makes the process known until the returned stop is called. It fills in
-// host and pid.
+// Announce registers the process until the returned stop is called. It fills in host and pid.
 func Announce(c *broker.Conn, p Process) (stop func(), err error) {
 	p.Host, _ = os.Hostname()
 	p.PID = fmt.Sprint(os.Getpid())
@@ -76,7 +73,8 @@ func Announce(c *broker.Conn, p Process) (stop func(), err error) {
 	return func() { _ = svc.Stop() }, nil
 }
 
-// semver: a micro service's version must be one; builds from a work tree are not.
+// semver returns v if it is a semantic version, as a micro service requires; builds from a work
+// tree are not.
 func semver(v string) string {
 	if v = strings.TrimPrefix(v, "v"); semverPattern.MatchString(v) {
 		return v
@@ -86,12 +84,12 @@ func semver(v string) string {
 
 var semverPattern = regexp.MustCompile(`^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`)
 
-// Processes asks who runs, collects the answers for as long as wait, and returns
-// the processes of this kind ("" = all), each with its memberships, unordered. A
-// process that does not answer in time is not among them.
+// Processes pings all processes, collects the answers for the duration wait, and returns the
+// processes of this kind ("" = all), each with its memberships, unordered. A process that does not
+// answer in time is missing.
 func Processes(ctx context.Context, c *broker.Conn, kind string, wait time.Duration) ([]Process, error) {
-	// One question to all services, so that a process and its memberships are seen at
-	// the same moment; a ping, since its answer is the shortest that has the metadata.
+	// One request to all services, so that a process and its memberships are seen at the same
+	// moment; a ping, since its answer is the shortest that has the metadata.
 	subj, err := micro.ControlSubject(micro.PingVerb, "", "")
 	if err != nil {
 		return nil, err
@@ -111,7 +109,7 @@ func Processes(ctx context.Context, c *broker.Conn, kind string, wait time.Durat
 	memberships := map[string][]Membership{}
 	for {
 		m, err := sub.NextMsgWithContext(ctx)
-		if err != nil { // time is up, or nobody is there
+		if err != nil { // the time is up, or no process answers
 			break
 		}
 		var pong micro.Ping
@@ -134,7 +132,7 @@ func Processes(ctx context.Context, c *broker.Conn, kind string, wait time.Durat
 	return all, nil
 }
 
-// split undoes the join of names; there may be none.
+// split splits a list of names at commas; the list may be empty.
 func split(names string) []string {
 	return slices.DeleteFunc(strings.Split(names, ","), func(name string) bool { return name == "" })
 }

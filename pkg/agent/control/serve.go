@@ -16,14 +16,13 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Handlers are what a member's process does for each verb. A verb whose handler is nil
-// is not served.
+// Handlers are the functions that serve a member's verbs. A verb whose handler is nil is not
+// served.
 //
-// Each call of Ping, Assign and Start runs on a goroutine of its own and may block, until
-// its context ends. The others must not block: they pass on what they are told, and so
-// have neither a context nor an error. A call of theirs that wants no answer runs on the
-// goroutine that reads the verb from NATS: one after another, in the order in which they
-// were sent, and while one runs, all else that comes for the verb waits.
+// Each call of Ping, Assign and Start runs on its own goroutine and may block until its context
+// ends. The others must not block: they pass on the request, and so have neither a context nor an
+// error. Their calls without a reply subject run on the goroutine that reads the verb from NATS: in
+// the order in which they were sent, and all later requests of the verb wait for them.
 //
 // All must be safe for concurrent use.
 type Handlers struct {
@@ -37,11 +36,11 @@ type Handlers struct {
 	Stop    func()
 }
 
-// handler serves one verb: it reads a request and returns the JSON of the answer, nil
-// for null. An error travels with its code, message and hint.
+// handler serves one verb: it reads a request and returns the JSON of the answer, nil for null. An
+// error is sent with its code, message and hint.
 type handler func(ctx context.Context, data []byte) ([]byte, error)
 
-// verbs returns what serves each verb that has a handler.
+// verbs returns a handler for each verb that is served.
 func (h Handlers) verbs() map[subject.Verb]handler {
 	verbs := map[subject.Verb]handler{}
 	if h.Ping != nil {
@@ -86,7 +85,7 @@ func (h Handlers) verbs() map[subject.Verb]handler {
 	return verbs
 }
 
-// told serves a verb that only tells something.
+// told serves a verb that only sends a notification.
 func told[T any](what string, read func([]byte) (T, error), f func(T)) handler {
 	return func(_ context.Context, data []byte) ([]byte, error) {
 		v, err := read(data)
@@ -98,7 +97,7 @@ func told[T any](what string, read func([]byte) (T, error), f func(T)) handler {
 	}
 }
 
-// starts serves orders.
+// starts serves an order to start a member.
 func starts(f func(context.Context, Order) error) handler {
 	return func(ctx context.Context, data []byte) ([]byte, error) {
 		o, err := decode[Order](data)
@@ -114,9 +113,9 @@ func decode[T any](data []byte) (v T, err error) {
 	return v, err
 }
 
-// Serve tells of one membership and answers its verbs until stop is called. The
-// handlers' context ends with ctx and with stop. What is told and cannot be read goes to
-// the connection's log. stop returns once every handler has, and then none runs again.
+// Serve announces one membership and answers its verbs until stop is called. The handlers' context
+// ends with ctx and with stop. An unreadable notification goes to the connection's log. stop
+// returns once every handler has returned; none runs after that.
 func Serve(ctx context.Context, c *broker.Conn, m Membership, h Handlers) (stop func(), err error) {
 	svc, err := micro.AddService(c.NATS(), micro.Config{
 		Name: subject.Service(member), Version: "0.0.0", Description: "a member's process",
@@ -131,8 +130,8 @@ func Serve(ctx context.Context, c *broker.Conn, m Membership, h Handlers) (stop 
 		d.close()
 	}
 	for verb, h := range h.verbs() {
-		// What of a request is needed is read here: the service reads it, too, as soon
-		// as this function has returned.
+		// The needed parts of a request are read here: the service reads it, too, as soon as this
+		// function has returned.
 		err := svc.AddEndpoint(string(verb), micro.HandlerFunc(func(req micro.Request) { d.serve(h, req.Data(), req.Reply()) }),
 			micro.WithEndpointSubject(subject.Control(m.Team, m.AgentID, verb)), micro.WithEndpointQueueGroupDisabled())
 		if err != nil {
@@ -143,9 +142,9 @@ func Serve(ctx context.Context, c *broker.Conn, m Membership, h Handlers) (stop 
 	return stop, nil
 }
 
-// ServePool offers the process as a standby that has these model aliases until stop is
-// called; take has it become the member that an order names. Orders are served at once,
-// also while another is being served, and stop waits, as with [Serve].
+// ServePool offers the process as a standby for these model aliases until stop is called; take has
+// it become the member that an order names. Orders are served immediately, also while another is
+// being served, and stop waits, as with [Serve].
 func ServePool(ctx context.Context, c *broker.Conn, aliases []string, take func(context.Context, Order) error) (stop func(), err error) {
 	d, h := newDesk(ctx, c), starts(take)
 	var subs []*nats.Subscription
@@ -155,7 +154,7 @@ func ServePool(ctx context.Context, c *broker.Conn, aliases []string, take func(
 		}
 		d.close()
 	}
-	for _, alias := range append(slices.Clone(aliases), "") { // whoever finds it in the pool of all finds it in the others
+	for _, alias := range append(slices.Clone(aliases), "") { // last: a spawner that finds it in the pool of all finds it in the others
 		sub, err := c.NATS().QueueSubscribe(subject.PoolOf(alias), subject.Queue, func(m *nats.Msg) { d.serve(h, m.Data, m.Reply) })
 		if err != nil {
 			stop()
@@ -166,7 +165,7 @@ func ServePool(ctx context.Context, c *broker.Conn, aliases []string, take func(
 	return stop, nil
 }
 
-// desk runs the handlers of requests, until it is closed.
+// desk runs the handlers of requests until it is closed.
 type desk struct {
 	conn   *broker.Conn
 	ctx    context.Context
@@ -183,9 +182,9 @@ func newDesk(ctx context.Context, c *broker.Conn) *desk {
 	return d
 }
 
-// serve runs h. If somebody waits for its answer, that is on a goroutine, and the
-// answer is sent; one that was on its way when the desk closed is answered too, so
-// that its sender need not wait in vain.
+// serve runs h. If the sender waits for an answer, h runs on a goroutine, and the answer is sent. A
+// request that arrived while the desk closed is answered with an error, so that its sender does not
+// wait in vain.
 func (d *desk) serve(h handler, data []byte, to string) {
 	d.mu.Lock()
 	closed := d.closed

@@ -14,19 +14,19 @@ import (
 	"agentteam/pkg/store/subject"
 )
 
-// storageEvery is the time after which a process repeats that its writes are not stored. What
-// others said counts for more than two of these ([broker.Conn.Reported]).
+// storageEvery is the interval at which a process repeats that its writes are not stored. A report
+// of another process counts for more than two intervals ([broker.Conn.Reported]).
 const storageEvery = 2 * time.Second
 
-// unstored is what a process publishes on [subject.Storage].
+// unstored is the message that a process publishes on [subject.Storage].
 type unstored struct {
 	Process string `json:"process"` // its ID, as in leases
 	Storage string `json:"storage"` // as [broker.Conn.Refused] has it
 }
 
-// ShareStorage tells all processes, until stop is called, why NATS has stored nothing lately of
-// what this process wrote, and takes in what others say of theirs. While everything is stored,
-// nothing is sent. Nobody repeats what others say, so that it ends with its cause.
+// ShareStorage reports to all processes, until stop is called, why NATS has refused recent writes
+// of this process, and records such reports of other processes. While all writes are stored,
+// nothing is sent. No process repeats the reports of others, so that they end with their cause.
 func ShareStorage(c *broker.Conn, process string) (stop func(), err error) {
 	sub, err := c.NATS().Subscribe(subject.Storage, func(m *nats.Msg) {
 		var u unstored

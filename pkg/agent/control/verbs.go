@@ -18,17 +18,17 @@ import (
 	"agentteam/pkg/team/codec"
 )
 
-// How long an answer is waited for. One that does not come is Unavailable, and says
-// neither that the process is dead nor that it has done nothing.
+// How long an answer is waited for. A missing answer is Unavailable. It proves neither that the
+// process is dead nor that it has done nothing.
 const (
 	assignWait  = 15 * time.Second // the claim may wait for the broker
 	compactWait = 5 * time.Second  // to take the request, not for the work
 	stopWait    = 2 * time.Second
 	leaderWait  = 5 * time.Second // to start the program
-	standbyWait = time.Second     // a busy standby answers at once
+	standbyWait = time.Second     // a busy standby answers immediately
 )
 
-// Order asks a process to become a member whose record is written.
+// Order asks a process to become a member whose record already exists.
 type Order struct {
 	Team        team.TeamID  `json:"team"`
 	Agent       team.AgentID `json:"agent_id"`
@@ -36,8 +36,8 @@ type Order struct {
 	Sandbox     team.Sandbox `json:"sandbox,omitempty"` // of who spawns: a process whose commands are confined less refuses; "" = any will do
 }
 
-// Ping asks a member's process for a heartbeat made now, and waits for it up to wait.
-// Errors: Unavailable.
+// Ping asks a member's process for a new heartbeat, and waits up to wait for it. Errors:
+// Unavailable.
 func Ping(ctx context.Context, t *broker.Storage, a team.AgentID, wait time.Duration) (team.Heartbeat, error) {
 	nonce := ulid.Make().String()
 	var b team.Heartbeat
@@ -54,13 +54,13 @@ func Ping(ctx context.Context, t *broker.Storage, a team.AgentID, wait time.Dura
 	return b, nil
 }
 
-// Assign has a member's process claim a task, waits for the answer up to 15 s, and
-// returns the task as the member holds it. Errors: those of the claim; Unavailable, and then
-// a claim that is under way may still be made: the same assignment may be sent again.
+// Assign has a member's process claim a task, waits for the answer up to 15 s, and returns the task
+// as the member holds it. Errors: those of the claim; Unavailable, and then a claim that is under
+// way may still be made: the same assignment may be sent again.
 //
-// The process is pinged first. Its answer has its clock, by which the order says how long it is
-// waited for: a process that reads the order later, since it was frozen or cut off, refuses it.
-// Only that one clock counts, so it does not matter how the hosts' clocks differ.
+// The process is pinged first. Its answer contains its clock, which the order's deadline uses: a
+// process that reads the order later, since it was frozen or cut off, refuses it. Only that one
+// clock counts, so differences between the hosts' clocks do not matter.
 func Assign(ctx context.Context, t *broker.Storage, a team.AgentID, order team.Assignment) (team.Task, error) {
 	ctx, cancel := context.WithTimeout(ctx, assignWait)
 	defer cancel()
@@ -82,15 +82,15 @@ func Assign(ctx context.Context, t *broker.Storage, a team.AgentID, order team.A
 	return task, nil
 }
 
-// Compact asks a member to make its conversation shorter at its next turn, and waits up
-// to 5 s until its process has taken that in. Errors: Unavailable.
+// Compact asks a member to shorten its conversation at its next turn, and waits up to 5 s until its
+// process has taken the request. Errors: Unavailable.
 func Compact(ctx context.Context, t *broker.Storage, a team.AgentID) error {
 	_, err := ask(ctx, t, a, subject.Compact, nil, compactWait)
 	return err
 }
 
-// Stop has a member's process end the membership at once, and waits up to 2 s until the
-// process has heard it. Errors: Unavailable.
+// Stop has a member's process end the membership immediately, and waits up to 2 s until the process
+// has received the request. Errors: Unavailable.
 func Stop(ctx context.Context, t *broker.Storage, a team.AgentID) error {
 	_, err := ask(ctx, t, a, subject.Stop, nil, stopWait)
 	return err
@@ -103,18 +103,18 @@ func StartAtLeader(ctx context.Context, c *broker.Conn, o Order) error {
 	return err
 }
 
-// StartAtStandby has one standby of those that have the model alias, or of all if alias is
-// "", become the member, and waits up to 1 s until it has joined. Errors: Busy if the
-// standby was just taken; Conflict if the member is not to be started any more;
-// PermissionDenied if its commands are confined less than the order asks for, and another may
-// take it; Unavailable, and then, unless [Nobody] was there, a standby may be about to join.
+// StartAtStandby has one standby that serves the model alias (any alias if "") become the member,
+// and waits up to 1 s until it has joined. Errors: Busy if the standby was just taken; Conflict if
+// the member must not be started any more; PermissionDenied if the standby confines commands less
+// than the order requires, and another may take it; Unavailable, and then, unless [NoResponders]
+// holds, a standby may be about to join.
 func StartAtStandby(ctx context.Context, c *broker.Conn, alias string, o Order) error {
 	_, err := request(ctx, c, subject.PoolOf(alias), o, standbyWait)
 	return err
 }
 
-// TellOffer offers a task to a member's process. Like all that is only told, it does not
-// block and may get lost.
+// TellOffer offers a task to a member's process. Like every notification, it does not block and may
+// get lost.
 func TellOffer(t *broker.Storage, a team.AgentID, task team.Task) error {
 	data, err := encodeTask(task)
 	if err != nil {
@@ -123,7 +123,7 @@ func TellOffer(t *broker.Storage, a team.AgentID, task team.Task) error {
 	return t.Conn.NATS().Publish(subject.Control(t.ID, a, subject.Offer), data)
 }
 
-// TellRevoked tells a member's process that a task is no longer the member's.
+// TellRevoked notifies a member's process that the member no longer holds a task.
 func TellRevoked(t *broker.Storage, a team.AgentID, id team.TaskID) error {
 	data, err := json.Marshal(id)
 	if err != nil {
@@ -132,21 +132,20 @@ func TellRevoked(t *broker.Storage, a team.AgentID, id team.TaskID) error {
 	return t.Conn.NATS().Publish(subject.Control(t.ID, a, subject.Revoked), data)
 }
 
-// TellStop tells a member's process to end the membership at once.
+// TellStop notifies a member's process to end the membership immediately.
 func TellStop(t *broker.Storage, a team.AgentID) error {
 	return t.Conn.NATS().Publish(subject.Control(t.ID, a, subject.Stop), nil)
 }
 
-// taskMessage is a task on its way between processes, offered or as the answer to an
-// assignment: its record, and the revision under which the bucket holds it, so that
-// whoever gets it need not read it.
+// taskMessage is a task sent between processes, offered or as the answer to an assignment: its
+// record, and its revision in the bucket, so that the receiver need not read it.
 type taskMessage struct {
 	team.Task
 	Revision uint64 `json:"revision"`
 }
 
-// encodeTask returns the message of t. A record has no field revision: what has one is
-// such a message, or a printed task.
+// encodeTask returns the message of t. A stored record has no field revision; only such a message
+// or a printed task has one.
 func encodeTask(t team.Task) ([]byte, error) {
 	kept := t.Kept
 	if _, clash := kept["revision"]; clash {
@@ -156,7 +155,7 @@ func encodeTask(t team.Task) ([]byte, error) {
 	return codec.Encode(&taskMessage{t, t.Revision}, kept)
 }
 
-// decodeTask returns the task of a message; its texts are pieces of data.
+// decodeTask returns the task of a message; its strings are slices of data.
 func decodeTask(data []byte) (team.Task, error) {
 	var m taskMessage
 	kept, err := codec.Decode(data, &m)

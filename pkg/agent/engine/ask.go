@@ -10,12 +10,13 @@ import (
 	"agentteam/pkg/team"
 )
 
-// ErrInterrupted ends a turn because of an [Interrupt], or because a step may not run on: look what has
-// changed, and ask again.
+// ErrInterrupted ends a turn because of an [Interrupt], or because a step may not continue: check
+// the state and ask again.
 var ErrInterrupted = errors.New("the model was interrupted")
 
-// Turn gets one complete answer of the model and records it. long lets the answer be as long as the
-// window leaves. Errors: *model.Refusal; [ErrInterrupted]; ctx's; those of the journal and of the owner.
+// Turn gets one complete answer of the model and records it. If long is set, the answer may fill
+// the rest of the window. Errors: *model.Refusal; [ErrInterrupted]; ctx's; those of the journal and
+// of the owner.
 func (e *Engine) Turn(ctx context.Context, long bool) (model.Reply, error) {
 	if err := e.o.Owner.Leave(ctx, Ask); err != nil {
 		return model.Reply{}, err
@@ -48,8 +49,8 @@ func (e *Engine) Turn(ctx context.Context, long bool) (model.Reply, error) {
 	return reply, r
 }
 
-// asRefusal turns any other error of a call into a refusal: then the request could not
-// even be made.
+// asRefusal returns err as a refusal. Any other error means that the request could not even be
+// made.
 func asRefusal(err error) *model.Refusal {
 	if r, ok := errors.AsType[*model.Refusal](err); ok {
 		return r
@@ -57,7 +58,7 @@ func asRefusal(err error) *model.Refusal {
 	return &model.Refusal{Advice: model.GiveUp, Reason: model.InvalidRequest, Err: err}
 }
 
-// complete asks the model what follows on messages; speech, which may be nil, hears its text.
+// complete asks the model to continue messages; speech, which may be nil, receives its text.
 func (e *Engine) complete(ctx context.Context, messages []*model.Message, maxTokens int, speech TextStream) (model.Reply, error) {
 	if e.o.Model == nil {
 		return model.Reply{}, &model.Refusal{Advice: model.Park, Reason: model.NoEndpoint,
@@ -67,7 +68,7 @@ func (e *Engine) complete(ctx context.Context, messages []*model.Message, maxTok
 	r := e.gauge.request(messages)
 	r.Image = func(i model.Image) ([]byte, error) { return e.image(ctx, i) }
 	r.Ready = func() error {
-		// A successor must not find a result to be unknown that a model has been told of.
+		// A successor must not find the result of a call unknown that the model has seen.
 		if err := e.o.Journal.Flush(); err != nil {
 			return unstored{err}
 		}
@@ -92,25 +93,25 @@ func (e *Engine) complete(ctx context.Context, messages []*model.Message, maxTok
 	return reply, err
 }
 
-// MaxTrouble is how much of a model's trouble is shown while it is tried again, in characters.
+// MaxTrouble is how many characters of a model's failure are shown while the call is retried.
 const MaxTrouble = 200
 
-// unstored is why the journal could not store what leads to a request.
+// unstored wraps the journal's error if the records before a request could not be stored.
 type unstored struct{ error }
 
 func (u unstored) Unwrap() error { return u.error }
 
-// Refused records that a call gave no turn, and what is done about it.
+// Refused records that a call gave no turn, and the advice that is followed.
 func (e *Engine) Refused(ctx context.Context, r *model.Refusal, advice model.Advice, cause string) error {
 	return e.Record(ctx, journal.Record{Kind: journal.Refused, Refusal: &journal.Refusal{
 		Advice: string(advice), Reason: string(r.Reason), Cause: cause, Alias: r.Alias, Usage: usageJSON(r.Used)}})
 }
 
-// maxCause is how much of a model's refusal is told, in characters: an endpoint may
-// answer with a whole page.
+// maxCause is how many characters of a model's refusal are shown: an endpoint may answer with a
+// whole page.
 const maxCause = 1000
 
-// Cause is a refusal for people, with what they can do about it.
+// Cause returns a refusal as text for people, with its hint.
 func Cause(r *model.Refusal) string {
 	text := r.Error()
 	if hint := team.HintOf(r); hint != "" {
@@ -126,14 +127,14 @@ func usageJSON(u model.Usage) []byte {
 	return JSON(u)
 }
 
-// Usable reports whether an answer says or does something.
+// Usable reports whether an answer has text or calls and was not cut off.
 func Usable(r model.Reply) bool { return !CutOff(r) && !Empty(r) }
 
-// CutOff reports whether an answer met its limit: calls in it were dropped.
+// CutOff reports whether an answer reached its length limit without a complete call.
 func CutOff(r model.Reply) bool { return r.FinishReason == "length" && len(r.Message.ToolCalls) == 0 }
 
-// Empty reports whether an answer says nothing at all, as models do now and then after
-// a tool's result.
+// Empty reports whether an answer has neither text nor calls, as models return now and then after a
+// tool's result.
 func Empty(r model.Reply) bool {
 	return len(r.Message.ToolCalls) == 0 && strings.TrimSpace(r.Message.Content) == ""
 }

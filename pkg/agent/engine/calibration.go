@@ -9,25 +9,25 @@ import (
 	"agentteam/pkg/model/tokens"
 )
 
-// gauge knows how full the model's window is.
+// calibration measures how full the model's window is.
 type calibration struct {
 	model  Model
 	system *model.Message
 	tools  []model.ToolSpec
 	alias  string
 	effort string
-	fixed  int    // tokens of system message and tools, about
-	bound  int    // the window that a refusal or a probe has shown; 0: none has
+	fixed  int    // tokens of system message and tools, estimated
+	bound  int    // the window that a refusal or a probe has shown; 0: unknown
 	low    int    // the last report of usage that was far too low
 	lows   int    // such reports in a row
-	guess  int    // the window that several of them look like, until a probe has shown what it is
+	guess  int    // the window that several low reports suggest, until a probe measures it
 	missed int    // probes in a row that were not answered
-	exempt bool   // low reports mean nothing: a probe was read whole
-	by     string // the alias that answered last; what is known holds for it only
+	exempt bool   // low reports are ignored: a probe was read in full
+	by     string // the alias that answered last; the measurements hold for it only
 	scale  tokens.Gauge
-	sizes  map[*model.Message]int // what was counted already
+	sizes  map[*model.Message]int // counts of messages so far
 	exact  bool                   // count by a vocabulary: the window was half full once
-	least  int                    // what the conversation was last shortened to
+	least  int                    // size of the conversation after it was last shortened
 }
 
 func newGauge(o Options) calibration {
@@ -36,7 +36,7 @@ func newGauge(o Options) calibration {
 	return g
 }
 
-// begin has each request begin with this system message and these tools.
+// begin sets the system message and the tools of all later requests.
 func (g *calibration) begin(system string, t Tools) {
 	g.system, g.tools = &model.Message{Role: "system", Content: system}, nil
 	g.fixed = Size(g.system)
@@ -46,12 +46,12 @@ func (g *calibration) begin(system string, t Tools) {
 	}
 }
 
-// request is the question what follows on messages.
+// request returns the request to continue messages.
 func (g *calibration) request(messages []*model.Message) model.Request {
 	return model.Request{Model: g.alias, Effort: g.effort, Messages: append([]*model.Message{g.system}, messages...), Tools: g.tools}
 }
 
-// window is how many tokens the model takes, 0 if that is not known.
+// window returns how many tokens the model takes, 0 if unknown.
 func (g *calibration) window() int {
 	var known int
 	if g.model != nil {
@@ -63,8 +63,8 @@ func (g *calibration) window() int {
 	return known
 }
 
-// fill estimates the tokens of a request with c: what the endpoint reported for the last
-// request, and our count of what has come since.
+// fill estimates the tokens of a request with c: the endpoint's report for the last request plus
+// our count of later messages.
 func (g *calibration) fill(c *Conversation) int {
 	if len(c.Messages) == 0 {
 		return 0 // there is nothing to ask
@@ -75,13 +75,13 @@ func (g *calibration) fill(c *Conversation) int {
 	return g.sizeOf(c.Messages)
 }
 
-// sizeOf is about how many tokens a request with messages has.
+// sizeOf estimates the tokens of a request with messages.
 func (g *calibration) sizeOf(messages []*model.Message) int {
 	return g.scale.Tokens(g.fixed + g.count(messages))
 }
 
-// count returns how many tokens messages are: an estimate while there is room, and a count
-// by a vocabulary once the window is half full. Each message is counted once either way.
+// count returns the tokens of messages: an estimate while there is room, and a count by a
+// vocabulary once the window is half full. Each message is counted once either way.
 func (g *calibration) count(messages []*model.Message) int {
 	n := g.sum(messages)
 	if w := g.window(); !g.exact && w > 0 && n >= w/2 {
@@ -110,15 +110,14 @@ func (g *calibration) sum(messages []*model.Message) (n int) {
 	return n
 }
 
-// leastWindow is the smallest window that reports of usage are believed to show: no
-// endpoint in use has less, and some report nonsense.
+// leastWindow is the smallest window that reports of usage may show: no endpoint in use has less,
+// and some report nonsense.
 const leastWindow = 1000
 
-// told takes in the usage that the endpoint reports for a request. An endpoint that twice
-// counts far fewer tokens than were sent may have cut the prompt silently, or count
-// otherwise than we do: then it is to be probed. Each probe that is not answered doubles the
-// reports that lead to the next one. A request that is reported whole shows that the window
-// is no smaller.
+// told takes in the usage that the endpoint reports for a request. An endpoint that twice counts
+// far fewer tokens than were sent may have cut the prompt silently, or may count differently: then
+// it is probed. Each unanswered probe doubles the reports that lead to the next one. A request that
+// is reported in full shows that the window is no smaller.
 func (g *calibration) told(messages []*model.Message, alias string, u model.Usage) {
 	if alias != g.by {
 		g.by, g.scale = alias, tokens.Gauge{}
@@ -146,9 +145,8 @@ func (g *calibration) told(messages []*model.Message, alias string, u model.Usag
 	g.low = u.PromptTokens
 }
 
-// probeSize is how large a prompt shows whether the guess is right; 0 if none fits into the
-// window that is known, or there is no guess. Of what it cuts, an endpoint may count half its
-// window.
+// probeSize returns the size of a prompt that tests the guess; 0 if there is no guess, or no such
+// prompt fits into the known window. An endpoint that cuts a prompt may count half its window.
 func (g *calibration) probeSize() int {
 	size := 2*g.guess + 1000
 	if g.guess == 0 || g.window() > 0 && size > g.window()*9/10 {
@@ -157,29 +155,29 @@ func (g *calibration) probeSize() int {
 	return size
 }
 
-// probed takes in what a probe has shown: the window that it was cut to, or 0 if it was read
-// whole.
+// probed takes in the result of a probe: the window that it was cut to, or 0 if it was read in
+// full.
 func (g *calibration) probed(window int) {
 	g.bound, g.exempt = window, window == 0
 	g.low, g.lows, g.guess, g.missed = 0, 0, 0, 0
 }
 
-// unprobed notes that a probe was not answered.
+// unprobed records that a probe was not answered.
 func (g *calibration) unprobed() {
 	g.low, g.lows, g.guess = 0, 0, 0
 	g.missed = min(g.missed+1, 10)
 }
 
-// Shares of the window.
+// Shares of the window: one nth each.
 const (
-	answerShare = 4 // a quarter at most is left for the answer
-	resultShare = 8 // an eighth is what one result or message may take
-	keptShare   = 4 // a quarter is what stays word for word when a conversation is shortened
-	markedShare = 8 // an eighth are the newest turns whose results stay when older ones become markers
+	answerShare = 4 // at most a quarter is left for the answer
+	resultShare = 8 // one result or message may take an eighth
+	keptShare   = 4 // a quarter stays verbatim when a conversation is shortened
+	markedShare = 8 // the newest turns, up to an eighth, keep their results when older ones become markers
 )
 
-// room is how many tokens a request may have before the conversation is shortened, 0
-// if the window is not known.
+// room returns how many tokens a request may have before the conversation is shortened, 0 if the
+// window is unknown.
 func (g *calibration) room() int {
 	w := g.window()
 	if w == 0 {
@@ -192,18 +190,19 @@ func (g *calibration) room() int {
 	return (w - answer) * 9 / 10 // our count is not the endpoint's
 }
 
-// spare is how many tokens an answer to a request with c could have, 0 if the window is not known.
+// spare returns how many tokens an answer to a request with c could have, 0 if the window is
+// unknown.
 func (g *calibration) spare(c *Conversation) int {
 	return max(0, (g.window()-g.fill(c))*9/10) // our count is not the endpoint's
 }
 
-// Fill is about how many tokens the next request has.
+// Fill returns an estimate of the tokens of the next request.
 func (e *Engine) Fill() int { return e.gauge.fill(e.conv) }
 
-// Window is how many tokens the model takes, 0 if that is not known.
+// Window returns how many tokens the model takes, 0 if unknown.
 func (e *Engine) Window() int { return e.gauge.window() }
 
-// Named returns the alias that answered last, or is asked first, and the name of its model.
+// Named returns the alias that answered last, else the configured one, and the name of its model.
 func (e *Engine) Named() (alias, model string) {
 	if e.o.Model == nil {
 		return "", ""
@@ -211,13 +210,13 @@ func (e *Engine) Named() (alias, model string) {
 	return e.o.Model.Meant(cmp.Or(e.gauge.by, e.o.Alias))
 }
 
-// Lasting is how many tokens may stay of what came before a new context.
+// Lasting returns how many tokens of history a new context may keep.
 func (e *Engine) Lasting() int {
 	return cmp.Or(e.gauge.window()/keptShare, excerptTokens)
 }
 
-// Mostly reports whether a text is more than half of a request with it alone, or more than
-// half of the window.
+// Mostly reports whether a text alone has more tokens than the system message and the tools, or
+// than half of the window.
 func (e *Engine) Mostly(text string) bool {
 	n, g := tokens.Estimate(text), &e.gauge
 	return n > g.fixed || g.window() > 0 && g.scale.Tokens(n) > g.window()/2

@@ -11,15 +11,14 @@ import (
 	"agentteam/pkg/tool"
 )
 
-// maxCalls is how many calls of one turn are run. A model that asks for more has lost its
-// way.
+// maxCalls is how many calls of one turn are run. A model that requests more has lost its way.
 const maxCalls = 64
 
-// Call runs the calls of a turn one after another, but for those that may run at the same time
-// ([tool.Traits].Parallel), and records their results in the order of the calls. It
-// returns the last, and whether one has failed by itself. The turn and the results so far are
-// stored before a call begins that may change something: a call that only reads may be
-// made again by a successor.
+// Call runs the calls of a turn one after another, except those that may run in parallel
+// ([tool.Traits].Parallel), and records their results in the order of the calls. It returns the
+// last result, and whether any call failed, other than by waiting for a decision. The turn and the
+// results so far are stored before a call begins that may change something: a successor may repeat
+// a call that only reads.
 func (e *Engine) Call(ctx context.Context, calls []model.ToolCall) (last journal.ToolResult, failed bool, err error) {
 	for i := 0; i < len(calls); {
 		pending := e.Interrupts()
@@ -62,8 +61,8 @@ func toolCall(c model.ToolCall) tool.Call {
 	return tool.Call{ID: c.ID, Name: c.Name, Arguments: c.Arguments}
 }
 
-// together is how many of the next calls run at the same time: one, unless they may. traits are those
-// of the first.
+// together returns how many of the next calls run in parallel: one, unless they may. traits are
+// those of the first.
 func (e *Engine) together(calls []model.ToolCall, traits tool.Traits) int {
 	if !traits.Parallel {
 		return 1
@@ -76,7 +75,7 @@ func (e *Engine) together(calls []model.ToolCall, traits tool.Traits) int {
 	return len(calls)
 }
 
-// answer gives calls of which there is no result an error instead.
+// answer records an error as the result of each of the calls.
 func (e *Engine) answer(ctx context.Context, calls []model.ToolCall, state team.CallState, why string) error {
 	for _, c := range calls {
 		r := unanswered(c, state, why)
@@ -95,7 +94,7 @@ func tooMany(c model.ToolCall) journal.ToolResult {
 	return unanswered(c, team.CallNotRun, fmt.Sprintf(`{"error":"this call was not run: one turn may have %d","code":"invalid_argument","status":"error"}`, maxCalls))
 }
 
-// call runs calls at the same time, and hands on their results in their order.
+// call runs calls in parallel and passes their results to record in order.
 func (e *Engine) call(ctx context.Context, calls []model.ToolCall, traits tool.Traits, record func(journal.ToolResult) error) error {
 	step, done := e.step(ctx, traits.Yields)
 	defer done()
@@ -128,7 +127,7 @@ func (e *Engine) call(ctx context.Context, calls []model.ToolCall, traits tool.T
 			r.News, r.Changes = true, !t.ReadOnly
 		}
 		if err = ctx.Err(); err != nil {
-			continue // the result only tells of the interruption, which the successor reports
+			continue // the result only contains the interruption, which the successor reports
 		}
 		r.Content, _ = e.Excerpt(ctx, res.Content)
 		e.keepImages(ctx, res.Parts, &r)
@@ -138,7 +137,7 @@ func (e *Engine) call(ctx context.Context, calls []model.ToolCall, traits tool.T
 	return err
 }
 
-// AnswerOpen answers the calls that are open with an error: the process in which they ran is gone.
+// AnswerOpen records an error for each open call: the process that ran it is gone.
 func (e *Engine) AnswerOpen(ctx context.Context, why string) error {
 	if err := e.answer(ctx, e.conv.Open, team.CallUnknown, why); err != nil {
 		return err

@@ -19,25 +19,24 @@ import (
 //go:embed summary.md
 var summaryFile string
 
-// summaryPrompt asks for a summary of a conversation. The model is asked with the same
-// system message and tools as always, so that what an endpoint has cached of them holds.
+// summaryPrompt asks for a summary of a conversation. The request has the same system message and
+// tools as all others, so that the endpoint's cache of them stays valid.
 var summaryPrompt = strings.TrimSpace(summaryFile)
 
-// excerptTokens is how much of one result or message stands in the conversation while
-// the window is not known; more than any tool returns.
+// excerptTokens is how much of one result or message is shown while the window is unknown; more
+// than any tool returns.
 const excerptTokens = 32_000
 
-// putWithin bounds the storing of a long text: the agent's work does not wait longer for
-// it.
+// putWithin bounds the storing of a long text: the agent's work does not wait longer for it.
 const putWithin = 10 * time.Second
 
-// Excerpt returns text as it may stand in the conversation: the whole, or head and tail with
-// a reference to the stored whole. If it cannot be stored, ref is "" and the middle is lost.
+// Excerpt returns text as the conversation may contain it: in full, or head and tail with a
+// reference to the stored text. If it cannot be stored, ref is "" and the middle is lost.
 func (e *Engine) Excerpt(ctx context.Context, text string) (short, ref string) {
 	return e.ExcerptTo(ctx, text, e.ExcerptLimit())
 }
 
-// ExcerptLimit is how many tokens of one result or message stand in the conversation.
+// ExcerptLimit returns how many tokens of one result or message the conversation may contain.
 func (e *Engine) ExcerptLimit() int {
 	if w := e.gauge.window(); w > 0 {
 		return max(w/resultShare, 500)
@@ -45,7 +44,7 @@ func (e *Engine) ExcerptLimit() int {
 	return excerptTokens
 }
 
-// ExcerptTo is Excerpt of at most limit tokens.
+// ExcerptTo is Excerpt with a limit in tokens.
 func (e *Engine) ExcerptTo(ctx context.Context, text string, limit int) (short, ref string) {
 	n := e.gauge.scale.Tokens(tokens.Estimate(text))
 	if n <= limit {
@@ -62,8 +61,7 @@ func (e *Engine) ExcerptTo(ctx context.Context, text string, limit int) (short, 
 	return blob.Excerpt(text, len(text)*limit/n, ref), ref
 }
 
-// MakeRoom shortens the conversation before the next request would be larger than the
-// window.
+// MakeRoom shortens the conversation if the next request would not fit into the window.
 func (e *Engine) MakeRoom(ctx context.Context) error {
 	if e.asked {
 		return e.CompactOnRequest(ctx)
@@ -77,8 +75,7 @@ func (e *Engine) MakeRoom(ctx context.Context) error {
 		}
 	}
 	room, fill := e.gauge.room(), e.gauge.fill(e.conv)
-	// A conversation that could not be made small enough is tried again only once it has
-	// grown.
+	// A conversation that could not be made small enough is shortened again only once it has grown.
 	if room == 0 || fill <= room || fill <= e.gauge.least+room/10 {
 		return nil
 	}
@@ -88,8 +85,8 @@ func (e *Engine) MakeRoom(ctx context.Context) error {
 	return err
 }
 
-// CompactOnRequest shortens the conversation since somebody asked for it; in the middle
-// of a turn only once that is over.
+// CompactOnRequest shortens the conversation because a person requested it; in the middle of a
+// turn, only after the turn.
 func (e *Engine) CompactOnRequest(ctx context.Context) error {
 	if e.asked = len(e.conv.Open) > 0; e.asked {
 		return nil
@@ -99,25 +96,25 @@ func (e *Engine) CompactOnRequest(ctx context.Context) error {
 
 const (
 	summaryTokens = 2000 // of a summary, at most
-	worthIt       = 3    // markers are enough if they take off a third: each set of them makes the prompt new from the first on
+	worthIt       = 3    // markers are enough if they save a third: each new set of them invalidates the cached prompt from the first marker on
 )
 
-// compact makes the conversation shorter: first old results become markers; if that
-// saves too little, a summary takes the place of all but the newest part. It always
-// succeeds: where the model gives no summary, a plain account stands in for it.
+// compact makes the conversation shorter: first, old results become markers; if that saves too
+// little, a summary replaces all but the newest part. Without a summary from the model, an account
+// from the records replaces it.
 func (e *Engine) compact(ctx context.Context, why string) error {
 	return e.compactTo(ctx, why, e.conv.Rung)
 }
 
-// compactTo is compact because of a refusal, after which the conversation is cut so far.
+// compactTo is compact after a refusal, which sets the rung far.
 func (e *Engine) compactTo(ctx context.Context, why string, far Rung) error {
 	known := e.gauge.window()
 	window := cmp.Or(known, max(e.gauge.fill(e.conv), summaryTokens*resultShare))
 	before := e.gauge.sizeOf(e.conv.Messages)
 	marked := e.conv.Marked(e.o.Tools, window/markedShare)
 	after := e.gauge.sizeOf(marked.Messages)
-	// While the window is not known, only the endpoint can show whether markers are enough: they
-	// are a rung of their own then, and the next one is the account.
+	// While the window is unknown, only the endpoint can show whether markers are enough: they are
+	// a separate rung then, and the next one is the account.
 	guess := known == 0 && far == Compacted
 	if after <= before-before/worthIt && after <= window/2 && !(guess && e.conv.Rung >= Undone) {
 		if marked.Rung = far; guess {
@@ -130,8 +127,8 @@ func (e *Engine) compactTo(ctx context.Context, why string, far Rung) error {
 		room = min(room, after/keptShare)
 	}
 	var summary model.Reply
-	// If the window is unknown and the endpoint has refused the conversation, it would
-	// refuse this request too.
+	// If the window is unknown and the endpoint has refused the conversation, it would refuse this
+	// request too.
 	fits := after+most <= known || known == 0 && far < Compacted
 	if fits && e.conv.Parked == nil {
 		var err error
@@ -155,8 +152,8 @@ func (e *Engine) compactTo(ctx context.Context, why string, far Rung) error {
 	return e.Renew(ctx, why, e.o.Memory.Context(e.inPlace(next), Cut{Rung: Whole}), summary)
 }
 
-// summary asks the model, by messages, for one of most tokens; its text is "" if it gives
-// none.
+// summary asks the model to answer messages with a summary of at most most tokens; its text is ""
+// if the model gives none.
 func (e *Engine) summary(ctx context.Context, messages []*model.Message, most int) (model.Reply, error) {
 	if e.conv.Usage.ReasoningTokens > 0 {
 		most = 0 // a limit would hold for what it thinks, too: the endpoint's own
@@ -177,8 +174,8 @@ func (e *Engine) summary(ctx context.Context, messages []*model.Message, most in
 	return model.Reply{}, nil
 }
 
-// fitted returns c with the messages that the model has not seen cut to head and tail, so
-// that together they have about limit tokens. Otherwise the model would never see them.
+// fitted returns c with the unseen messages cut to head and tail, so that together they have about
+// limit tokens. Otherwise the model would never see them.
 func (e *Engine) fitted(ctx context.Context, c Conversation, limit int) Conversation {
 	from := c.Pending()
 	unseen := c.Messages[from:]
@@ -199,7 +196,8 @@ func (e *Engine) fitted(ctx context.Context, c Conversation, limit int) Conversa
 	return n
 }
 
-// inPlace is next, which takes the place of the conversation, with whether what it leaves out holds a call.
+// inPlace returns next, which replaces the conversation, with Quoted set if a removed message
+// quotes a call.
 func (e *Engine) inPlace(next Conversation) Conversation {
 	r := e.gauge.request(nil)
 	for _, m := range e.conv.Messages {
@@ -208,8 +206,8 @@ func (e *Engine) inPlace(next Conversation) Conversation {
 	return next
 }
 
-// Renew records that the conversation is that of next, a record's Context, from now on; summary is the model's reply
-// that is part of it, if there is one.
+// Renew records that the conversation continues from next, a record's Context; summary is the
+// model's reply that is part of it, if there is one.
 func (e *Engine) Renew(ctx context.Context, why string, next json.RawMessage, summary model.Reply) error {
 	before := e.Fill()
 	r := journal.Record{Kind: journal.Compact, Text: why, Context: next}

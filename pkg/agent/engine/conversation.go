@@ -11,44 +11,44 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Conversation is a dialogue with a model, made by adding
-// the journal's records one after another. Its JSON is the Context of a record, or a part of
-// it: what is added after that one continues from there. Use it from one goroutine.
+// Conversation is a dialogue with a model, folded from the journal's records. Its JSON is the
+// Context of a record, or a part of it: the records after that one continue from there. Use it from
+// one goroutine.
 type Conversation struct {
-	Messages []*model.Message `json:"messages"`          // what the model is told after the system message
+	Messages []*model.Message `json:"messages"`          // the messages after the system message
 	Open     []model.ToolCall `json:"open,omitempty"`    // calls of the last turn that are not answered yet
-	Held     []*model.Message `json:"held,omitempty"`    // input that came while calls were open
-	Head     int              `json:"head,omitempty"`    // how many of the messages tell what came before this context
-	Old      int              `json:"old,omitempty"`     // how many of the messages are up to the newest marker, with the results of its turn
+	Held     []*model.Message `json:"held,omitempty"`    // input that arrived while calls were open
+	Head     int              `json:"head,omitempty"`    // how many of the messages describe what came before this context
+	Old      int              `json:"old,omitempty"`     // how many of the messages precede the end of the newest turn with a marker
 	Mail     int              `json:"mail"`              // index of the user message that takes further mail; -1 = none
-	Unseen   bool             `json:"unseen,omitempty"`  // the model has yet to see something that wants an answer
-	Ended    bool             `json:"ended,omitempty"`   // the run is over: what its last turn led to wants no answer
-	Rung     Rung             `json:"cut,omitempty"`     // how far it was shortened because of a refusal, since the last turn
-	Quoted   bool             `json:"quoted,omitempty"`  // what was left out holds a call of a tool, as a file or mail may
-	Summary  string           `json:"summary,omitempty"` // what stands for the messages that a compaction left out
+	Unseen   bool             `json:"unseen,omitempty"`  // the model has not seen some input that requires an answer
+	Ended    bool             `json:"ended,omitempty"`   // the run is over: results of its last turn need no answer
+	Rung     Rung             `json:"cut,omitempty"`     // how far a refusal has shortened it since the last turn
+	Quoted   bool             `json:"quoted,omitempty"`  // a removed message quotes a call of a tool, as a file or mail may
+	Summary  string           `json:"summary,omitempty"` // the summary of the messages that a compaction removed
 
 	Parked *journal.Refusal `json:"parked,omitempty"` // why the model's endpoint refuses, since its last turn
-	Spell  string           `json:"spell,omitempty"`  // id of the record that this began with
+	Spell  string           `json:"spell,omitempty"`  // id of the record that began this spell
 
 	Callers []string `json:"callers,omitempty"` // aliases of models that have called a tool
-	Able    bool     `json:"able,omitempty"`    // the one of the newest turn has
+	Able    bool     `json:"able,omitempty"`    // the alias of the newest turn has
 
 	Turns uint64      `json:"turns"`
 	Usage model.Usage `json:"usage"`           // of all turns
-	Sent  int         `json:"sent,omitempty"`  // tokens that the last request and its answer had, without its reasoning, as the endpoint told
-	Since int         `json:"since,omitempty"` // how many of the messages these are
+	Sent  int         `json:"sent,omitempty"`  // tokens of the last request and its answer, without reasoning, as the endpoint reported
+	Since int         `json:"since,omitempty"` // how many of the messages Sent covers
 	Calls []string    `json:"calls,omitempty"` // marks of the newest calls with their results
 
-	Made   []string `json:"made,omitempty"`   // the same of more calls, each once, since there was input
-	News   bool     `json:"news,omitempty"`   // one was new since the window was full
-	Barren int      `json:"barren,omitempty"` // how often in a row the window was full and none was
+	Made   []string `json:"made,omitempty"`   // distinct marks of more calls since there was input
+	News   bool     `json:"news,omitempty"`   // a call was new since the window was full
+	Barren int      `json:"barren,omitempty"` // how often in a row the window was full without a new call
 }
 
 // NewConversation returns an empty conversation.
 func NewConversation() *Conversation { return &Conversation{Mail: -1} }
 
-// Add takes in the next record: a note, a turn, a result, a refusal, a compaction or an end. What
-// others hold is the owner's. Error: [team.ErrUnreadable].
+// Add takes in the next record: a note, a turn, a result, a refusal, a compaction or an end. The
+// owner takes in the others. Error: [team.ErrUnreadable].
 func (c *Conversation) Add(r journal.Record) error {
 	if r.Context != nil {
 		n := NewConversation()
@@ -91,7 +91,7 @@ func (c *Conversation) Add(r journal.Record) error {
 	return nil
 }
 
-// Restore makes into what a record's Context holds. Error: [team.ErrUnreadable].
+// Restore decodes a record's Context into into. Error: [team.ErrUnreadable].
 func Restore(r journal.Record, into any) error {
 	if err := json.Unmarshal(r.Context, into); err != nil {
 		return unreadable(r, "its context", err)
@@ -108,7 +108,7 @@ func usageOf(data json.RawMessage) (u model.Usage) {
 	return u
 }
 
-// unknownResult is the result of a call of which no other is known.
+// unknownResult replaces the result of a call if no result is known.
 const unknownResult = `{"error":"the result of this call is not known","code":"unavailable","status":"error"}`
 
 func (c *Conversation) turn(t model.Reply) {
@@ -131,8 +131,8 @@ func (c *Conversation) turn(t model.Reply) {
 	}
 }
 
-// Input adds a message of the user, or what was written for the model in that role. Mail that
-// comes between two turns is one message.
+// Input adds a user message, also one that the runtime wrote. Mail between two turns becomes one
+// message.
 func (c *Conversation) Input(text string, isMail bool) {
 	if len(c.Open) > 0 {
 		c.Held = append(c.Held, userMessage(text))
@@ -153,7 +153,7 @@ func (c *Conversation) Input(text string, isMail bool) {
 func userMessage(text string) *model.Message { return &model.Message{Role: "user", Content: text} }
 
 // result takes in the result of an open call. Results follow their turn directly, as endpoints
-// demand: input that was recorded between them comes after the last result.
+// require: input that was recorded between them comes after the last result.
 func (c *Conversation) result(r journal.ToolResult) {
 	for i, call := range c.Open {
 		if call.ID != r.CallID {
@@ -177,19 +177,19 @@ func (c *Conversation) result(r journal.ToolResult) {
 	}
 }
 
-// maxRepeats is how often one call, or two in turns, may give the same result before
-// the agent is told that it goes round in a circle.
+// maxRepeats is how often one call, or two in turns, may give the same result before the agent is
+// notified that it repeats itself.
 const maxRepeats = 5
 
-// maxMade is how many calls are remembered, to see whether the next was made before; more than
-// fit into a window.
+// maxMade is how many calls are remembered, to recognize a repeated call; more than fit into a
+// window.
 const maxMade = 300
 
-// maxBarren is how often in a row the window may be full without a call that is new, or has a
-// new result, before the agent is told so: it repeats what it did before each compaction.
+// maxBarren is how often in a row the window may be full without a call that is new, or has a new
+// result, before the agent is notified: it repeats its work after each compaction.
 const maxBarren = 3
 
-// filled notes that the window is full once more.
+// filled records that the window is full again.
 func (c *Conversation) filled() {
 	if c.Barren++; c.News {
 		c.Barren = 0
@@ -197,7 +197,7 @@ func (c *Conversation) filled() {
 	c.News = false
 }
 
-// callMark identifies a call with its result.
+// callMark returns a hash of a call with its result.
 func callMark(call model.ToolCall, result string) string {
 	h := fnv.New64a()
 	for _, s := range []string{call.Name, call.Arguments, result} {
@@ -207,8 +207,8 @@ func callMark(call model.ToolCall, result string) string {
 	return strconv.FormatUint(h.Sum64(), 36)
 }
 
-// Circles reports whether the newest calls are the same again and again: one, or two
-// in turns, each with the result it had before; or all of them, compaction after compaction.
+// Circles reports whether the newest calls repeat: one, or two in turns, each with its former
+// result; or all of them, compaction after compaction.
 func (c *Conversation) Circles() bool {
 	same := func(period, times int) bool {
 		n := len(c.Calls)

@@ -11,23 +11,23 @@ import (
 	"agentteam/pkg/store/journal"
 )
 
-// Rung is how much was taken out of a conversation that the endpoint refuses, since the
-// model's last turn.
+// Rung is how much was removed from a conversation that the endpoint refuses, since the model's
+// last turn.
 type Rung int
 
 // The rungs, from the top. Their numbers are stored.
 const (
 	Whole      Rung = iota
-	Noted           // nothing: the model was told what was wrong with its answer
+	Noted           // nothing: the model was notified of the error in its answer
 	Undone          // its last turn, with the results; or old results, while the window is not known
-	Compacted       // what is old, for which a summary or an account stands
+	Compacted       // its old part, which a summary or an account replaces
 	OrdersOnly      // all but the work and the orders of people
 	WorkOnly        // all but the work
 )
 
-// ladder is how a refused request is tried again, by the reason of the refusal: with as
-// little taken out as may do. What is refused is nearly always the newest turn. The work
-// alone is left only where what was said is not let through, or is too long.
+// ladder is the order of rungs in which a refused request is retried, by the reason of the refusal: with as
+// little removed as possible. Usually the newest turn is refused. The work alone
+// is left only where the content is refused, or is too long.
 var ladder = map[model.Reason][]Rung{
 	model.FailedCall:     {Noted, Undone, Compacted},
 	model.InvalidRequest: {Undone, Compacted},
@@ -35,8 +35,8 @@ var ladder = map[model.Reason][]Rung{
 	model.ContextLength:  {Compacted, OrdersOnly, WorkOnly},
 }
 
-// NextRung returns the next rung for a conversation that is refused for a reason, [Whole] if there
-// is none.
+// NextRung returns the next rung for a conversation that is refused for a reason, [Whole] if no
+// further rung exists.
 func (e *Engine) NextRung(reason model.Reason) Rung {
 	for _, to := range ladder[reason] {
 		if to > e.conv.Rung && e.has(to) {
@@ -46,7 +46,7 @@ func (e *Engine) NextRung(reason model.Reason) Rung {
 	return Whole
 }
 
-// has reports whether a rung takes out something else than the next one does.
+// has reports whether a rung removes something other than the next one does.
 func (e *Engine) has(to Rung) bool {
 	switch to {
 	case Undone:
@@ -67,11 +67,11 @@ func (c *Conversation) LastTurn() int {
 	return -1
 }
 
-// keptRoom is how many tokens what memory keeps may have where an account stands for all turns.
+// keptRoom is how many tokens the memory's texts may have when an account replaces all turns.
 const keptRoom = 8000
 
-// Shortened returns the conversation at a rung below [Noted]: the last turn, all
-// turns, or all but the work is taken out. note is the text for the model of what was taken out, and why.
+// Shortened returns the conversation at a rung below [Noted]: without the last turn, all turns, or
+// all but the work. note is the text for the model that describes the removal and its reason.
 func (c *Conversation) Shortened(to Rung, memory Memory, note string) Conversation {
 	if to == Undone {
 		return c.withoutTurn(c.LastTurn(), note)
@@ -102,7 +102,7 @@ func (c *Conversation) Shortened(to Rung, memory Memory, note string) Conversati
 		add(kept.Orders)
 	}
 	add(note)
-	if to != Compacted { // there it is told with what came before
+	if to != Compacted { // there it is part of kept.Before
 		add(kept.Asked)
 	}
 	for _, text := range texts {
@@ -112,8 +112,8 @@ func (c *Conversation) Shortened(to Rung, memory Memory, note string) Conversati
 	return n
 }
 
-// withoutTurn returns the conversation without the turn at an index and its results; what
-// came after it stays.
+// withoutTurn returns the conversation without the turn at an index and its results; later messages
+// stay.
 func (c *Conversation) withoutTurn(at int, note string) Conversation {
 	kept := slices.Clone(c.Messages[:at])
 	for _, m := range slices.Concat(c.Messages[at+1:], c.Held) {
@@ -130,7 +130,7 @@ func (c *Conversation) withoutTurn(at int, note string) Conversation {
 	return n
 }
 
-// called names the tools that a turn calls.
+// called returns the names of the tools that a turn calls.
 func called(turn *model.Message) string {
 	var names []string
 	for _, call := range turn.ToolCalls {
@@ -155,8 +155,8 @@ func (e *Engine) Shorten(ctx context.Context, r *model.Refusal, to Rung) error {
 	return e.Renew(ctx, cause, e.o.Memory.Context(e.inPlace(next), Cut{Rung: to}), model.Reply{})
 }
 
-// takenOut is the text for the model of what was taken out of its conversation, why, and where it finds
-// what it needs.
+// takenOut returns the text for the model about the removed part of its conversation: the reason,
+// and where to find the content.
 func (e *Engine) takenOut(r *model.Refusal, to Rung) string {
 	c, why := e.conv, ""
 	switch r.Reason {

@@ -1,12 +1,12 @@
-// Package engine holds a conversation with a model: it asks for one turn after another, runs
-// the tools that a turn calls, records both, and makes the conversation shorter when it is
-// larger than the model's window or is refused.
+// Package engine runs the model-and-tools loop of one conversation: it asks the model for one turn
+// after another, runs the tools that a turn calls, records both, and shortens the conversation when
+// it exceeds the model's window or is refused.
 //
-// It works over a model, a set of tools and a journal, and nothing else: see the example. Who
-// has a task, mail, a heartbeat or a team is the engine's [Owner] (package agent): it is asked
-// before each step, may interrupt one at any time, and knows what a shorter conversation must keep
-// ([Memory]).
+// It needs only a model, a set of tools and a journal: see the example. It does not know tasks,
+// mail, heartbeats or the team. Its [Owner] (package agent) does: the engine asks it before each
+// step, the owner may interrupt a step at any time, and its [Memory] decides what a shorter
+// conversation keeps.
 //
-// What is recorded leads to the same conversation again, in whichever process: [Conversation] is a
-// fold of the journal's records.
+// [Conversation] is a fold of the journal's records: the same records give the same conversation in
+// any process.
 package engine

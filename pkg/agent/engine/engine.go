@@ -13,29 +13,28 @@ import (
 	"agentteam/pkg/tool"
 )
 
-// Model answers a conversation; *router.Router is one. Its errors are *model.Refusal,
-// or ctx's.
+// Model answers a conversation; *router.Router is one. Its errors are *model.Refusal, or ctx's.
 type Model interface {
 	Complete(ctx context.Context, r model.Request, onDelta func(string)) (model.Reply, error)
 	Limits(alias string) model.Limits
-	// Meant returns the alias that is asked for a name, and the endpoint's name of its model.
+	// Meant returns the alias that a name refers to, and the endpoint's name of its model.
 	Meant(name string) (alias, model string)
 }
 
 // Journal records the conversation; *journal.Journal is one. Append returns once the record is
-// stored. Enqueue does not wait for that, but the records are stored in order; Flush does.
+// stored. Enqueue returns before that and keeps the order; Flush waits for all of them.
 type Journal interface {
 	Append(ctx context.Context, r journal.Record) (journal.Record, error)
 	Enqueue(ctx context.Context, r journal.Record) journal.Record
 	Flush() error
 }
 
-// Tools runs what the model calls; *tool.Set is one.
+// Tools runs the calls of the model; *tool.Set is one.
 type Tools interface {
 	Specs() []tool.Spec
-	// Traits are those of the tool that is called so; the zero Traits if there is none.
+	// Traits returns those of the tool with this name; the zero Traits if there is none.
 	Traits(name string) tool.Traits
-	TraitsOf(c tool.Call) tool.Traits // of a name that several tools share
+	TraitsOf(c tool.Call) tool.Traits // also for a name that several tools share
 	Run(ctx context.Context, c tool.Call) tool.Result
 }
 
@@ -43,21 +42,22 @@ type Tools interface {
 type Store interface {
 	// Put stores a text and returns the reference by which read_file finds it.
 	Put(ctx context.Context, text string) (ref string, err error)
-	// Get returns what Put has stored.
+	// Get returns a text that Put has stored.
 	Get(ctx context.Context, ref string) (text string, err error)
 }
 
-// Step is what the engine is about to do.
+// Step is a kind of action that the engine is about to begin.
 type Step int
 
-// The steps for which an engine asks its owner.
+// The steps for which an engine asks its owner's permission.
 const (
 	Read  Step = iota // run a tool that changes nothing that counts
 	Write             // run a tool that writes
 	Ask               // ask the model for a turn
 )
 
-// Owner is whose work the engine does. Its methods are called from the engine's goroutine.
+// Owner decides when the engine's steps may run, and receives their effects. Its methods are called
+// from the engine's goroutine.
 type Owner interface {
 	// Leave returns once the step may begin. An error ends the turn.
 	Leave(ctx context.Context, s Step) error
@@ -68,12 +68,12 @@ type Owner interface {
 	Returned(e tool.Effects, r *journal.ToolResult)
 }
 
-// Watcher is shown what the engine does. Its methods do not block.
+// Watcher is notified of the engine's progress. Its methods do not block.
 type Watcher interface {
-	// Changed is called when the conversation has grown or become shorter, and when a tool
-	// begins, with its name, or ends.
+	// Changed is called when the conversation has grown or become shorter, and when a tool begins,
+	// with its name, or ends.
 	Changed(tool string)
-	// Progress is called when the model or a tool has come further; at any time.
+	// Progress is called when the model or a tool has made progress; from any goroutine.
 	Progress()
 	// Retry is called before a call of the model is tried again.
 	Retry(r model.Retry)
@@ -84,32 +84,33 @@ type Options struct {
 	Name         string // of the agent, for errors and probes
 	System       string // the system message
 	Alias        string // of the model; "": the default one
-	Effort       string // of its thinking; "": as its alias has it
+	Effort       string // of its thinking; "": the alias's default
 	Model        Model  // nil: none is configured, and each question is refused
 	Tools        Tools
 	Journal      Journal
 	Conversation *Conversation           // as the journal has it; the engine takes it over
-	Memory       Memory                  // of which Conversation is a part; default: Conversation alone, which keeps what [Engine.Run] was given
-	Owner        Owner                   // default: each step may begin at once
-	Watcher      Watcher                 // default: nothing is shown
-	Stream       func(string) TextStream // returns the speech of the turn that is recorded under an id, or nil; default: nil
+	Memory       Memory                  // of which Conversation is a part; default: Conversation alone, which keeps the first text of [Engine.Run]
+	Owner        Owner                   // default: each step may begin immediately
+	Watcher      Watcher                 // default: none is notified
+	Stream       func(string) TextStream // returns the stream for the text of the turn that is recorded under an id, or nil; default: nil
 	Store        Store                   // default: long texts are cut
-	// Changes returns the files that the work has changed, a line each, for the model to read behind a summary; default: none are shown.
+	// Changes returns the files that the work has changed, a line each, which follow a summary;
+	// default: none.
 	Changes func(ctx context.Context) string
 	Logger  *slog.Logger // default: discard
 }
 
-// Engine holds one conversation. Only Interrupt may be called at any time; all else from one
+// Engine runs one conversation. Only Interrupt is safe for concurrent use; call all others from one
 // goroutine.
 type Engine struct {
-	// Trouble is why the model gives no answer, while it is tried again; "" once it has answered.
+	// Trouble is why the model gives no answer, while the call is retried; "" once it has answered.
 	Trouble string
 
 	o          Options
 	conv       *Conversation
 	gauge      calibration
 	interrupts interrupts
-	asked      bool // a compaction is wanted, which could not be done at once
+	asked      bool // a requested compaction must wait for the end of the turn
 	log        *slog.Logger
 }
 
@@ -129,19 +130,19 @@ func New(o Options) *Engine {
 	return &Engine{o: o, conv: o.Conversation, gauge: newGauge(o), log: o.Logger}
 }
 
-// Instruct gives the model another system message and other tools, from the next request on.
+// Instruct replaces the system message and the tools, from the next request on.
 func (e *Engine) Instruct(system string, t Tools) {
 	e.o.Tools = t
 	e.gauge.begin(system, t)
 }
 
-// errCircles is returned by [Engine.Run] if the model makes the same calls again and again.
+// errCircles is returned by [Engine.Run] if the model repeats the same calls.
 var errCircles = errors.New("the model makes the same calls again and again, with the same results")
 
-// Run gives the model a text, and asks it and runs its tools until it answers with text only, which
-// Run returns. Calls that an earlier run has left open are answered with an error. A refused
-// conversation is tried again with less of it. Errors: *model.Refusal;
-// [ErrInterrupted] while an interrupt is not over; ctx's; those of the journal and of the owner.
+// Run records a text as input, and asks the model and runs its tools until it answers with text
+// only, which Run returns. Calls that an earlier run left open get an error as their result. A
+// refused conversation is retried with less of it. Errors: *model.Refusal; [ErrInterrupted] while
+// an interrupt is not over; ctx's; those of the journal and of the owner.
 func (e *Engine) Run(ctx context.Context, text string) (string, error) {
 	if err := e.AnswerOpen(ctx, unknownResult); err != nil {
 		return "", err
@@ -182,7 +183,7 @@ func (e *Engine) Run(ctx context.Context, text string) (string, error) {
 	return "", errCircles
 }
 
-// Record appends to the journal and then to the conversation.
+// Record appends a record to the journal and then to the conversation.
 func (e *Engine) Record(ctx context.Context, r journal.Record) error {
 	r, err := e.o.Journal.Append(ctx, r)
 	if err != nil {
@@ -191,13 +192,13 @@ func (e *Engine) Record(ctx context.Context, r journal.Record) error {
 	return e.o.Memory.Add(r)
 }
 
-// Enqueue is Record that does not wait until the record is stored. Before the owner does
-// what others can see, it must flush the journal: a successor knows only what is stored.
+// Enqueue is Record that does not wait until the record is stored. Before the owner does something
+// visible to others, it must flush the journal: a successor knows only stored records.
 func (e *Engine) Enqueue(ctx context.Context, r journal.Record) error {
 	return e.o.Memory.Add(e.o.Journal.Enqueue(ctx, r))
 }
 
-// noOwner is the owner and the watcher of an engine that works alone.
+// noOwner is the owner and the watcher of a standalone engine.
 type noOwner struct{}
 
 func (noOwner) Leave(context.Context, Step) error { return nil }
@@ -214,7 +215,7 @@ func (noOwner) Progress() {}
 
 func (noOwner) Retry(model.Retry) {}
 
-// JSON returns v as encoding/json writes it, for a record or an event; nil if that cannot be done.
+// JSON returns v encoded by encoding/json, for a record or an event; nil if it cannot be encoded.
 func JSON(v any) json.RawMessage {
 	data, err := json.Marshal(v)
 	if err != nil {

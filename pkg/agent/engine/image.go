@@ -11,14 +11,14 @@ import (
 	"agentteam/pkg/tool"
 )
 
-// The bounds of the images in a conversation: each request sends all of them. Of more, the
-// oldest are left out.
+// Bounds of the images in a conversation, since each request sends all of them. The oldest in
+// excess are left out.
 const (
 	maxImages     = 20
 	maxImageBytes = 16 << 20
 )
 
-// keepImages stores the images among a call's parts, and has r refer to them.
+// keepImages stores the images among a call's parts and adds references to r.
 func (e *Engine) keepImages(ctx context.Context, parts []tool.Part, r *journal.ToolResult) {
 	for _, p := range parts {
 		if p.Data == nil {
@@ -50,8 +50,8 @@ func (e *Engine) image(ctx context.Context, i model.Image) ([]byte, error) {
 	return []byte(data), err
 }
 
-// show gives the model the images of a result, as a message of the user behind the results of
-// the turn: few endpoints take an image in a result.
+// show adds the images of a result as a user message after the results of the turn: few endpoints
+// take an image in a result.
 func (c *Conversation) show(r journal.ToolResult) {
 	if len(r.Images) == 0 {
 		return
@@ -68,7 +68,7 @@ func pictured(m *model.Message) bool {
 	return slices.ContainsFunc(m.Parts, func(p model.Part) bool { return p.Image != nil })
 }
 
-// unpictured is m with a line in place of its images.
+// unpictured returns a copy of m with a line in place of each image.
 func unpictured(m *model.Message) *model.Message {
 	short := *m
 	short.Parts = nil

@@ -7,36 +7,38 @@ import (
 	"agentteam/pkg/store/journal"
 )
 
-// Memory is the whole of what an owner remembers, of which the engine's conversation is a part. It
-// takes in the records, and knows what stays when the conversation is made shorter.
+// Memory is all that an owner remembers, of which the engine's conversation is a part. It takes in
+// the records, and decides what stays when the conversation is made shorter.
 type Memory interface {
-	// Add takes in the next record, and gives it to [Conversation.Add]. Error: [team.ErrUnreadable].
+	// Add takes in the next record, and passes it to [Conversation.Add]. Error:
+	// [team.ErrUnreadable].
 	Add(r journal.Record) error
-	// Kept returns what a shorter conversation keeps beside the messages that stay.
+	// Kept returns the texts that a shorter conversation keeps in addition to its remaining
+	// messages.
 	Kept(c Cut) Kept
 	// Context returns the memory with next as its conversation, as the Context of a record.
 	Context(next Conversation, c Cut) json.RawMessage
 }
 
-// Cut is what is left out of a conversation.
+// Cut describes the removed part of a conversation.
 type Cut struct {
-	Rung  Rung             // [Whole]: what the model has seen and is old; [Undone]: results only, or one turn; further down: all messages
+	Rung  Rung             // [Whole]: old messages that the model has seen; [Undone]: results only, or one turn; lower rungs: all messages
 	Stay  []*model.Message // the messages that stay
-	Room  int              // about how many tokens what is kept beside them may have
-	Words bool             // what others wrote may be quoted; else it may be what the endpoint refuses
+	Room  int              // about how many tokens the other kept texts may have
+	Words bool             // texts of others may be quoted; else the endpoint may refuse them
 }
 
-// Kept is what a shorter conversation keeps. Each text may be "".
+// Kept is the texts that a shorter conversation keeps. Each may be "".
 type Kept struct {
-	Name    string   // what the work is called, such as "your task"; "": "what you are at"
-	Before  string   // what came before and still counts, first of all
-	Work    []string // what the owner is at, as it was told
-	Orders  string   // what people have said that still holds
-	Asked   string   // what the model has yet to answer, last of all
-	Missing string   // what is left out before the model has seen it, and where it finds that
+	Name    string   // a name for the work, such as "your task"; "": "what you are at"
+	Before  string   // history that still counts; comes first
+	Work    []string // the owner's current work, as the model was given it
+	Orders  string   // instructions of people that still hold
+	Asked   string   // requests that the model has yet to answer; comes last
+	Missing string   // input that was left out before the model saw it, and where it finds that
 }
 
-// alone is the memory of an engine without an owner: it keeps the text that came first.
+// alone is the memory of an engine without an owner: it keeps the first note.
 type alone struct {
 	*Conversation
 	work string

@@ -10,9 +10,9 @@ import (
 	"agentteam/pkg/store/journal"
 )
 
-// tryWindow finds out whether the endpoint cuts prompts without a word, once its reports of
-// usage look like that. A window that is known, from the settings or otherwise, stays until
-// a probe has been cut too. What was found is recorded, and so told to people.
+// tryWindow probes whether the endpoint cuts prompts silently, once its reports of usage suggest
+// it. A known window stays until a probe has been cut too. The result is recorded, and so shown to
+// people.
 func (e *Engine) tryWindow(ctx context.Context) error {
 	size := e.gauge.probeSize()
 	if size == 0 {
@@ -56,12 +56,12 @@ func (e *Engine) tryWindow(ctx context.Context) error {
 	return e.Record(ctx, journal.Record{Kind: journal.Refused, Refusal: &found})
 }
 
-// ProbeText is all that a probe asks, beside what is in every request.
+// ProbeText is the user message of a probe.
 const ProbeText = "Answer with the word ready."
 
-// Probe asks the model one line, with the system message and the tools of every request, and
-// reports whether it answers. err is the refusal or [ErrInterrupted] if it does not. used is what
-// the probe has cost.
+// Probe asks the model for one line, with the system message and the tools of every request, and
+// reports whether it answers. err is the refusal or [ErrInterrupted] if it does not. used is the
+// cost of the probe.
 func (e *Engine) Probe(ctx context.Context) (answers bool, used model.Usage, err error) {
 	step, done := e.step(ctx, false)
 	defer done()

@@ -12,8 +12,8 @@ import (
 	"agentteam/pkg/tool"
 )
 
-// What follows makes a conversation shorter. Each function is pure: it returns what
-// the conversation becomes, and shares no slice with it that either appends to.
+// The functions below make a conversation shorter. Each is pure, unless it states otherwise: it
+// returns the new conversation, and shares no slice with it that either appends to.
 
 // With returns c with other messages; the token counts of the old ones are reset.
 func (c *Conversation) With(messages ...*model.Message) Conversation {
@@ -23,8 +23,8 @@ func (c *Conversation) With(messages ...*model.Message) Conversation {
 	return n
 }
 
-// Pending returns the index of the first message that the model has not seen. Results that
-// it has not seen count together with the turn that asked for them.
+// Pending returns the index of the first message that the model has not seen. Unseen results count
+// together with the turn that called for them.
 func (c *Conversation) Pending() int {
 	at := len(c.Messages)
 	for at > c.Head && c.Messages[at-1].Role == "user" {
@@ -39,7 +39,7 @@ func (c *Conversation) Pending() int {
 	return max(at-1, c.Head)
 }
 
-// Amid reports whether the model has not seen the results of its last turn yet.
+// Amid reports whether the model has not seen the results of its last turn.
 func (c *Conversation) Amid() bool {
 	at := c.Pending()
 	return at < len(c.Messages) && c.Messages[at].Role == "assistant"
@@ -48,9 +48,9 @@ func (c *Conversation) Amid() bool {
 // leastMarked is how many bytes a result or an argument must have to be worth a marker.
 const leastMarked = 1000
 
-// Marked is the conversation with a line in place of each old result of a bulky tool, and of
-// what was written to files by it. The newest turns stay, as many as fit into keep tokens,
-// and those whose results the model has not seen.
+// Marked returns the conversation with a line in place of each old result of a bulky tool and of
+// each text that it wrote to files. The newest turns stay, as many as fit into keep tokens, and
+// turns whose results the model has not seen.
 func (c *Conversation) Marked(tools Tools, keep int) Conversation {
 	calls := map[string]model.ToolCall{}
 	upTo, pending, open := len(c.Messages), c.Pending(), true
@@ -93,16 +93,16 @@ func (c *Conversation) Marked(tools Tools, keep int) Conversation {
 	return n
 }
 
-// An argument of mostWritten bytes that a tool has stored stays for so many turns, whatever the window: each later
-// request would pay for it.
+// Arguments of mostWritten bytes that a tool has stored stay for writtenFor turns, whatever the
+// window: each later request would pay for them.
 const (
 	mostWritten = 8 << 10
 	writtenFor  = 3
 )
 
-// leaveWritten leaves out what was written to files at length, once the oldest of it is writtenFor turns old: all but
-// that of the newest turn, since each time the prompt is new from there on. It returns the messages that it
-// has replaced, by their index.
+// leaveWritten replaces in c long arguments that were written to files, once the oldest is more
+// than writtenFor turns old: all but those of the newest turn, since each replacement invalidates
+// the cached prompt from there on. It returns the replaced messages by their index.
 func (c *Conversation) leaveWritten(tools Tools) map[int]*model.Message {
 	was, turns, oldest := map[int]*model.Message{}, 0, 0
 	for i, m := range slices.Backward(c.Messages) {
@@ -134,7 +134,8 @@ func (c *Conversation) leaveWritten(tools Tools) map[int]*model.Message {
 	return was
 }
 
-// resultMarker is what stands for an old result: itself unless it is long and of a bulky tool.
+// resultMarker returns the marker for an old result, or the result unless it is long and of a bulky
+// tool.
 func resultMarker(t tool.Traits, result string) string {
 	if !t.Bulky || len(result) < leastMarked {
 		return result
@@ -146,8 +147,8 @@ func resultMarker(t tool.Traits, result string) string {
 	return text + "]"
 }
 
-// argumentMarkers returns a call's arguments with a marker in place of each value of
-// those that the tool has stored, if it has at least so many bytes.
+// argumentMarkers returns a call's arguments with a marker in place of each value that the tool has
+// stored, if the value has at least least bytes.
 func argumentMarkers(arguments string, stored []string, least int) string {
 	var given map[string]json.RawMessage
 	if len(stored) == 0 || len(arguments) < least || json.Unmarshal([]byte(arguments), &given) != nil {
@@ -163,8 +164,9 @@ func argumentMarkers(arguments string, stored []string, least int) string {
 	return string(JSON(given))
 }
 
-// Summarized is the conversation with a summary in place of its older part, and the files that were changed. What memory keeps,
-// the files read last, and the newest turns, room tokens of them, stay as they are.
+// Summarized returns the conversation with a summary in place of its older part, and the list of
+// changed files. The memory's kept texts, the files read last, and the newest turns, up to room
+// tokens, stay.
 func (c *Conversation) Summarized(tools Tools, memory Memory, summary, changes string, room int) Conversation {
 	from := c.tail(room)
 	n := c.With()
@@ -194,10 +196,9 @@ func (c *Conversation) Summarized(tools Tools, memory Memory, summary, changes s
 	return n
 }
 
-// tail returns where the newest messages begin that fit into room tokens: with a turn
-// or with input, never between a call and its result. The input that the model has
-// not seen belongs to it, however much it is; a turn with markers does not: in a small
-// window the calls of such turns alone would fill it soon.
+// tail returns the index from which the newest messages fit into room tokens: at a turn or an
+// input, never between a call and its result. All input that the model has not seen belongs to it;
+// a turn with markers does not: in a small window the calls of such turns alone would soon fill it.
 func (c *Conversation) tail(room int) int {
 	at := c.Pending()
 	for i, m := range slices.Backward(c.Messages[:at]) {
@@ -211,8 +212,8 @@ func (c *Conversation) tail(room int) int {
 	return at
 }
 
-// files returns the files that were read last before a message, whole, as many as fit
-// into room tokens.
+// files returns the files that were read last before a message, in full, as many as fit into room
+// tokens.
 func (c *Conversation) files(tools Tools, before, room int) (texts []string) {
 	paths := map[string]string{} // by call
 	for _, m := range c.Messages[:before] {
@@ -239,7 +240,7 @@ func (c *Conversation) files(tools Tools, before, room int) (texts []string) {
 	return texts
 }
 
-// argument is the first of a call's arguments of these names that is a string, or "".
+// argument returns the first non-empty string among a call's arguments of these names, or "".
 func argument(arguments string, names []string) string {
 	var given map[string]any
 	if len(names) == 0 || json.Unmarshal([]byte(arguments), &given) != nil {
@@ -282,10 +283,10 @@ func (c *Conversation) account(before, room int) string {
 	return strings.Join(lines, "\n")
 }
 
-// Size is about how many tokens m is.
+// Size estimates the tokens of m.
 func Size(m *model.Message) int { return sizeBy(m, tokens.Estimate) }
 
-// sizeBy is how many tokens m is by count, which counts those of a text.
+// sizeBy returns the tokens of m; count counts those of a text.
 func sizeBy(m *model.Message, count func(string) int) int {
 	n := 8 + count(m.Content) // of the frame that every message has
 	for _, p := range m.Parts {
@@ -300,8 +301,8 @@ func sizeBy(m *model.Message, count func(string) int) int {
 	return n
 }
 
-// imageTokens is what an image costs about: endpoints count from some hundred to two
-// thousand, by its size.
+// imageTokens is the estimated cost of an image: endpoints count from some hundred to two thousand,
+// by its size.
 const imageTokens = 1500
 
 func sizeOf(messages []*model.Message) (n int) {
@@ -311,7 +312,7 @@ func sizeOf(messages []*model.Message) (n int) {
 	return n
 }
 
-// Newest returns the texts of the last items, in order, as many as fit into limit.
+// Newest returns the texts of the last items, in order, as many as fit into limit tokens.
 func Newest[T any](items []T, limit int, text func(T) string) (texts []string) {
 	for _, item := range slices.Backward(items) {
 		s := text(item)
@@ -324,7 +325,7 @@ func Newest[T any](items []T, limit int, text func(T) string) (texts []string) {
 	return texts
 }
 
-// Head is s, or if it is longer its first n bytes with dots behind them.
+// Head returns s, or if it is longer its first n bytes and three dots.
 func Head(s string, n int) string {
 	if len(s) <= n {
 		return s

@@ -9,35 +9,35 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Speech hears the text of a turn while the model writes it.
+// TextStream receives the text of a turn while the model writes it.
 type TextStream interface {
-	Begin() // what an earlier try of the call has written is void
+	Begin() // the text of an earlier try of the call is void
 	Add(text string)
 	End()
 }
 
 const (
-	liveEvery = 75 * time.Millisecond // a text that is being written is told so often
-	maxPiece  = 32 << 10              // bytes of it in one delta
+	liveEvery = 75 * time.Millisecond // interval at which a growing text is sent
+	maxPiece  = 32 << 10              // bytes of text in one delta
 )
 
-// speech tells of the text of one turn. Safe for concurrent use.
+// liveText sends the text of one turn. Safe for concurrent use.
 type liveText struct {
 	live func(team.Delta)
 
 	mu    sync.Mutex
-	next  team.Delta // as it is told next, but for its text
+	next  team.Delta // the next delta, without its text
 	text  strings.Builder
 	timer *time.Timer // runs while there is text; nil before the first
 }
 
-// SpeechTo returns a speech whose text live gets, in pieces that are gathered for 75 ms. All that a
-// piece has beside its place and its text is that of first. live must not block.
+// SpeechTo returns a stream that sends its text to live, in chunks gathered for 75 ms. All fields
+// of a chunk except offset and text are those of first. live must not block.
 func SpeechTo(live func(team.Delta), first team.Delta) TextStream {
 	return &liveText{live: live, next: first}
 }
 
-// Begin begins the text: what an earlier try of the call has said is void.
+// Begin begins the text: the text of an earlier try of the call is void.
 func (s *liveText) Begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,7 +45,7 @@ func (s *liveText) Begin() {
 	s.next.Offset = 0
 }
 
-// Add takes in a piece of the text.
+// Add appends a chunk of the text.
 func (s *liveText) Add(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,7 +61,7 @@ func (s *liveText) Add(text string) {
 	}
 }
 
-// End tells what was not told yet: nothing more comes.
+// End sends the remaining text: no more follows.
 func (s *liveText) End() {
 	s.flush()
 	if s.timer != nil { // which Add has set before

@@ -11,11 +11,11 @@ import (
 	"agentteam/pkg/team"
 )
 
-// endedEvery is how often it is looked for journals of subagents whose time is up.
+// endedEvery is how often expired journals of subagents are removed.
 const endedEvery = time.Hour
 
-// forget removes the journals of subagents whose time is up, until ctx ends. A journal is trimmed as
-// it is written, and no process writes that of a subagent that has ended.
+// forget removes expired journals of subagents until ctx ends. A journal is trimmed when it is
+// written, and no process writes that of a subagent that has ended.
 func (m *member) forget(ctx context.Context) error {
 	if m.KeepTranscripts > 0 {
 		m.removeEnded(ctx)
@@ -25,8 +25,8 @@ func (m *member) forget(ctx context.Context) error {
 	return nil
 }
 
-// removeEnded removes the journals of the member's subagents that have ended and, if it leads, of those
-// of members that have left. The audit keeps what they have done.
+// removeEnded removes the journals of the member's subagents that have ended and, if it leads, of
+// those of members that have left. The audit keeps their records.
 func (m *member) removeEnded(ctx context.Context) {
 	left := map[team.AgentID]bool{}
 	if m.Member.AgentID == team.Leader {

@@ -9,7 +9,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// whole is the record of the team as it is, by which the member itself works.
+// whole returns the team's record unchanged, as it applies to the member.
 func whole(t team.Team) team.Team { return t }
 
 // folders returns a finder of AGENTS.md files in the current worktree, limited to the paths that the
@@ -38,7 +38,8 @@ func (m *member) folders(lend func(team.Team) team.Team) agent.Folders {
 	}
 }
 
-// changes returns the files that differ from the last commit where the member works now, a line each.
+// changes returns the files that differ from the last commit in the member's current folder, a line
+// each.
 func (m *member) changes(ctx context.Context) string {
 	return m.look(ctx, projectcontext.Changes)
 }
@@ -57,8 +58,8 @@ func (m *member) look(ctx context.Context, by func(context.Context, projectconte
 	return by(ctx, ws.Check)
 }
 
-// here is where the member works now, which may be another tree than the one in which it began, with what
-// stands there of the project's instructions.
+// here returns the member's current place, which may be another tree than the one in which it
+// began, with the project's instructions there.
 func (m *member) here(ctx context.Context, r team.Role, lend func(team.Team) team.Team) (projectcontext.Place, error) {
 	at := *m.at
 	ws, done, err := m.current.Use(ctx)
@@ -66,7 +67,7 @@ func (m *member) here(ctx context.Context, r team.Role, lend func(team.Team) tea
 		return at, err
 	}
 	defer done()
-	if at.Workspace != ws.Dir() { // what git states was seen elsewhere
+	if at.Workspace != ws.Dir() { // the git state is that of another folder
 		at.Workspace, at.Git = ws.Dir(), ""
 	}
 	at.Project = projectcontext.Standing(ws.Dir(), m.mayTell(lend(m.record()), ws.Dir()))

@@ -14,13 +14,14 @@ import (
 	"agentteam/pkg/tool"
 )
 
-// judge judges a call by the rules of the organisation, of the team and of the member's role. A call that a person has to
-// allow is judged by the record as it is stored: the rule for it may just have been added.
+// judge judges a call by the rules of the organisation, of the team and of the member's role. A
+// call that a person must allow is judged by the stored record: the rule for it may just have been
+// added.
 func (m *member) judge(ctx context.Context, r tool.Request) (approval.Judgement, error) {
 	return m.judgeAs(ctx, r, whole)
 }
 
-// judgeAs is judge by the record that lend makes of the team's.
+// judgeAs is judge by the record that lend returns for the team's.
 func (m *member) judgeAs(ctx context.Context, r tool.Request, lend func(team.Team) team.Team) (approval.Judgement, error) {
 	dir := m.dir(ctx)
 	j, err := m.judgeBy(ctx, lend(*m.newest.Load()), m.Member.Role, r, dir)
@@ -36,7 +37,8 @@ func (m *member) judgeAs(ctx context.Context, r tool.Request, lend func(team.Tea
 	return j, err
 }
 
-// where is the place of a call for the people who are asked: a task has a new folder with each hold, in which a call is the same.
+// where returns the place of a call as people are shown it: each hold of a task has a new folder,
+// in which a call is the same.
 func (m *member) where(record team.Team, dir string) string {
 	if !record.HasBranch() {
 		return dir
@@ -49,10 +51,10 @@ func (m *member) where(record team.Team, dir string) string {
 	return tree
 }
 
-// dir is the folder in which the member's calls work.
+// dir returns the folder in which the member's calls work.
 func (m *member) dir(ctx context.Context) string {
 	ws, done, err := m.current.Use(ctx)
-	if err != nil { // the call fails by that, if it needs one
+	if err != nil { // the call fails with that error, if it needs the folder
 		return m.folder
 	}
 	defer done()
@@ -86,8 +88,8 @@ func (m *member) judgeBy(ctx context.Context, record team.Team, role string, r t
 	return j, nil
 }
 
-// judgeWithout judges a call while the rules of the team or of the role cannot be read: which of them denies
-// something is not known then. Those of the organisation hold, and the team's own tools are asked for nothing.
+// judgeWithout judges a call while the rules of the team or of the role are unreadable: a rule that
+// denies it is not known then. The organisation's rules hold, and the team's own tools are allowed.
 func (m *member) judgeWithout(j approval.Judgement, r tool.Request, dir string, unreadable error) (approval.Judgement, error) {
 	rules, _, err := permission.Parse(m.Organisation)
 	v := rules.Decide(r, dir)
@@ -107,8 +109,9 @@ func (m *member) mayCheck(ctx context.Context, t team.Task) error {
 	return m.mayRun(ctx, t.ID, m.Member.Role, t.Check, m.dir(ctx))
 }
 
-// mayRun returns an error if a rule denies the check of a task, in a folder, as a command of a role, or may deny it, since no person
-// is asked: who writes a check must not run by it what no command may.
+// mayRun returns an error if a rule denies, or may deny, a role to run the check of a task as a
+// command in a folder, since no person is asked: the author of a check must not run by it what a
+// command may not.
 func (m *member) mayRun(ctx context.Context, id team.TaskID, role, check, dir string) error {
 	if check == "" {
 		return nil
@@ -129,13 +132,14 @@ func (m *member) mayRun(ctx context.Context, id team.TaskID, role, check, dir st
 	return err
 }
 
-// mayTell reports of files, absolute paths, whether no rule of the organisation or of a record of the team denies the member to
-// read them from dir, its folder: what it may not read it does not learn otherwise.
+// mayTell returns a function that reports whether no rule of the organisation or of a record of the
+// team denies the member to read a file, an absolute path, from dir, its folder: content that it
+// may not read must not reach it in another way.
 func (m *member) mayTell(record team.Team, dir string) projectcontext.May {
 	rules, _, err := permission.Parse(m.Organisation.And(record.PolicyOf(m.Member.Role).Permissions))
 	return func(path string) bool {
 		arguments, jerr := json.Marshal(map[string]string{"path": path})
-		if cmp.Or(err, jerr) != nil { // which of the rules denies something is not known then
+		if cmp.Or(err, jerr) != nil { // a rule that denies it is not known then
 			return false
 		}
 		v := rules.Decide(tool.Request{Called: "read_file", Tool: "read_file", Arguments: arguments, Traits: known().Traits("read_file")}, dir)
@@ -143,8 +147,8 @@ func (m *member) mayTell(record team.Team, dir string) projectcontext.May {
 	}
 }
 
-// hides is [permission.Rules.Hides] by the rules of the organisation and of the team's record, for a subagent with those of
-// its type. Errors: those of [permission.Parse].
+// hides returns [permission.Rules.Hides] by the rules of the organisation and of the team's record;
+// for a subagent, with those of its type. Errors: those of [permission.Parse].
 func (m *member) hides(ctx context.Context, tool, dir, start string) (func(path string) bool, error) {
 	record := lendOf(ctx)(*m.newest.Load())
 	rules, _, err := permission.Parse(m.Organisation.And(record.PolicyOf(m.Member.Role).Permissions))

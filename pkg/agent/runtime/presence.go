@@ -12,10 +12,10 @@ import (
 	"agentteam/pkg/team/explain"
 )
 
-// askWait is for a member's process to answer how it is.
+// askWait bounds the wait for a member's heartbeat.
 const askWait = 500 * time.Millisecond
 
-// heard is how the members are: who leads has heard it, a teammate asks.
+// heard returns the members' heartbeats: a leader has heard them, a teammate asks.
 func (m *member) heard(ctx context.Context, members []team.Member) map[team.AgentID]roster.Heard {
 	if m.Heard != nil {
 		return m.Heard()
@@ -40,13 +40,13 @@ func (m *member) heard(ctx context.Context, members []team.Member) map[team.Agen
 	return heard
 }
 
-// others reports whether another member could take t; one that cannot be asked counts.
+// others reports whether another member could take t; true if the members cannot be read.
 func (m *member) others(ctx context.Context, t team.Task) bool {
 	s, err := m.peers(ctx)
 	return err != nil || s.Others(t, m.Member.AgentID)
 }
 
-// peers is how the team's members stand.
+// peers returns the state of the team's members.
 func (m *member) peers(ctx context.Context) (explain.Situation, error) {
 	record, err := registry.Record(ctx, m.Team)
 	if err != nil {

@@ -14,17 +14,19 @@ import (
 	"agentteam/pkg/team"
 )
 
-// errLeft ends a membership that ends before its journal could be read.
+// errLeft ends a membership before its journal could be read.
 var errLeft = errors.New("the journal was not read before the member left")
 
-// beatsAfter is how long the folder and the journal may take to be opened until the member beats meanwhile. Earlier, a spawn
-// would take for a member what cannot begin, such as without the network that its role needs.
+// beatsAfter is how long the folder and the journal may take to open until the member sends
+// heartbeats meanwhile. Earlier, a spawn would report a member that cannot begin, such as one
+// without the network that its role needs.
 const beatsAfter = roster.Interval
 
-// remember is open. If that takes long the member beats meanwhile: all files of a large repository are written in more time than
-// a spawn has. With a journal that cannot be read it is parked: it lives, does
-// nothing, and continues once somebody has set the record aside (`teamctl repair`). To fail
-// instead would have it brought back again and again, to fail at the same record.
+// remember calls open. If that takes long, the member sends heartbeats meanwhile: writing all files
+// of a large repository takes longer than a spawn waits. With an unreadable journal the member is
+// parked: it lives, does nothing, and continues once a person has set the record aside (`teamctl
+// repair`). Returning an error instead would restart it again and again, to fail at the same
+// record.
 func (m *member) remember(ctx context.Context, box *mailbox.Mailbox) (log *journal.Journal, past *agent.Conversation, err error) {
 	beats := func(ctx context.Context) error {
 		if !shutdown.Sleep(ctx, beatsAfter) {
@@ -45,7 +47,8 @@ func (m *member) remember(ctx context.Context, box *mailbox.Mailbox) (log *journ
 	return log, past, nil
 }
 
-// mended is open once the journal can be read, of which a record is bad.
+// mended parks the member because a record is bad, and returns open's result once the journal can
+// be read.
 func (m *member) mended(ctx context.Context, box *mailbox.Mailbox, bad *journal.Bad) (*journal.Journal, *agent.Conversation, error) {
 	m.Logger.WarnContext(ctx, "parked: the journal cannot be read", "team", m.Team.ID, "agent", m.Member.AgentID, "err", bad)
 	cause := team.Clean("its journal cannot be read: "+bad.Error(), 1000)
@@ -71,13 +74,13 @@ func (m *member) mended(ctx context.Context, box *mailbox.Mailbox, bad *journal.
 	}
 }
 
-// unreadableText is the notice to the leader about that.
+// unreadableText returns the notice to the leader about an unreadable journal.
 func unreadableText(a team.AgentID, cause string) string {
 	return "I cannot go on: " + cause + "\nMy task is back on the board. A person must repair " + journal.Key(a) + "; then I am there again."
 }
 
-// tellUnreadable tells the leader, once for each record, of a journal that it cannot mend
-// itself.
+// tellUnreadable notifies the leader, once for each record, of an unreadable journal of another
+// member.
 func (m *member) tellUnreadable(ctx context.Context, box *mailbox.Mailbox, bad *journal.Bad, cause string) {
 	a := m.Member.AgentID
 	if a == team.Leader {

@@ -1,9 +1,8 @@
-// Package runtime runs one incarnation of a member inside a process, leader or
-// teammate: it opens the journal, receives the mail, beats, answers process
-// control, gives the agent its tools, and lets it work until the membership ends.
+// Package runtime runs one incarnation of a member inside a process, leader or teammate: it opens
+// the journal, receives the mail, sends heartbeats, answers process control, gives the agent its
+// tools, and lets it work until the membership ends.
 //
-// Who becomes which member, and what else the process does, is decided by packages
-// leader and teammate.
+// Packages leader and teammate decide who becomes which member, and what else the process does.
 package runtime
 
 import (
@@ -44,7 +43,7 @@ import (
 	"agentteam/pkg/tool/workspace"
 )
 
-// Options say who works on what, with what.
+// Options are the parts of a membership.
 type Options struct {
 	Process         string                                          // ID of the process; required
 	Team            *broker.Storage                                 // required
@@ -52,18 +51,18 @@ type Options struct {
 	Member          team.Member                                     // as it joined; required
 	Role            team.Role                                       // its role, as the team has it; required
 	Model           engine.Model                                    // nil: none is configured
-	Aliases         []string                                        // the leader's: models that it may spawn with, by name
-	Workspaces      workspace.Source                                // where it works; required
+	Aliases         []string                                        // the leader's: names of the models that it may spawn with
+	Workspaces      workspace.Source                                // the source of its workspaces; required
 	Crew            teamtool.Crew                                   // the leader's
-	Heard           func() map[team.AgentID]roster.Heard            // the leader's: the last beats of all; default: a member's process is asked
-	Overview        func(context.Context) (explain.Overview, error) // the leader's: how the team stands
+	Heard           func() map[team.AgentID]roster.Heard            // the leader's: the last heartbeats of all; default: a member's process is asked
+	Overview        func(context.Context) (explain.Overview, error) // the leader's: returns the team's state
 	Start           func(context.Context, control.Order) error      // the leader's: starts a child process
 	EndGoal         func(ctx context.Context, cause string)         // the leader's: ends a goal that its model refuses
 	KeepTranscripts time.Duration                                   // see [journal.Options]
 	ModelChanged    func() <-chan struct{}                          // see [agent.Team]; required
 	Started         func(*agent.Agent)                              // called once the agent is about to work
-	Organisation    team.Permissions                                // go before those of the team, and no record holds them
-	Level           worktree.Level                                  // of the sandbox of a role's commands; nil: without a rule nothing is asked
+	Organisation    team.Permissions                                // checked before those of the team, and in no record
+	Level           worktree.Level                                  // returns the sandbox level of a role's commands; nil: without a rule, a call needs no permission
 	Logger          *slog.Logger
 	Metrics         prometheus.Registerer
 }
@@ -74,10 +73,9 @@ var ErrTeamEnded = errors.New("the team's goal has ended")
 // ErrForced ends a membership that was stopped by force.
 var ErrForced = errors.New("the membership was ended by force")
 
-// Run works as the member until ctx ends (the process stops; then it returns nil)
-// or the membership does: [agent.ErrShutdown], [ErrForced], [ErrTeamEnded],
-// [team.ErrSuperseded], or what went wrong. It returns once all its tools' processes have ended. It does
-// not touch the member's record.
+// Run works as the member until ctx ends (the process stops; then it returns nil) or the membership
+// does: [agent.ErrShutdown], [ErrForced], [ErrTeamEnded], [team.ErrSuperseded], or the failure. It
+// returns once all its tools' processes have ended. It does not write the member's record.
 func Run(ctx context.Context, o Options) error {
 	o.Logger = telemetry.OrDiscard(o.Logger)
 	process := ctx
@@ -100,31 +98,31 @@ type member struct {
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
 	process  context.Context // ends when the process is to stop
-	leaving  context.Context // of what the member does when it ends; ends a while after process
-	storing  context.Context // of what it stores before it puts its task back; ends earlier
+	leaving  context.Context // for the steps of leaving; ends some time after process
+	storing  context.Context // for storing files before the task is released; ends before leaving
 	roster   *roster.Roster
-	pulse    *roster.Pulse // the leader's beats, of a teammate
+	pulse    *roster.Pulse // a teammate's: the leader's heartbeats
 	board    *board.Board
 	hand     *board.ClaimSlot
 	plans    *approval.Plans
 	gate     *approval.Gate // of a teammate; nil of a leader, which submits no plans
 	asks     *approval.Permissions
-	newest   atomic.Pointer[team.Team] // the team's record, as it was last heard of
+	newest   atomic.Pointer[team.Team] // the team's record, as last received
 	line     *worktree.Workspaces
 	jobs     *job.Jobs
-	lent     lent                  // to its subagents
-	at       *projectcontext.Place // where it works, as it was when it began
+	lent     lent                  // the tools of its subagents
+	at       *projectcontext.Place // its place when it began
 	current  *workspace.Current
 	folder   string   // in which it began
 	names    []string // of the tools of its role that are not the team's
 	heart    *roster.Heart
 	live     *tokenstream.Publisher
 	offered  chan team.Task // by the index
-	offers   chan team.Task // of those, what the agent may take
+	offers   chan team.Task // those of them that the agent may take
 	given    chan team.Task
-	revoked  chan struct{} // the agent's task is said to be lost
+	revoked  chan struct{} // a notice that the agent's task is lost
 	mail     chan mailbox.Delivery
-	compacts chan struct{} // somebody wants a shorter conversation
+	compacts chan struct{} // requests for a shorter conversation
 
 	parked    atomic.Bool // the model's endpoint refuses
 	finishing atomic.Bool // the member's own finish_team is under way or done
@@ -187,7 +185,7 @@ func (m *member) run() error {
 	return err
 }
 
-// place is where the member works, with what it has under way there.
+// place returns the member's workspaces, and the one that follows its work.
 func (m *member) place(box *mailbox.Mailbox) (*worktree.Workspaces, *workspace.Current) {
 	m.jobs = job.New(job.Options{Keep: blob.In(m.Team.Files).Put, Task: func() team.TaskID {
 		held, _ := m.hand.Task()
@@ -210,15 +208,15 @@ func (m *member) lineOptions(box *mailbox.Mailbox) worktree.Options {
 		ToStore: m.toStore, Peers: m.peers, Source: m.Workspaces, Level: m.Level, May: m.mayRun, Logger: m.Logger, Metrics: m.Metrics}
 }
 
-// close ends what the member has under way and closes where it works. The process may end next, and
-// would leave half a tree.
+// close ends the member's jobs and closes its workspace. It waits for work on trees: the process
+// may end next, and would leave half a tree.
 func (m *member) close() {
 	m.jobs.Close()
 	m.current.Close()
 	m.line.Settled(m.leaving)
 }
 
-// leave gives back what the member holds when its agent has ended with err.
+// leave releases the member's task after its agent has ended with err.
 func (m *member) leave(err error) {
 	m.jobs.Close() // before the task is another's
 	switch {
@@ -239,22 +237,23 @@ func (m *member) leave(err error) {
 	}
 }
 
-// leaveWithin bounds the look at what a member that leaves has changed without a task, and hurriedWithin once
-// its process is to stop: it leaves time for the notice that it was in vain.
+// leaveWithin bounds the check for changes without a task when a member leaves, and hurriedWithin
+// once its process is to stop: it leaves time for the notice that the check failed.
 const (
 	leaveWithin   = 5 * time.Second
 	hurriedWithin = shutdown.Release / 2
 )
 
-// storeWithin bounds the storing of unfinished work, letGoWithin all that puts a task back when its holder leaves, and
-// writeWithin is left of that for the write itself.
+// storeWithin bounds the storing of unfinished work, letGoWithin all steps that release a task when
+// its holder leaves, and writeWithin is the part of that for the write itself.
 const (
 	storeWithin = time.Minute
 	letGoWithin = shutdown.Part
 	writeWithin = shutdown.Release / 2
 )
 
-// toStore returns the context in which unfinished work is stored: it ends while there is time for the write that frees the task.
+// toStore returns the context in which unfinished work is stored: it ends while there is time for
+// the write that frees the task.
 func (m *member) toStore(ctx context.Context) (context.Context, context.CancelFunc) {
 	within := storeWithin
 	if end, ok := ctx.Deadline(); ok {
@@ -268,7 +267,7 @@ func (m *member) toStore(ctx context.Context) (context.Context, context.CancelFu
 	}
 }
 
-// looking returns the context of that look.
+// looking returns the context for checking changes without a task.
 func (m *member) looking() (context.Context, context.CancelFunc) {
 	ctx, hurried := shutdown.Outlive(m.process, hurriedWithin)
 	stop := context.AfterFunc(m.leaving, hurried)
@@ -280,8 +279,8 @@ func (m *member) looking() (context.Context, context.CancelFunc) {
 	}
 }
 
-// listen hears the leader's heartbeats until the returned function is called. A leader hears
-// nothing here: hearing every member costs much in a large team.
+// listen receives the leader's heartbeats until the returned function is called. A leader receives
+// nothing here: hearing every member is expensive in a large team.
 func (m *member) listen() (stop func(), err error) {
 	if m.Member.AgentID == team.Leader {
 		return func() {}, nil
@@ -289,7 +288,7 @@ func (m *member) listen() (stop func(), err error) {
 	return m.roster.Listen(team.Leader, func(b team.Heartbeat) { m.pulse.Hear(b) })
 }
 
-// agent makes the agent, which since begun could have heard the leader.
+// agent returns the agent; begun is since when it could have heard the leader.
 func (m *member) agent(log *journal.Journal, past *agent.Conversation, mode func() (string, engine.Tools), box *mailbox.Mailbox, begun time.Time) *agent.Agent {
 	o := m.Options
 	system, tools := mode()
@@ -302,8 +301,8 @@ func (m *member) agent(log *journal.Journal, past *agent.Conversation, mode func
 	})
 }
 
-// open opens the journal and returns what it tells of the agent's past, of which the hand
-// learns what earlier incarnations held. Errors: those of [journal.Open].
+// open opens the journal and returns the agent's conversation; the slot gets the holds of earlier
+// incarnations. Errors: those of [journal.Open].
 func (m *member) open(ctx context.Context) (*journal.Journal, *agent.Conversation, error) {
 	ws, done, err := m.current.Use(ctx)
 	if err != nil {
@@ -328,7 +327,7 @@ func (m *member) open(ctx context.Context) (*journal.Journal, *agent.Conversatio
 		}
 		if past := m.Record.Ended(); len(past) > 0 {
 			tasks, err := m.board.All(ctx)
-			if err != nil { // the leader leads without: what it is told of its past is a help
+			if err != nil { // the leader works without: its past goals are only helpful
 				m.Logger.WarnContext(ctx, "the tasks of earlier goals are not known", "err", err)
 			}
 			o.PastGoals = team.WithTasks(past, tasks)
@@ -381,7 +380,7 @@ func (m *member) work(a *agent.Agent, box *mailbox.Mailbox) error {
 	return m.over(shutdown.Together(m.ctx, m.heart.Run, m.live.Run, m.line.Run, receive, work, m.watchTeam, m.passOffers, m.checkHold, m.forget))
 }
 
-// over is how the membership ended, of which a part has returned err.
+// over returns how the membership ended after a part has returned err.
 func (m *member) over(err error) error {
 	if cause := context.Cause(m.ctx); errors.Is(cause, ErrForced) {
 		err = ErrForced
@@ -391,13 +390,13 @@ func (m *member) over(err error) error {
 	return err
 }
 
-// watchTeam returns ErrTeamEnded once the team is not active. Every member looks
-// for itself, so that none outlives its team because a message was lost.
+// watchTeam returns ErrTeamEnded once the team is not active. Every member watches the record, so
+// that none outlives its team because a message was lost.
 func (m *member) watchTeam(ctx context.Context) error {
 	return m.Team.Bucket.Watch(ctx, func(e broker.Entry) error {
 		t, err := registry.Decode(e)
 		switch {
-		case err != nil: // a damaged record says nothing, so it ends nothing
+		case err != nil: // a damaged record is unknown, so it ends nothing
 			m.Logger.WarnContext(ctx, "the team's record cannot be read", "err", err)
 			return nil
 		case t.Status == team.Active:
@@ -411,11 +410,11 @@ func (m *member) watchTeam(ctx context.Context) error {
 	}, nil, subject.KeyTeam)
 }
 
-// lastWordWithin is how long the call that ended the team may take to be answered.
+// lastWordWithin bounds the wait for the result of the call that ended the team.
 const lastWordWithin = 2 * time.Second
 
-// lastWord lets the agent that ended the team record how: else its successor, at
-// the team's next goal, would find the call open and think that it was interrupted.
+// lastWord waits until the agent that ended the team has recorded its call: else its successor, at
+// the team's next goal, would find the call open and take it for interrupted.
 func (m *member) lastWord(ctx context.Context) {
 	select {
 	case <-ctx.Done(): // the agent is done
@@ -423,8 +422,8 @@ func (m *member) lastWord(ctx context.Context) {
 	}
 }
 
-// letGo gives the task back when the process stops in an orderly way, so that
-// nobody has to wait for the lease to run out.
+// letGo releases the task when the process stops in an orderly way, so that no member waits for the
+// lease to expire.
 func (m *member) letGo(f team.Freed) {
 	t, ok := m.hand.Task()
 	if !ok {
@@ -439,7 +438,7 @@ func (m *member) letGo(f team.Freed) {
 		return // the queue ends it
 	}
 	_, err := m.hand.Release(ctx, t.ID, f)
-	if team.HoldLost(err) { // the agent has ended before it heard of that
+	if team.HoldLost(err) { // the agent has ended before it was notified
 		m.Lost(t)
 		return
 	}

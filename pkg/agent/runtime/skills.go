@@ -11,11 +11,11 @@ import (
 
 const (
 	skillsShare   = 50       // the lines of skills take at most this part of the window: 2 in 100
-	defaultWindow = 32_000   // tokens of a window that is not known
+	defaultWindow = 32_000   // tokens of an unknown window
 	maxGiven      = 16 << 10 // characters of the text of a skill that a role names
 )
 
-// skillTool is the tool skill of the member, and of its subagents.
+// skillTool returns the tool skill of the member, and of its subagents.
 func (m *member) skillTool() tool.Tool {
 	return skills.Tool(func(ctx context.Context) (skills.Set, error) {
 		ws, done, err := m.current.Use(ctx)
@@ -27,13 +27,14 @@ func (m *member) skillTool() tool.Tool {
 	})
 }
 
-// skillsIn are the skills in a folder where the member works.
+// skillsIn returns the skills in a folder of the member.
 func (m *member) skillsIn(dir string, lend func(team.Team) team.Team) skills.Set {
 	record := m.record()
 	return skills.Load(dir, record.Workspace, m.mayTell(lend(record), dir))
 }
 
-// withSkills is a place with the skills that one of a role there reads from the start.
+// withSkills returns a place with the skills that a member of the role is shown there from the
+// start.
 func (m *member) withSkills(at projectcontext.Place, r team.Role, dir string, lend func(team.Team) team.Team) projectcontext.Place {
 	set, window := m.skillsIn(dir, lend), 0
 	if m.Model != nil {

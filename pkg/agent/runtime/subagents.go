@@ -26,12 +26,12 @@ import (
 	"agentteam/pkg/tool/job"
 )
 
-// begin begins a command of the member in the background.
+// begin starts a command of the member in the background.
 func (m *member) begin(is team.Job, run func(ctx context.Context, out io.Writer) string) (team.Job, error) {
 	return m.jobs.Begin(is, func(ctx context.Context, j *job.Job) string { return run(ctx, j) })
 }
 
-// subagentTool is the tool by which the member starts subagents.
+// subagentTool returns the tool with which the member starts subagents.
 func (m *member) subagentTool() tool.Tool {
 	o := subagent.Options{Owner: m.Member.AgentID, Jobs: m.jobs, Aliases: m.Aliases, Open: m.openSubagent, Roles: m.record}
 	if m.Team != nil {
@@ -40,7 +40,7 @@ func (m *member) subagentTool() tool.Tool {
 	return subagent.Tool(o)
 }
 
-// record is the team's record, as it was last heard of.
+// record returns the team's record, as last received.
 func (m *member) record() team.Team {
 	if t := m.newest.Load(); t != nil {
 		return *t
@@ -101,22 +101,22 @@ func (m *member) openSubagent(ctx context.Context, s subagent.Spec) (engine.Opti
 		Stream: speak, Store: blob.In(m.Team.Files), Logger: m.Logger}, end, nil
 }
 
-// lent are the tools of a member's subagents, made at the first: that takes a while.
+// lent holds the tools of a member's subagents, made at the first: that takes a while.
 type lent struct {
 	once  sync.Once
 	files []tool.Tool
-	set   *tool.Set // behind the member's gates, but that of the permissions
+	set   *tool.Set // behind the member's gates, except that of the permissions
 	err   error
 }
 
-// lending returns what makes the record by which a subagent with that role works of the team's.
+// lending returns a function that narrows the team's record for a subagent with that role.
 func (m *member) lending(r team.Role) func(team.Team) team.Team {
 	return func(t team.Team) team.Team { return t.Lending(m.Member.Role, r.Policy) }
 }
 
-// subagentTools are those of a subagent with that role: what its type has of its owner's tools of the
-// workspace, behind its owner's gates, as [team.Team.Lending] has it. changes reports
-// whether one of them changes anything.
+// subagentTools returns the tools of a subagent with that role: those of its owner's workspace
+// tools that its type has, behind its owner's gates, as [team.Team.Lending] narrows them. changes
+// reports whether one of them writes.
 func (m *member) subagentTools(r team.Role, d team.Dialect, lend func(team.Team) team.Team) (tools engine.Tools, changes bool, err error) {
 	l := &m.lent
 	l.once.Do(func() {
@@ -149,10 +149,11 @@ func (m *member) subagentTools(r team.Role, d team.Dialect, lend func(team.Team)
 	return boundTools{set, lend, m.current.Here()}, changes, err
 }
 
-// lentKey is the key under which the context of a subagent's call holds what makes its record of the team's.
+// lentKey is the context key of the function that narrows the team's record for a subagent's call.
 type lentKey struct{}
 
-// lendOf is what makes the record by which a call works of the team's: for a call of the member itself that is the same.
+// lendOf returns the function that narrows the team's record for a call; for a call of the member,
+// [whole].
 func lendOf(ctx context.Context) func(team.Team) team.Team {
 	if lend, ok := ctx.Value(lentKey{}).(func(team.Team) team.Team); ok {
 		return lend
@@ -160,7 +161,7 @@ func lendOf(ctx context.Context) func(team.Team) team.Team {
 	return whole
 }
 
-// boundTools work where their subagent was begun.
+// boundTools run in the folder where their subagent was begun.
 type boundTools struct {
 	*tool.Set
 	lend func(team.Team) team.Team
@@ -172,8 +173,8 @@ func (b boundTools) Run(ctx context.Context, c tool.Call) tool.Result {
 	return b.Set.Run(context.WithValue(b.here(ctx), lentKey{}, b.lend), c)
 }
 
-// has reports whether a role gives a subagent a tool. The deliverable is its owner's to write, and
-// in plan mode it has no one to approve a plan.
+// has reports whether a role gives a subagent a tool. Only its owner writes the deliverable, and in
+// plan mode no member approves its plan.
 func has(r team.Role, t tool.Tool) bool {
 	if r.PlanMode && t.Traits.Writes {
 		return false
@@ -183,8 +184,8 @@ func has(r team.Role, t tool.Tool) bool {
 	})
 }
 
-// passOnceDecided is the gate of the permissions for a subagent. It waits until a person has decided,
-// who is asked in its owner's name.
+// passOnceDecided returns the permission gate of a subagent. It blocks until a person, asked in its
+// owner's name, has decided.
 func (m *member) passOnceDecided(judge approval.Judge) tool.Gate {
 	return func(ctx context.Context, r tool.Request) error {
 		for {
@@ -203,8 +204,8 @@ func (m *member) passOnceDecided(judge approval.Judge) tool.Gate {
 	}
 }
 
-// await returns once a plan is decided on, or with why ctx has ended. Who waits for a person has not
-// stalled.
+// await returns nil once a plan is decided on, or ctx's cause. It reports progress: a wait for a
+// person is not a stall.
 func (m *member) await(ctx context.Context, plan string) error {
 	for {
 		tool.Progress(ctx)
@@ -217,16 +218,15 @@ func (m *member) await(ctx context.Context, plan string) error {
 	}
 }
 
-// progressEvery is how often progress is shown while a person is waited for.
+// progressEvery is how often progress is reported while a person is waited for.
 const progressEvery = 5 * time.Second
 
-// subagentLog is the journal of a subagent, whose records are of its run and of the task that its
-// owner holds.
+// subagentLog is the journal of a subagent; it adds its run and its owner's task to each record.
 type subagentLog struct {
 	*journal.Journal
 	m      *member
 	run    string
-	writes context.Context // within which records are stored; it outlives that of the work
+	writes context.Context // context for storing records; outlives that of the work
 }
 
 // Append implements [engine.Journal].
@@ -245,18 +245,18 @@ func (l subagentLog) stamped(r journal.Record) journal.Record {
 	return r
 }
 
-// lender is the member as the owner of a subagent's engine: that takes no step that the member might not.
-// It also shows the subagent what the repository states of the folders in which that works.
+// lender is the owner of a subagent's engine: the subagent takes no step that the member might not.
+// It also shows the subagent the repository's instructions for the folders in which it works.
 type lender struct {
 	*member
 	memory  *agent.Part
 	log     engine.Journal
 	folders agent.Folders
-	touched []string // files, since the model was asked last
+	touched []string // files since the last request to the model
 }
 
-// Leave implements [engine.Owner]: as for the member's own steps, its task is made sure of before one
-// that counts.
+// Leave implements [engine.Owner]: as for the member's own steps, its task is confirmed before a
+// step that counts.
 func (l *lender) Leave(ctx context.Context, s engine.Step) error {
 	if err := l.heart.Certain(ctx); err != nil {
 		return err

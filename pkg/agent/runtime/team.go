@@ -20,7 +20,7 @@ import (
 	"agentteam/pkg/team/explain"
 )
 
-// surroundings are the team as the member's agent asks it; see [agent.Team].
+// surroundings implements [agent.Team] for the member's agent.
 type surroundings struct {
 	*member
 	box   *mailbox.Mailbox
@@ -55,7 +55,7 @@ func (s surroundings) Overview(ctx context.Context) (explain.Overview, error) {
 	return s.member.Overview(ctx)
 }
 
-// Asking returns the beats by name; of a member that hears only the leader, none.
+// Asking returns the heartbeats by name; none for a member that hears only the leader.
 func (s surroundings) Asking() (beats []team.Heartbeat) {
 	if s.Heard == nil {
 		return nil
@@ -70,18 +70,18 @@ func (s surroundings) Asking() (beats []team.Heartbeat) {
 }
 
 func (s surroundings) Peers(ctx context.Context) (explain.Situation, error) {
-	if s.Member.AgentID == team.Leader { // whose work nobody else takes
+	if s.Member.AgentID == team.Leader { // no other member takes the leader's work
 		return explain.Situation{}, nil
 	}
 	return s.peers(ctx)
 }
 
-// Inherited reads what is stored of the plans and the questions of earlier holders.
+// Inherited reads the stored plans and questions of earlier holders.
 func (s surroundings) Inherited(ctx context.Context, t team.Task) (team.Inherited, error) {
 	return s.inherited(ctx, s.box, t)
 }
 
-// Reserved finds the most urgent task that is reserved for the member and could be claimed now.
+// Reserved returns the most urgent task that is reserved for the member and can be claimed now.
 func (s surroundings) Reserved(ctx context.Context) (team.TaskID, bool) {
 	p, err := index.List(ctx, s.Team, s.board, team.Query{ReservedFor: s.Member.AgentID, Status: []team.TaskStatus{team.Pending}, Blocked: new(bool)})
 	if err != nil { // it is offered, too
@@ -93,8 +93,8 @@ func (s surroundings) Reserved(ctx context.Context) (team.TaskID, bool) {
 	return slices.MinFunc(p.Tasks, func(a, b team.TaskView) int { return a.Task.Compare(b.Task) }).ID, true
 }
 
-// Expected takes a board that cannot be read for one that has work, and members that cannot be for too
-// few. Those whose names come first stay: if each looked at all others, all of them could leave at the same
+// Expected reports true if the board or the members cannot be read. Of a role's members, those
+// whose names come first stay: if each looked at all others, all of them could leave at the same
 // moment.
 func (s surroundings) Expected(ctx context.Context) bool {
 	if t := s.record(); t.AtWork() && t.Roles[s.Member.Role].Ready > 0 {
@@ -108,7 +108,7 @@ func (s surroundings) Expected(ctx context.Context) bool {
 	return err != nil || len(p.Tasks) > 0
 }
 
-// Look finds a task for an agent to which no leader makes offers.
+// Look returns a task for an agent that gets no offers from a leader.
 func (s surroundings) Look(ctx context.Context) (team.TaskID, bool) {
 	id, ok, err := s.scout.Find(ctx)
 	if err != nil {
@@ -117,8 +117,8 @@ func (s surroundings) Look(ctx context.Context) (team.TaskID, bool) {
 	return id, ok && err == nil
 }
 
-// LeaderHeard returns when the leader was last heard, or since when it could be if that is
-// later: since the membership began, and while NATS is there.
+// LeaderHeard returns when the leader was last heard, or since when it could be if that is later:
+// since the membership began, and while NATS is connected.
 func (s surroundings) LeaderHeard() time.Time {
 	if s.Team.Conn.Ready(s.ctx) != nil {
 		return time.Now()
@@ -133,11 +133,11 @@ func (s surroundings) LeaderHeard() time.Time {
 	return heard
 }
 
-// Rests ends what the gates have let pass, as the agent goes idle.
+// Rests closes the granted plans and permissions as the agent goes idle.
 func (s surroundings) Rests(ctx context.Context) {
 	s.current.Settle()
 	if slices.ContainsFunc(s.jobs.List(), func(j team.Job) bool { return j.Kind == team.JobSubagent }) {
-		return // it may have asked for leave
+		return // it may have requested permission
 	}
 	err := s.asks.Rest(ctx)
 	if s.gate != nil {
@@ -148,7 +148,7 @@ func (s surroundings) Rests(ctx context.Context) {
 	}
 }
 
-// Lost stores what is in the tree of a task that was taken away, and gives that tree back.
+// Lost stores the files in the tree of a task that was taken away, and gives that tree back.
 func (m *member) Lost(t team.Task) {
 	ctx, done := context.WithTimeout(m.leaving, storeWithin+letGoWithin)
 	defer done()
@@ -156,8 +156,8 @@ func (m *member) Lost(t team.Task) {
 	m.current.Settle()
 }
 
-// Parked shows in the member's record that its model's endpoint refuses it, and with an
-// empty cause that it answers again.
+// Parked records in the member's record that its model's endpoint refuses it, and with an empty
+// cause that it answers again.
 func (s surroundings) Parked(ctx context.Context, cause string) {
 	s.parkAs(ctx, team.WaitingModel, cause)
 }
@@ -166,7 +166,7 @@ func (s surroundings) EndGoal(ctx context.Context, cause string) { s.member.EndG
 
 func (s surroundings) ModelChanged() <-chan struct{} { return s.member.ModelChanged() }
 
-// inherited returns what a task brings along that the member has taken, see [agent.Team].
+// inherited returns the inheritance of a task that the member has taken, see [agent.Team].
 func (m *member) inherited(ctx context.Context, box *mailbox.Mailbox, t team.Task) (brings team.Inherited, err error) {
 	if m.gate != nil {
 		var plan team.Approval
@@ -196,7 +196,7 @@ func (m *member) inherited(ctx context.Context, box *mailbox.Mailbox, t team.Tas
 	return brings, err
 }
 
-// answered blocks until the question that w is a wait for is answered, or ctx ends.
+// answered blocks until the question that w waits for is answered, or ctx ends.
 func (s surroundings) answered(ctx context.Context, w team.Await) (text string, err error) {
 	err = until(ctx, func() bool {
 		m, err := s.box.Answered(ctx, w)
@@ -208,7 +208,7 @@ func (s surroundings) answered(ctx context.Context, w team.Await) (text string, 
 	return text, err
 }
 
-// left blocks until a person's seat is no more, or ctx ends.
+// left blocks until a person's seat is gone, or ctx ends.
 func (m *member) left(ctx context.Context, person team.AgentID) error {
 	gone := errors.New("the seat is no more")
 	return until(ctx, func() bool {
@@ -234,7 +234,7 @@ func (m *member) decided(ctx context.Context, plan string) (verdict string, err 
 	return verdict, err
 }
 
-// until returns once f is true, or ctx ends. It rests in between: NATS may be in trouble.
+// until returns once f is true, or ctx ends. It waits between calls: NATS may be unavailable.
 func until(ctx context.Context, f func() bool) error {
 	for !f() {
 		if !shutdown.Sleep(ctx, roster.Interval) {

@@ -27,8 +27,8 @@ import (
 	"agentteam/pkg/tool/workspace"
 )
 
-// finisher is the crew of a leader, whose membership must know that it ends the
-// team before the team's record says so.
+// finisher is the crew of a leader. It notifies the membership of the team's end before the team's
+// record states it.
 type finisher struct {
 	teamtool.Crew
 	finishing *atomic.Bool
@@ -47,8 +47,8 @@ func (f finisher) Finish(ctx context.Context, summary string, givenUp []team.Tas
 	return err
 }
 
-// tools are those of the member, whose conversation so far is past; led are those of a leader in delegate
-// mode.
+// tools returns the member's tools, past being its conversation so far; led are those of a leader
+// in delegate mode.
 func (m *member) tools(at *workspace.Current, box *mailbox.Mailbox, past *agent.Conversation) (set, led *tool.Set, err error) {
 	files := slices.Concat(at.Tools(), []tool.Tool{m.subagentTool()}, m.jobs.Tools())
 	var leads teamtool.Crew
@@ -95,8 +95,8 @@ func (m *member) tools(at *workspace.Current, box *mailbox.Mailbox, past *agent.
 	m.asks = m.plans.Permissions(m.Member, m.hand, m.judge)
 	set = set.Behind(m.asks.Pass)
 	m.names = m.chosen(files, crew)
-	// A role chooses among the tools of the workspace; the team's are everybody's but those
-	// that it takes away, since without them nobody could take part.
+	// A role chooses among the tools of the workspace; all members have the team's tools except
+	// those that the role removes, since without them none could take part.
 	set, err = set.Speaking(m.Record.Dialect(m.Role)).Allow(append(m.names, teamtool.Allowed(m.Member, crew)...))
 	if err != nil {
 		return nil, nil, err
@@ -105,8 +105,8 @@ func (m *member) tools(at *workspace.Current, box *mailbox.Mailbox, past *agent.
 	return set, set.Without(func(t tool.Tool) bool { return slices.Contains(toolNames(files), t.Name) }), nil
 }
 
-// mode returns how the member works at the moment, which changes while it does: a person may have a leader only
-// lead, and the next goal may be done in separate trees.
+// mode returns a function for the member's current system message and tools, which change while it
+// works: a person may have a leader only lead, and the next goal may be done in separate trees.
 func (m *member) mode(at projectcontext.Place, all, led *tool.Set) func() (system string, t engine.Tools) {
 	type way struct{ delegates, onLine bool }
 	systems := map[way]string{}
@@ -129,28 +129,26 @@ func (m *member) mode(at projectcontext.Place, all, led *tool.Set) func() (syste
 	}
 }
 
-// Traits returns what holds for the calls of the tool that is called so, in any dialect; the
-// zero Traits of a name that no tool of a member has. It is for those who see calls by their
-// names only, such as package render.
+// Traits returns the traits of the tool with this name, in any dialect; the zero Traits if no tool
+// of a member has it. It is for callers that see only names of calls, such as package render.
 func Traits(name string) tool.Traits { return known().Traits(name) }
 
-// Has reports whether a member may have a tool that is called so, in any dialect.
+// Has reports whether a member may have a tool with this name, in any dialect.
 func Has(name string) bool { return known().Has(name) }
 
-// known are the tools of all members. They have nothing to work on, so none can be run.
+// known returns the tools of all members. They have no workspace, so none can be run.
 var known = sync.OnceValue(func() *tool.Set {
 	crew := teamtool.New(teamtool.Options{Gate: new(approval.Gate)})
 	set, err := tool.NewSet(nil, slices.Concat(new(workspace.Workspace).Tools(), []tool.Tool{subagent.None(), skills.Tool(nil)}, new(job.Jobs).Tools(), crew)...)
 	if err != nil {
-		panic(err.Error()) // so had each member's own set
+		panic(err.Error()) // each member's own set would panic, too
 	}
 	return set
 })
 
-// chosen are the tools of the workspace that the role lets its members use, with subagents, and
-// what shows and ends what it starts in the background. A role
-// file may have been written for another program: what it names and nobody has here
-// is left out, and a role of nothing else is left with no tool rather than with all.
+// chosen returns the names of the workspace tools that the role lets its members use, with
+// subagents and the tools for background jobs. A role file may have been written for another
+// program: unknown names are left out, and a role with only such names has no tool rather than all.
 func (m *member) chosen(files, crew []tool.Tool) []string {
 	if m.Role.IsToolless() {
 		return nil
@@ -178,8 +176,8 @@ func (m *member) chosen(files, crew []tool.Tool) []string {
 	return names
 }
 
-// delegate is the gate of a leader: in delegate mode it only leads. The mode may begin in the middle of a
-// turn; from the next one on the leader does not see the tools.
+// delegate returns the gate of a leader that denies the tools of files in delegate mode. The mode
+// may begin in the middle of a turn; from the next one on the leader does not see the tools.
 func (m *member) delegate(files []tool.Tool, instead string) tool.Gate {
 	names := toolNames(files)
 	return func(_ context.Context, r tool.Request) error {
@@ -191,8 +189,8 @@ func (m *member) delegate(files []tool.Tool, instead string) tool.Gate {
 	}
 }
 
-// complete completes a task that the member holds, and brings its files into the team's line if
-// it has one.
+// complete completes a task that the member holds, and submits its files to the team's integration
+// branch if there is one.
 func (m *member) complete(ctx context.Context, t team.Task, d team.Done) (team.Task, error) {
 	if !m.newest.Load().HasBranch() {
 		return m.hand.Complete(ctx, t.ID, d)
@@ -208,8 +206,8 @@ func (m *member) complete(ctx context.Context, t team.Task, d team.Done) (team.T
 	return m.line.Complete(ctx, t, d)
 }
 
-// endJobs ends what was begun for a task, before its files are committed: what it writes later would be
-// in no commit. Error: Busy.
+// endJobs ends the jobs of a task before its files are committed: later writes would be in no
+// commit. Error: Busy.
 func (m *member) endJobs(ctx context.Context, id team.TaskID) error {
 	wait := m.jobs.EndTask(id, fmt.Errorf("%s is completed", id))
 	ctx, cancel := context.WithTimeout(ctx, agent.JobsEndWithin)
@@ -220,7 +218,7 @@ func (m *member) endJobs(ctx context.Context, id team.TaskID) error {
 	return nil
 }
 
-// doing is what the member works on now.
+// doing returns the member's current work.
 func (m *member) doing() workspace.Work {
 	w := workspace.Work{Team: *m.newest.Load(), Member: m.Member}
 	if w.Task, _ = m.hand.Task(); w.Task.ID == "" && w.Team.HasBranch() {

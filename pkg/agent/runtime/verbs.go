@@ -9,12 +9,12 @@ import (
 	"agentteam/pkg/team"
 )
 
-// offerGrace lets an offer wait for an agent whose idle beat went out a moment
-// before it began to listen.
+// offerGrace lets an offer wait for an agent whose idle heartbeat was sent just before it began to
+// listen.
 const offerGrace = 200 * time.Millisecond
 
-// handlers are the requests that the member's process answers. What it is only told goes
-// through a channel to a part of the membership, which may take its time.
+// handlers returns the handlers of the member's process. A notification goes through a channel to a
+// part of the membership, which may take its time.
 func (m *member) handlers() control.Handlers {
 	return control.Handlers{
 		Ping:   m.heart.Now,
@@ -36,7 +36,7 @@ func (m *member) handlers() control.Handlers {
 	}
 }
 
-// wake sends what one signal says as well as several.
+// wake sends a signal that need not be repeated. It does not block.
 func wake(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -44,7 +44,7 @@ func wake(c chan<- struct{}) {
 	}
 }
 
-// assign takes a task on behalf of somebody with the leader's rights.
+// assign takes a task on behalf of a caller with the leader's rights.
 func (m *member) assign(ctx context.Context, a team.Assignment) (team.Task, error) {
 	if m.Model == nil {
 		return team.Task{}, team.Errorf(team.Unavailable, "%s has no model configured and can do nothing", m.Member.AgentID)
@@ -61,13 +61,13 @@ func (m *member) assign(ctx context.Context, a team.Assignment) (team.Task, erro
 	}
 	select {
 	case m.given <- t:
-	case <-ctx.Done(): // whoever comes after this process adopts it
+	case <-ctx.Done(): // the next process adopts it
 	}
 	return t, nil
 }
 
-// passOffers passes each offer on to the agent, which takes it only while it is idle,
-// until ctx ends; then it returns nil.
+// passOffers passes each offer to the agent, which takes it only while it is idle, until ctx ends;
+// then it returns nil.
 func (m *member) passOffers(ctx context.Context) error {
 	for {
 		select {
@@ -83,9 +83,8 @@ func (m *member) passOffers(ctx context.Context) error {
 	}
 }
 
-// checkHold looks, each time that the agent's task is said to be lost, whether it is: the
-// word may be of another hold of it, long ago. The hand tells the agent of a loss. It
-// returns nil once ctx ends.
+// checkHold confirms the agent's hold each time that its task is reported lost: the notice may be
+// about an earlier hold. The slot notifies the agent of a loss. It returns nil once ctx ends.
 func (m *member) checkHold(ctx context.Context) error {
 	for {
 		select {
@@ -97,7 +96,7 @@ func (m *member) checkHold(ctx context.Context) error {
 		if !ok {
 			continue
 		}
-		// If that cannot be told, the agent waits before its next step.
+		// If that cannot be determined, the agent waits before its next step.
 		if _, err := m.hand.Confirm(ctx, held.ID); errors.Is(err, team.ErrUnreadable) {
 			m.Logger.WarnContext(ctx, "whether the task is still held is not known", "task", held.ID, "err", err)
 		}

@@ -23,7 +23,8 @@ const (
 
 var nameForm = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
-// head is the front matter of SKILL.md. Only name, description and whether models may call it count.
+// head is the front matter of SKILL.md. Only name, description and disable-model-invocation are
+// used.
 type head struct {
 	Name          string `yaml:"name"`
 	Description   string `yaml:"description"`
@@ -34,8 +35,8 @@ type head struct {
 	NotByModels   bool   `yaml:"disable-model-invocation"`
 }
 
-// parse reads SKILL.md of a folder of that name, as leniently as it can: keys of other programs are left out, and a
-// description with a colon needs no quotes.
+// parse reads SKILL.md of a folder with that name leniently: it ignores keys of other programs, and
+// a description with a colon needs no quotes.
 func parse(s Skill, name string, src []byte) (Skill, error) {
 	h, body, _, err := divide(src)
 	if err != nil {
@@ -48,10 +49,11 @@ func parse(s Skill, name string, src []byte) (Skill, error) {
 	return s, nil
 }
 
-// colonLine is a line of the front matter whose value may have a colon of its own.
+// colonLine matches a line of the front matter whose value may contain a colon.
 var colonLine = regexp.MustCompile(`(?m)^(name|description|compatibility|license):[ \t]+([^"'|>\s].*)$`)
 
-// divide returns the front matter of SKILL.md, what stands behind it, and what is not as the specification has it.
+// divide returns the front matter of SKILL.md, the text after it, and the deviations from the
+// specification.
 func divide(src []byte) (h head, body []byte, strict []string, err error) {
 	src = bytes.ReplaceAll(bytes.TrimPrefix(src, []byte("\ufeff")), []byte("\r\n"), []byte("\n"))
 	if len(src) > maxText {
@@ -76,15 +78,15 @@ func divide(src []byte) (h head, body []byte, strict []string, err error) {
 	return h, body, strict, err
 }
 
-// quoted is a line of the front matter with quotes around its value.
+// quoted returns a line of the front matter with quotes around its value.
 func quoted(line []byte) []byte {
 	key, value, _ := bytes.Cut(line, []byte(":"))
 	text, _ := json.Marshal(strings.TrimSpace(string(value))) // a text can always be written
 	return slices.Concat(key, []byte(": "), text)
 }
 
-// Validate reads the skill of a folder as strictly as the specification has it, and returns what is wrong with it, a line
-// each, and what is only to be known.
+// Validate reads the skill of a folder strictly by the specification, and returns its faults, a
+// line each, and notices.
 func Validate(dir string) (faults, notices []string) {
 	s, _, err := one(dir)
 	if err != nil {

@@ -1,10 +1,11 @@
-// Package skills finds the folders with instructions that are called Agent Skills: NAME/SKILL.md, a front matter with name
-// and description and a text behind it, and files that belong to it. Members see a line of each; the tool skill
-// returns the text and the files.
+// Package skills reads Agent Skills: folders NAME/SKILL.md with a front matter (name and
+// description), a text, and optional files. Members see a line of each; the tool skill returns the
+// text and the files.
 //
-// A skill is text. It grants nothing and restricts nothing: its allowed-tools do not count, and what it has members run,
-// they run by their own tools, in their own sandbox. One that lies in a repository counts once a person has trusted its
-// folder as it stands (package trust). What a member may read is decided in package permission.
+// A skill is text. It grants nothing and restricts nothing: its allowed-tools are ignored, and
+// members run its commands with their own tools in their own sandbox. A skill in a repository
+// counts only after a person has trusted the current content of its folder (package trust). Package
+// permission decides which files a member may read.
 package skills
 
 import (
@@ -32,7 +33,7 @@ import (
 // FileName is the file that makes a folder a skill.
 const FileName = "SKILL.md"
 
-// A skill and a folder of skills are bounded: a member reads all of them when it begins.
+// Limits of a skill and of a folder of skills: a member reads all of them when it begins.
 const (
 	maxText   = 64 << 10 // bytes of SKILL.md, and of a file that is shown
 	maxFolder = 8 << 20  // bytes of all files of a skill
@@ -42,7 +43,7 @@ const (
 	maxSkills = 500      // of a folder of skills
 )
 
-// Source is where a skill lies.
+// Source is where a skill comes from.
 type Source string
 
 // The sources. Of several skills with one name the later one counts.
@@ -52,7 +53,7 @@ const (
 	Project Source = "project"
 )
 
-// Skill is one that was read.
+// Skill is a skill as it was read.
 type Skill struct {
 	Name        string   `json:"name"`
 	Description string   `json:"description"` // on one line
@@ -91,7 +92,7 @@ type at struct {
 // projectDirs are the folders of a repository that hold skills.
 var projectDirs = []string{filepath.Join(".claude", "skills"), filepath.Join(".agents", "skills")}
 
-// userDirs are those of the user that runs the process.
+// userDirs returns the folders of skills of the user that runs the process.
 func userDirs() (dirs []string) {
 	if home, err := os.UserHomeDir(); err == nil {
 		for _, d := range projectDirs {
@@ -104,9 +105,9 @@ func userDirs() (dirs []string) {
 	return dirs
 }
 
-// Load reads the skills that hold in a workspace: the built-in ones, the user's, and those of the workspace. A person has
-// trusted these as they lie in checkout, of which the workspace may be a work tree. may reports which files, absolute paths, may be
-// read; nil: all.
+// Load reads the skills for a workspace: the built-in ones, the user's, and those of the workspace.
+// A person has trusted the latter by their paths in checkout, of which the workspace may be a work
+// tree. may reports which files, absolute paths, may be read; nil: all.
 func Load(workspace, checkout string, may func(path string) bool) Set {
 	own, _ := fs.Sub(builtin, "builtin") // it is there
 	var s Set
@@ -151,7 +152,7 @@ func (s *Set) read(by map[string]Skill, in at, may func(path string) bool) {
 		}
 		before := *in.left
 		skill, manifest, err := in.skill(e.Name())
-		giveBack := func() { // most of it, so that there is room behind it and an end to what is read
+		giveBack := func() { // most of it, so that later skills have room and the reading is still bounded
 			*in.left += (before - *in.left) / 4 * 3
 		}
 		if err == nil && i >= maxSkills {
@@ -181,7 +182,8 @@ func (s *Set) read(by map[string]Skill, in at, may func(path string) bool) {
 	}
 }
 
-// waiting is what of a skill waits for trust; nil if it was trusted as it stands, under the path real.
+// waiting returns the parts of a skill that wait for trust; nil if its current content was trusted
+// under the path real.
 func waiting(real, shown string, s Skill, manifest []string) *trust.Waiting {
 	w := trust.OfUser().Judge(real, shown, []byte(strings.Join(manifest, "\n")))
 	if w != nil {
@@ -194,8 +196,8 @@ func waiting(real, shown string, s Skill, manifest []string) *trust.Waiting {
 	return w
 }
 
-// WaitingIn returns what of a skill waits until a person trusts it; nil if it counts. Errors: InvalidArgument for a
-// folder that gives no skill.
+// WaitingIn returns the parts of a skill that wait until a person trusts it; nil if it counts.
+// Errors: InvalidArgument for a folder without a valid skill.
 func WaitingIn(file string) (*trust.Waiting, error) {
 	s, manifest, err := one(filepath.Dir(file))
 	if err != nil {
@@ -204,7 +206,7 @@ func WaitingIn(file string) (*trust.Waiting, error) {
 	return waiting(file, file, s, manifest), nil
 }
 
-// Manifest is what a person trusts of the skill that has this file: its files with their digests.
+// Manifest returns what a person trusts of the skill with this file: its files with their digests.
 func Manifest(file string) ([]byte, error) {
 	_, manifest, err := one(filepath.Dir(file))
 	return []byte(strings.Join(manifest, "\n")), err
@@ -228,7 +230,8 @@ func one(dir string) (Skill, []string, error) {
 	return s, manifest, err
 }
 
-// skill reads the skill of a folder, with the lines of its manifest. Errors: of a folder that gives none.
+// skill reads the skill of a folder, with the lines of its manifest. Errors: of a folder without a
+// valid skill.
 func (in at) skill(name string) (s Skill, manifest []string, err error) {
 	if !nameForm.MatchString(name) || len(name) > maxName {
 		return s, nil, fmt.Errorf("the folder %q is no name of a skill: 1 to %d lower-case letters, digits and single hyphens", team.Clip(name, 80), maxName)
@@ -280,7 +283,7 @@ func (in at) skill(name string) (s Skill, manifest []string, err error) {
 	return s, manifest, err
 }
 
-// content reads a file of a skill, for which so many bytes are left of its limit.
+// content reads a file of a skill; left is how many bytes the skill's limit still allows.
 func (in at) content(file string, d fs.DirEntry, left int) ([]byte, error) {
 	info, err := d.Info()
 	switch {
@@ -321,7 +324,8 @@ func (s Set) Get(name string) (Skill, bool) {
 	return s.All[i], true
 }
 
-// Lines are those skills that a model may call, a line each, as many as fit into so many tokens. left counts the others.
+// Lines returns the skills that a model may call, a line each, as many as fit into most tokens.
+// left counts the others.
 func (s Set) Lines(most int) (lines []string, left int) {
 	for _, k := range s.All {
 		if k.Hidden {

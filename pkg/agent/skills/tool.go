@@ -64,7 +64,8 @@ func (s Set) found(query string) string {
 	return strings.Join(lines, "\n")
 }
 
-// text is the skill as a model reads it. Commands that its text has for other programs to run before are left as they are.
+// text returns the skill as a model reads it. Commands in its text that other programs would run
+// first are left as they are.
 func (k Skill) text(args string) string {
 	body := strings.NewReplacer("${CLAUDE_SKILL_DIR}", k.Folder, "$ARGUMENTS", args).Replace(k.Body)
 	if args != "" && !strings.Contains(k.Body, "$ARGUMENTS") {
@@ -91,7 +92,7 @@ func (k Skill) file(name string) (string, error) {
 	return team.Clean(string(data), maxText), nil
 }
 
-// Given is the text of a skill that a role names, with its name. ok is false if it does not count.
+// Given returns the text of a skill that a role names. ok is false if the skill is not in the set.
 func (s Set) Given(name string) (text string, ok bool) {
 	k, ok := s.Get(name)
 	return k.text(""), ok

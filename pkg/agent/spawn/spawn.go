@@ -1,9 +1,8 @@
-// Package spawn makes members out of processes: it writes the member's record,
-// finds a process that takes it (a standby from the pool, or a new child process
-// where that is allowed) and sees it live, or writes that it does not.
+// Package spawn starts members: it writes the member's record, finds a process that becomes the
+// member (a standby from the pool, or a new child process where that is allowed), and waits for its
+// first heartbeat. A failed start is recorded.
 //
-// Which roles there are, and what a member does, is the business of its callers
-// and of package teammate.
+// It does not define roles (its callers do) or run members (package teammate).
 package spawn
 
 import (
@@ -24,11 +23,11 @@ import (
 )
 
 const (
-	poolPatience = 2 * time.Second  // for a standby to come free: after a goal all members return at once
+	poolPatience = 2 * time.Second  // wait for a free standby: after a goal all members return at the same time
 	joinTimeout  = 10 * time.Second // from the order to the first heartbeat
 )
 
-// Options are what a Spawner needs.
+// Options are the parts of a Spawner.
 type Options struct {
 	Team   *broker.Storage // required
 	Roster *roster.Roster
@@ -37,8 +36,8 @@ type Options struct {
 	// leader's process is asked instead.
 	Exec    func(ctx context.Context, o control.Order) error
 	Cluster string // the embedded cluster of this process; "" = none
-	// Level is how the commands of the one who spawns are confined, as the team stands: no standby that
-	// confines less becomes a member. nil: who spawns has no commands.
+	// Level returns how the spawner's own commands are confined in the team: no standby that
+	// confines less becomes a member. nil: it has no commands.
 	Level  func(context.Context, team.Team) team.Sandbox
 	Logger *slog.Logger
 }
@@ -52,22 +51,21 @@ func New(o Options) *Spawner {
 	return &Spawner{o}
 }
 
-// Spawn makes m (role, and what of name, prompt and model is wanted) a member that
-// lives, and returns it as it joined. Without a name, a stopped member of the role comes back,
-// if there is one from before the present goal. It blocks until the first heartbeat, up to
-// 10 s. If it fails the name stays, as that of a stopped member, and is not given out
-// again by counting.
+// Spawn makes m (its role, and optionally name, prompt and model) a live member, and returns it as
+// it joined. Without a name, a stopped member of the role from before the current goal comes back,
+// if there is one. It blocks until the first heartbeat, up to 10 s. If it fails the name stays, as
+// that of a stopped member, and is not given out again by counting.
 //
-// Errors: those of [roster.Roster.Create]; Unavailable if no process took it;
-// InvalidState, with the reason, if the one that took it could not become it; Conflict if
-// the team is being deleted, or was saved.
+// Errors: those of [roster.Roster.Create]; Unavailable if no process took it; InvalidState, with
+// the reason, if the process that took it could not become it; Conflict if the team is being
+// deleted, or was saved.
 func (s *Spawner) Spawn(ctx context.Context, m team.Member, max int) (team.Member, error) {
 	m.Backend, m.Cluster = team.Pool, s.o.Cluster
 	created, err := s.create(ctx, m, max)
 	if err != nil {
 		return team.Member{}, err
 	}
-	// Who deletes or saves the team marks it first and then looks for members.
+	// A deletion or a save of the team marks it first and then looks for members.
 	if err = s.standing(ctx); err == nil {
 		m, err = s.bring(ctx, created)
 	}
@@ -77,11 +75,11 @@ func (s *Spawner) Spawn(ctx context.Context, m team.Member, max int) (team.Membe
 	return m, nil
 }
 
-// create writes the record of a member that is to live: without a name that of a stopped one
-// of its role, if one comes back, else a new one.
+// create writes the record of a new member: without a name, that of a stopped member of its role,
+// if one can come back, else a new one.
 func (s *Spawner) create(ctx context.Context, m team.Member, max int) (team.Member, error) {
 	record, err := registry.Record(ctx, s.o.Team)
-	if err != nil && !errors.Is(err, team.NotFound) { // a team without a record: whoever takes the order sees to that
+	if err != nil && !errors.Is(err, team.NotFound) { // a team without a record: the process that takes the order handles that
 		return team.Member{}, err
 	}
 	m = record.Joining(m)
@@ -103,12 +101,12 @@ func (s *Spawner) create(ctx context.Context, m team.Member, max int) (team.Memb
 		if name == "" || !errors.Is(err, team.Conflict) {
 			return created, err
 		}
-		// Another spawn has just brought that one back.
+		// Another spawn has just brought that member back.
 	}
 }
 
-// apart returns InvalidState for a role whose members are to work in separate trees, in a team that
-// is known to share its workspace.
+// apart returns InvalidState for a role whose members need separate trees, in a team that shares
+// its workspace.
 func apart(t team.Team, role string) error {
 	r, _ := t.Role(role)
 	if r.Policy.Isolation != team.Worktrees || t.Line == nil || t.HasBranch() {
@@ -122,7 +120,7 @@ func apart(t team.Team, role string) error {
 // standing returns Conflict if the team is being deleted, or was saved.
 func (s *Spawner) standing(ctx context.Context) error {
 	record, err := registry.Record(ctx, s.o.Team)
-	if errors.Is(err, team.NotFound) { // a team without a record: whoever takes the order sees to that
+	if errors.Is(err, team.NotFound) { // a team without a record: the process that takes the order handles that
 		return nil
 	}
 	if err == nil {
@@ -131,11 +129,11 @@ func (s *Spawner) standing(ctx context.Context) error {
 	return err
 }
 
-// Respawn brings back a lost member as its next incarnation, with its
-// conversation. If no process takes it the member is lost again, to be brought back by another
-// try; one that has joined and was not heard is left to the watchdog. If ctx ends, it is left as it is then, for whoever comes after the caller.
+// Respawn brings back a lost member as its next incarnation, with its conversation. If no process
+// takes it the member is lost again, for another try; the watchdog handles a member that has joined
+// without a heartbeat. If ctx ends, the record stays as it is, for a later caller.
 //
-// Errors: Conflict if somebody did so already; Unavailable.
+// Errors: Conflict if another caller did so already; Unavailable.
 func (s *Spawner) Respawn(ctx context.Context, m team.Member) (team.Member, error) {
 	m = m.ToSpawn(s.o.Cluster)
 	m.Backend = team.Pool
@@ -153,14 +151,14 @@ func (s *Spawner) Respawn(ctx context.Context, m team.Member) (team.Member, erro
 	return m, err
 }
 
-// bring finds a process for a created member and waits until it lives.
+// bring finds a process for a created member and waits for its heartbeat.
 func (s *Spawner) bring(ctx context.Context, m team.Member) (team.Member, error) {
 	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
 	defer cancel()
 	alive, heard := context.WithCancel(ctx)
 	defer heard()
 	stop, err := s.o.Roster.Listen(m.AgentID, func(b team.Heartbeat) {
-		if b.Incarnation == m.Incarnation { // a later one is of a later spawn, or of nobody
+		if b.Incarnation == m.Incarnation { // a later one is of a later spawn
 			heard()
 		}
 	})
@@ -168,8 +166,7 @@ func (s *Spawner) bring(ctx context.Context, m team.Member) (team.Member, error)
 		return team.Member{}, err
 	}
 	defer stop()
-	// An order that nobody answered may have been carried out all the same: what
-	// counts is who is heard.
+	// An unanswered order may have been carried out all the same: the heartbeat decides.
 	err = s.order(alive, m)
 	if err == nil {
 		err = s.up(alive, m)
@@ -181,8 +178,8 @@ func (s *Spawner) bring(ctx context.Context, m team.Member) (team.Member, error)
 	return s.o.Roster.Get(ctx, m.AgentID)
 }
 
-// up waits until ctx ends, since m is heard or time is up, or until m's record says
-// that the process which took it could not become it, or that a later spawn has replaced m.
+// up waits until ctx ends, because m is heard or the time is up, or until m's record states that
+// the process which took it could not become it, or that a later spawn has replaced m.
 func (s *Spawner) up(ctx context.Context, m team.Member) error {
 	for {
 		if !shutdown.Sleep(ctx, pollEvery) {
@@ -201,9 +198,9 @@ func (s *Spawner) up(ctx context.Context, m team.Member) error {
 	}
 }
 
-// order tries the pool, then a child process of the leader, until one takes the
-// order or ctx ends. The pool is that of the model alias that m asks for; if no process
-// at all has that, it is the pool of all.
+// order tries the pool, then a child process of the leader, until one takes the order or ctx ends.
+// The pool is that of the model alias that m needs; if no process has the alias, it is the pool of
+// all.
 func (s *Spawner) order(ctx context.Context, m team.Member) error {
 	o, alias, err := s.asked(ctx, m)
 	if err != nil {
@@ -217,7 +214,7 @@ func (s *Spawner) order(ctx context.Context, m team.Member) error {
 			if known, err = s.known(ctx, alias); err != nil {
 				return err
 			}
-			if !known { // whoever takes the order uses its default, and says so
+			if !known { // the process that takes the order uses its default, and reports that
 				alias, known = "", true
 			}
 			continue
@@ -232,12 +229,12 @@ func (s *Spawner) order(ctx context.Context, m team.Member) error {
 		}
 		switch {
 		case weaker != nil && !silent && errors.Is(err, team.Unavailable) && time.Now().After(patience):
-			return weaker // of all in the pool none was another
+			return weaker // no standby in the pool confines enough
 		case err == nil, ctx.Err() != nil:
 			return err
-		case errors.Is(err, team.Conflict): // somebody has taken it
+		case errors.Is(err, team.Conflict): // another process has taken it
 			return nil
-		case errors.Is(err, team.Busy), silent: // busy is one that was just taken by another spawn
+		case errors.Is(err, team.Busy), silent: // a busy standby was just taken by another spawn
 		case errors.Is(err, team.Unavailable) && time.Now().Before(patience):
 		case alias != "":
 			return team.Errorf(team.CodeOf(err), "of the processes with the model alias %s: %w", alias, err).WithHint("%s", team.HintOf(err))
@@ -250,12 +247,12 @@ func (s *Spawner) order(ctx context.Context, m team.Member) error {
 	}
 }
 
-// asked returns the order for m, and the alias of the model that m asks for, itself or by its role; "" if any
-// will do. What no process could have is not asked for.
+// asked returns the order for m, and the alias of the model that m or its role names; "" if any
+// will do or no process could have it.
 func (s *Spawner) asked(ctx context.Context, m team.Member) (o control.Order, alias string, err error) {
 	o = control.Order{Team: s.o.Team.ID, Agent: m.AgentID, Incarnation: m.Incarnation}
 	record, err := registry.Record(ctx, s.o.Team)
-	noRecord := errors.Is(err, team.NotFound) // whoever takes the order sees to that
+	noRecord := errors.Is(err, team.NotFound) // the process that takes the order handles that
 	if err != nil && !noRecord {
 		return o, "", err
 	}
@@ -276,7 +273,7 @@ func (s *Spawner) asked(ctx context.Context, m team.Member) (o control.Order, al
 	return o, alias, nil
 }
 
-// answerWait is how long answers to "who has this alias?" are collected.
+// answerWait is how long answers to the question for an alias are collected.
 const answerWait = 300 * time.Millisecond
 
 // known reports whether some teammate process has the alias, a member or not.
@@ -296,7 +293,7 @@ func (s *Spawner) exec(ctx context.Context, o control.Order) error {
 	return err
 }
 
-// NoStandby is the error of a spawn that found no process.
+// NoStandby returns the error of a spawn that found no process.
 func NoStandby(cause error) error {
 	err := team.Errorf(team.Unavailable, "no standby is free in the pool, and no process may be started: %w", cause)
 	if control.NoResponders(cause) {
@@ -307,19 +304,19 @@ func NoStandby(cause error) error {
 		WithModelHint("go on with the members that are there; those that are idle take claimable tasks")
 }
 
-// takeBack stops a member that did not come up, whatever a process that took the
-// order late may have written meanwhile. Such a process is told to go; it also sees
-// for itself that it is stopped.
+// takeBack stops a member that did not come up, whatever a process that took the order late may
+// have written meanwhile. Such a process is notified to stop; it also sees in the record that it is
+// stopped.
 func (s *Spawner) takeBack(ctx context.Context, m team.Member, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	err := s.o.Roster.TakeBack(ctx, m.AgentID, m.Incarnation, why(cause))
 	if errors.Is(err, team.ErrSuperseded) {
-		return nil // somebody else has seen to it
+		return nil // it was stopped, or a later spawn handles it
 	}
 	_ = control.TellStop(s.o.Team, m.AgentID)
 	return err
 }
 
-// why is cause as it stands in a member's record.
+// why returns cause as a member's record stores it.
 func why(cause error) string { return team.Clean(cause.Error(), 1000) }

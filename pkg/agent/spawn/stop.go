@@ -14,7 +14,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Post sends mail and closes inboxes; *mailbox.Mailbox is one.
+// Mailer sends mail and closes inboxes; *mailbox.Mailbox is one.
 type Mailer interface {
 	Send(ctx context.Context, m team.Message) (team.Message, []team.AgentID, error)
 	Close(ctx context.Context, a team.AgentID, incarnation uint64) error
@@ -23,14 +23,14 @@ type Mailer interface {
 // Request asks a member to leave.
 type Request struct {
 	From, To team.AgentID
-	Reason   string // default: that it is asked
-	Drain    bool   // it leaves once it has no task, and is not asked whether it wants to
+	Reason   string // default: a sentence that From asks it
+	Drain    bool   // it leaves once it has no task, and cannot refuse
 
 	id   string // its request_id, once it is sent
 	from uint64 // of the message stream: the answer comes at this sequence or later
 }
 
-// Answer is what has come of a request so far; neither Left nor Refused: nothing yet.
+// Answer is the result of a request so far; neither Left nor Refused: no answer yet.
 type Answer struct {
 	RequestID string
 	Left      bool   // the member's membership is over
@@ -38,11 +38,11 @@ type Answer struct {
 	Reason    string // of a refusal
 }
 
-// pollEvery is how often the record of a member that is to stop is looked at.
+// pollEvery is how often the record of a member that is to stop is read.
 const pollEvery = 100 * time.Millisecond
 
-// Ask sends a request to shut down and returns it, as [Spawner.Await] takes it. Errors:
-// NotFound; those of Post.Send.
+// Ask sends a request to shut down and returns it for [Spawner.Await]. Errors: NotFound; those of
+// Mailer.Send.
 func (s *Spawner) Ask(ctx context.Context, post Mailer, r Request) (Request, error) {
 	last, err := s.o.Team.Messages.LastSeq(ctx)
 	if err != nil {
@@ -56,8 +56,8 @@ func (s *Spawner) Ask(ctx context.Context, post Mailer, r Request) (Request, err
 	return r, err
 }
 
-// Await waits until the member has left or refused, or ctx ends; then neither is so.
-// An incarnation that is lost meanwhile is no answer: its successor gives it.
+// Await waits until the member has left or refused, or ctx ends; then neither is set. A loss of the
+// incarnation is no answer: its successor answers.
 func (s *Spawner) Await(ctx context.Context, r Request) (Answer, error) {
 	following, stop := context.WithCancel(ctx)
 	refused, followed := make(chan Answer, 1), make(chan error, 1)
@@ -91,8 +91,7 @@ func (s *Spawner) Await(ctx context.Context, r Request) (Answer, error) {
 // errRefused ends the reading of mail at the refusal.
 var errRefused = errors.New("the member refuses")
 
-// follow reads the member's mail to whoever asked, until ctx ends, and passes on the refusal
-// of r.
+// follow reads the member's mail to the requester until ctx ends, and passes on the refusal of r.
 func (s *Spawner) follow(ctx context.Context, r Request, refused chan<- Answer) error {
 	err := s.o.Team.Messages.Follow(ctx, broker.Mark{Seq: max(r.from, 1) - 1}, func(m broker.Msg) error {
 		var answer team.Message
@@ -109,9 +108,9 @@ func (s *Spawner) follow(ctx context.Context, r Request, refused chan<- Answer) 
 	return err
 }
 
-// Stop asks a member to leave and waits up to wait for its answer. If none comes, or at
-// once if wait is 0 or nobody could answer, it is stopped by force; forced tells so.
-// Stopping a stopped member is no error. Errors: Conflict if it refuses, and then it stays.
+// Stop asks a member to leave and waits up to wait for its answer. If none comes, it is stopped by
+// force; immediately, if wait is 0 or no process could answer. forced reports that. Stopping a
+// stopped member is not an error. Errors: Conflict if it refuses, and then it stays.
 func (s *Spawner) Stop(ctx context.Context, post Mailer, r Request, wait time.Duration) (forced bool, err error) {
 	m, err := s.o.Roster.Get(ctx, r.To)
 	if err != nil || m.State == team.Stopped {
@@ -138,17 +137,17 @@ func (s *Spawner) Stop(ctx context.Context, post Mailer, r Request, wait time.Du
 	return true, s.Force(ctx, post, r.To)
 }
 
-// refusal is the error of a stop that the member has refused.
+// refusal returns the error of a stop that the member has refused.
 func refusal(a team.AgentID, reason string) error {
 	return team.Errorf(team.Conflict, "%s refuses to leave: %s", a, team.Summarize(reason)).
 		WithHint("it stays and works on; ask again later, let it end its task first (--drain), or end it by --force")
 }
 
-// Force ends a member's membership: its record is closed, its process told to end, and
-// its inbox closed, since the process may be dead.
+// Force ends a member's membership: it closes its record, notifies its process to end, and closes
+// its inbox, since the process may be dead.
 //
-// A process that cannot hear now (frozen, cut off) ends by itself as soon as it
-// runs again and sees its record.
+// A process that cannot receive this now (frozen, cut off) ends as soon as it runs again and reads
+// its record.
 func (s *Spawner) Force(ctx context.Context, post Mailer, a team.AgentID) error {
 	return s.end(ctx, post, a, func(incarnation uint64) error { return s.o.Roster.Leave(ctx, a, incarnation, "") })
 }
@@ -160,7 +159,7 @@ func (s *Spawner) Undo(ctx context.Context, post Mailer, a team.AgentID) error {
 	})
 }
 
-// end is Force, with what writes that an incarnation has stopped.
+// end is Force with a function that records that an incarnation has stopped.
 func (s *Spawner) end(ctx context.Context, post Mailer, a team.AgentID, stopped func(incarnation uint64) error) error {
 	for {
 		m, err := s.o.Roster.Get(ctx, a)
@@ -174,8 +173,8 @@ func (s *Spawner) end(ctx context.Context, post Mailer, a team.AgentID, stopped 
 		if err != nil {
 			return err
 		}
-		// Nobody listening is what was wanted; one that listens and does not answer
-		// is frozen or cut off and finds its record closed later.
+		// No responder is the intended state; a process that listens and does not answer is frozen
+		// or cut off and finds its record closed later.
 		err = control.Stop(ctx, s.o.Team, a)
 		if err != nil && !errors.Is(err, team.Unavailable) {
 			return err

@@ -1,10 +1,10 @@
-// Package subagent has parts of a member's work done in conversations apart: the tool subagent. Each
-// subagent has a role's instructions, a separate journal, and never more rights than its owner,
-// which is given its last text.
+// Package subagent implements the tool subagent: it does parts of a member's work in separate
+// conversations. Each subagent has a role's instructions, a separate journal, and at most its
+// owner's rights; the owner gets its last text.
 //
-// What a subagent may use, and by whose leave it takes each step, is up to its owner's membership
-// ([Options].Open). Which ones are at work, how many there may be, and what becomes of those in the
-// background is known by package tool/job.
+// Its owner's membership decides its tools and permits its steps ([Options].Open). Package tool/job
+// keeps the list of running subagents, bounds their number, and keeps the results of those in the
+// background.
 package subagent
 
 import (
@@ -26,23 +26,23 @@ import (
 	"agentteam/pkg/tool/job"
 )
 
-// Options are what a member's subagents are made of. All are required, but Aliases.
+// Options are the parts of a member's subagents. All are required, but Aliases.
 type Options struct {
 	Owner   team.AgentID
 	Jobs    *job.Jobs
-	Roles   func() team.Team // the roles are the team's; "" as type is [team.Team.GeneralRole]
-	Aliases []string         // models that may be asked for by name; nil: whichever is named
-	// Open prepares the conversation of a subagent: all of its engine but Watcher. end
-	// is called once with why it has ended; nil: with its last text.
+	Roles   func() team.Team // the team's roles; "" as type is [team.Team.GeneralRole]
+	Aliases []string         // models that a call may name; nil: any
+	// Open prepares the conversation of a subagent: all options of its engine but Watcher. end is
+	// called once with the error with which it ended, or nil.
 	Open func(ctx context.Context, s Spec) (o engine.Options, end func(turns uint64, used model.Usage, err error), err error)
-	Keep func(ctx context.Context, text string) (ref string, err error) // stores what is too long to be shown
+	Keep func(ctx context.Context, text string) (ref string, err error) // stores a text that is too long to be shown
 }
 
-// Spec is a subagent that is asked for.
+// Spec describes a requested subagent.
 type Spec struct {
 	Name  team.AgentID // of its conversation, see [team.Subagent]
 	Role  team.Role
-	Alias string // of its model; "": the role's, or that of its owner
+	Alias string // of its model; "": the role's, or its owner's
 	Task  team.TaskID
 }
 
@@ -57,7 +57,7 @@ type args struct {
 const (
 	description = "Have a subagent do a part of your work in a context apart, in your workspace, with at most your rights; you get its last text. Several calls in one turn run at the same time. For work that others can share, use tasks."
 	maxAbout    = 80     // characters
-	maxShown    = 30_000 // bytes of the last text that the owner is shown
+	maxShown    = 30_000 // bytes of its last text that the owner is shown
 )
 
 type subagents struct{ Options }
@@ -74,19 +74,19 @@ func Tool(o Options) tool.Tool {
 	} else {
 		opts = append(opts, tool.Enum("model", o.Aliases...))
 	}
-	// The gates are asked for each call of the subagent.
+	// Each call of the subagent passes the gates.
 	return spoken(tool.New("subagent", description, s.call, append(opts, tool.Traits{Ungated: true, Yields: true, Parallel: true})...))
 }
 
-// None returns the tool subagent of a subagent, which refuses each call and names the reason.
+// None returns the tool subagent for a subagent, which refuses each call with the reason.
 func None() tool.Tool {
 	return spoken(tool.New("subagent", description, func(context.Context, args) (tool.Output, error) {
 		return tool.Output{}, team.Errorf(team.PermissionDenied, "a subagent starts no subagents").WithHint("do it yourself, or report in your last text what is left to do")
 	}, tool.Traits{ReadOnly: true}, tool.Unlisted()))
 }
 
-// spoken is the tool as Claude Code has it, which has called it Task: so it calls what starts a
-// teammate, too, but then names the team.
+// spoken adds the forms of Claude Code, whose older name is Task: Task also starts a teammate, but
+// then the call names the team.
 func spoken(t tool.Tool) tool.Tool {
 	form := dialect.Form{Name: "Agent", Dialect: team.Claude, Names: map[string][]string{"type": {"subagent_type"}}, Calls: plain,
 		Own: extras, Hidden: []string{"name", "team_name", "mode", "isolation", "resume", "max_turns"}}
@@ -95,13 +95,13 @@ func spoken(t tool.Tool) tool.Tool {
 	return dialect.Translate([]tool.Tool{t}, map[string][]dialect.Form{t.Name: {form, before}})[0]
 }
 
-// extras are what only Claude Code's tool has: what a teammate would be called, and what is settled
-// here by the role and the owner.
+// extras are arguments that only Claude Code's tool has: a teammate's name, and settings that the
+// role and the owner decide here.
 var extras = []dialect.Argument{{Name: "name", Type: "string"}, {Name: "team_name", Type: "string"}, {Name: "mode", Type: "string"},
 	{Name: "isolation", Type: "string"}, {Name: "resume", Type: "string"}, {Name: "max_turns", Type: "integer"}}
 
-// plain is the call of subagent for one of Agent. Error: InvalidArgument for one that would do
-// something else.
+// plain returns the call of subagent for a call of Agent. Error: InvalidArgument for a call that
+// would do something else.
 func plain(_ context.Context, given map[string]any) ([]map[string]any, error) {
 	if given["team_name"] != nil && given["team_name"] != "" {
 		return nil, team.Errorf(team.InvalidArgument, "Agent starts no teammates").WithHint("leave team_name out; teammates are added by the leader")
@@ -115,12 +115,12 @@ func plain(_ context.Context, given map[string]any) ([]map[string]any, error) {
 	return []map[string]any{given}, nil
 }
 
-// types are the roles that a subagent may have.
+// types returns the roles that a subagent may have.
 func (s subagents) types() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(s.Roles().Roles)), func(name string) bool { return name == team.LeaderRole })
 }
 
-// role is the one that a type names. Error: NotFound.
+// role returns the role that a type names. Error: NotFound.
 func (s subagents) role(named string) (team.Role, error) {
 	t := s.Roles()
 	name := cmp.Or(team.CanonicalRole(strings.TrimSpace(named)), t.GeneralRole())
@@ -132,9 +132,8 @@ func (s subagents) role(named string) (team.Role, error) {
 	return r, nil
 }
 
-// call is the tool subagent. Errors: InvalidArgument; NotFound for a type that is not there; Busy for
-// one in the background that would be too many; Unavailable if it did not come to an end, with
-// what it has used.
+// call implements the tool subagent. Errors: InvalidArgument; NotFound for an unknown type; Busy if
+// too many are in the background; Unavailable if it did not end normally, with its usage.
 func (s subagents) call(ctx context.Context, in args) (tool.Output, error) {
 	if strings.TrimSpace(in.Prompt) == "" {
 		return tool.Output{}, team.Errorf(team.InvalidArgument, "prompt: empty").WithHint("state what it is to do, and what to report")
@@ -144,7 +143,7 @@ func (s subagents) call(ctx context.Context, in args) (tool.Output, error) {
 		return tool.Output{}, err
 	}
 	alias := in.Model
-	if alias == team.Inherit || s.Aliases != nil && !slices.Contains(s.Aliases, alias) { // as with teammates: a model names others than there are
+	if alias == team.Inherit || s.Aliases != nil && !slices.Contains(s.Aliases, alias) { // as with teammates: models name aliases that do not exist
 		alias = ""
 	}
 	is := team.Job{Kind: team.JobSubagent, Type: r.Name, About: team.OneLine(team.Clean(cmp.Or(in.Description, in.Prompt), maxAbout))}
@@ -155,7 +154,7 @@ func (s subagents) call(ctx context.Context, in args) (tool.Output, error) {
 	if background {
 		begun, err := s.Jobs.Begin(is, func(ctx context.Context, j *job.Job) string {
 			text, err := s.work(ctx, j, Spec{Role: r, Alias: alias}, in.Prompt)
-			_, _ = j.Write([]byte(text)) // which never fails
+			_, _ = j.Write([]byte(text)) // never fails
 			return how(err)
 		})
 		return tool.Output{Value: begun, Brief: begun.ID + " works in the background; a notice comes when it has ended", Effects: tool.Effects{Jobs: []team.Job{begun}}}, err
@@ -177,7 +176,7 @@ func (s subagents) call(ctx context.Context, in args) (tool.Output, error) {
 	return tool.Output{Value: ended, Brief: fmt.Sprintf("%s\n[%s: %s, %s]", blob.Shown(ctx, text, text, maxShown, s.Keep), ended.ID, explain.Counted(int(ended.Turns), "turn"), explain.Counted(int(ended.Tokens), "token")), Effects: effects}, nil
 }
 
-// how is how a subagent has ended, in a few words.
+// how describes the end of a subagent, in a few words.
 func how(err error) string {
 	if err == nil {
 		return "done"
@@ -185,7 +184,7 @@ func how(err error) string {
 	return team.OneLine(team.Clean(err.Error(), 200))
 }
 
-// work has a subagent do what a prompt asks for and returns its last text.
+// work has a subagent follow a prompt and returns its last text.
 func (s subagents) work(ctx context.Context, j *job.Job, spec Spec, prompt string) (text string, err error) {
 	is := j.Is()
 	spec.Name, spec.Task = team.Subagent(s.Owner, is.ID), is.Task
@@ -214,11 +213,11 @@ func (s subagents) work(ctx context.Context, j *job.Job, spec Spec, prompt strin
 	return text, err
 }
 
-// watcher shows how a subagent comes on: by its job, and to the call that waits for it.
+// watcher reports a subagent's progress to its job, and to the call that waits for it.
 type watcher struct {
 	ctx  context.Context
 	job  *job.Job
-	conv *engine.Conversation // of the engine's goroutine
+	conv *engine.Conversation // used by the engine's goroutine
 }
 
 // Changed implements [engine.Watcher].
@@ -226,16 +225,16 @@ func (w *watcher) Changed(string) {
 	w.job.Moved(w.conv.Turns, w.conv.Usage.PromptTokens+w.conv.Usage.CompletionTokens)
 }
 
-// Progress implements [engine.Watcher]. It counts as its owner's, which waits.
+// Progress implements [engine.Watcher]. It counts as progress of the waiting owner, too.
 func (w *watcher) Progress() {
 	w.job.Progress()
 	tool.Progress(w.ctx)
 }
 
-// Retry implements [engine.Watcher]: it shows nothing.
+// Retry implements [engine.Watcher]: it does nothing.
 func (w *watcher) Retry(model.Retry) {}
 
-// limited is an owner that lets its subagent have so many turns only; 0: any number.
+// limited is an owner that bounds the turns of its subagent; 0: any number.
 type limited struct {
 	engine.Owner
 	most, turns int

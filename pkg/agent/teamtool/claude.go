@@ -14,8 +14,8 @@ import (
 	"agentteam/pkg/tool/dialect"
 )
 
-// forms are the other ways to call the team's tools: those of Claude Code, and names that
-// other descriptions of agent teams use.
+// forms returns the other forms of the team's tools: those of Claude Code, and names that other
+// descriptions of agent teams use.
 func (t tools) forms() map[string][]dialect.Form {
 	hidden := []string{"priority"} // metadata.priority is it
 	if !t.leads() {
@@ -61,24 +61,24 @@ func (t tools) forms() map[string][]dialect.Form {
 	}
 }
 
-// teamName is an argument of tools that act on a team: there is one, which needs no name.
+// teamName is an argument of tools that act on a team; a member has only one team.
 var teamName = []dialect.Argument{{Name: "team_name", Type: "string"}}
 
-// taskExtras are what only Claude's tools have of a task. They are kept in its metadata.
+// taskExtras are fields that only Claude's task tools have. They are stored in the task's metadata.
 var taskExtras = []dialect.Argument{
 	{Name: "activeForm", Type: "string"},
 	{Name: "metadata", Type: "object", Description: "its priority is normal, high or critical"},
 }
 
-// claudeTask is a task with Claude's names of its fields.
+// claudeTask shows a task with Claude's names of its fields.
 var claudeTask = dialect.Renamed(map[string]string{"title": "subject", "assignee": "owner", "waiting_for": "blockedBy"})
 
 var waits = regexp.MustCompile(`(?m)^(T-\d+ pending), waits for `)
 
-// blockedBy is a list of tasks with Claude's word for what each waits for.
+// blockedBy returns a list of tasks with Claude's word for dependencies.
 func blockedBy(lines string) string { return waits.ReplaceAllString(lines, "$1, blockedBy ") }
 
-// newTaskCall is the call of create_task for one of TaskCreate.
+// newTaskCall returns the call of create_task for a call of TaskCreate.
 func newTaskCall(_ context.Context, given map[string]any) ([]map[string]any, error) {
 	if err := intoMetadata(given); err != nil {
 		return nil, err
@@ -86,8 +86,8 @@ func newTaskCall(_ context.Context, given map[string]any) ([]map[string]any, err
 	return []map[string]any{given}, nil
 }
 
-// intoMetadata puts activeForm into the metadata, and takes the priority out of it.
-// Error: InvalidArgument for a priority that is none.
+// intoMetadata moves activeForm into the metadata, and the priority out of it. Error:
+// InvalidArgument for an invalid priority.
 func intoMetadata(given map[string]any) error {
 	metadata, _ := given["metadata"].(map[string]any)
 	if p, ok := metadata["priority"]; ok {
@@ -111,8 +111,8 @@ func intoMetadata(given map[string]any) error {
 	return nil
 }
 
-// fanoutCall is the call of create_tasks for one of TeamFanout: a task that is named by no
-// other needs no key.
+// fanoutCall returns the call of create_tasks for a call of TeamFanout: a task that no other names
+// needs no key.
 func (t tools) fanoutCall(ctx context.Context, given map[string]any) ([]map[string]any, error) {
 	if err := t.ownTeam(ctx, given); err != nil {
 		return nil, err
@@ -126,9 +126,9 @@ func (t tools) fanoutCall(ctx context.Context, given map[string]any) ([]map[stri
 	return []map[string]any{given}, nil
 }
 
-// updateCalls are the calls of update_task for one of TaskUpdate, which may say several
-// things at once. What a task says is changed while it is pending, so before it is claimed;
-// its metadata while its owner has it.
+// updateCalls returns the calls of update_task for a call of TaskUpdate, which may contain several
+// changes. A task's text can change only while it is pending, so before the claim; its metadata
+// while its owner holds it.
 func (t tools) updateCalls(ctx context.Context, given map[string]any) ([]map[string]any, error) {
 	id := given["task_id"]
 	blocks, _ := given["addBlocks"].([]any)
@@ -163,12 +163,12 @@ func (t tools) updateCalls(ctx context.Context, given map[string]any) ([]map[str
 		}
 	}
 	if calls == nil {
-		calls = []map[string]any{given} // nothing: the tool says so
+		calls = []map[string]any{given} // empty: the tool returns the error
 	}
 	return calls, nil
 }
 
-// part is what given has under these names.
+// part returns the entries of given with these names.
 func part(given map[string]any, names ...string) map[string]any {
 	p := map[string]any{}
 	for _, n := range names {
@@ -179,8 +179,7 @@ func part(given map[string]any, names ...string) map[string]any {
 	return p
 }
 
-// mergeMetadata adds what the task's metadata have and given's do not name; a null takes a
-// field out.
+// mergeMetadata adds the task's metadata that given does not name; a null removes a field.
 func (t tools) mergeMetadata(ctx context.Context, given map[string]any) error {
 	change, ok := given["metadata"].(map[string]any)
 	if !ok {
@@ -209,7 +208,7 @@ func (t tools) mergeMetadata(ctx context.Context, given map[string]any) error {
 	return nil
 }
 
-// unfoldMessage takes a request or response out of the message in which newer versions of
+// unfoldMessage takes a request or response out of the field message, where newer versions of
 // Claude Code put it.
 func unfoldMessage(given map[string]any) {
 	message, ok := given["message"].(map[string]any)
@@ -225,8 +224,8 @@ func unfoldMessage(given map[string]any) {
 	}
 }
 
-// messageCall is the call of send_message for one of SendMessage. A shutdown_response goes
-// to whoever asked, and a broadcast to all, so they need no receiver.
+// messageCall returns the call of send_message for a call of SendMessage. A shutdown_response goes
+// to the leader by default and a broadcast to all, so they need no receiver.
 func (t tools) messageCall(ctx context.Context, given map[string]any) ([]map[string]any, error) {
 	if err := t.ownTeam(ctx, given); err != nil {
 		return nil, err
@@ -256,7 +255,7 @@ func (t tools) messageCall(ctx context.Context, given map[string]any) ([]map[str
 	return []map[string]any{given}, nil
 }
 
-// claudeStatuses are what a model is told to set with TaskUpdate, by which it claims too.
+// claudeStatuses returns the statuses that TaskUpdate offers a model, which also claims with it.
 func (t tools) claudeStatuses() []string {
 	list := []string{"pending", "in_progress", "completed", "failed"}
 	if t.leads() {
@@ -265,8 +264,8 @@ func (t tools) claudeStatuses() []string {
 	return list
 }
 
-// messageTypes are the types that a model is offered under SendMessage, which has no tool of
-// its own to approve a plan.
+// messageTypes returns the types that SendMessage offers a model; there is no separate tool to
+// approve a plan.
 func (t tools) messageTypes() []dialect.Argument {
 	if t.leads() {
 		return []dialect.Argument{{Name: "type", Type: "string", Enum: []string{"message", "broadcast", "shutdown_request", "plan_approval_response"},
@@ -276,12 +275,12 @@ func (t tools) messageTypes() []dialect.Argument {
 		Description: "default: message. shutdown_response answers a shutdown_request, with your reason as message"}}
 }
 
-// inTeam is the call without the name of the team.
+// inTeam returns the call without the name of the team.
 func (t tools) inTeam(ctx context.Context, given map[string]any) ([]map[string]any, error) {
 	return []map[string]any{given}, t.ownTeam(ctx, given)
 }
 
-// spawnExtras are what only Task has.
+// spawnExtras are arguments that only Task has.
 var spawnExtras = []dialect.Argument{
 	{Name: "team_name", Type: "string", Description: "required for a teammate; without it Task is Agent"},
 	{Name: "description", Type: "string"},
@@ -289,11 +288,11 @@ var spawnExtras = []dialect.Argument{
 	{Name: "tasks"},
 }
 
-// fanout is the hint to a model that means to start several pieces of work by Task.
+// fanout is the hint to a model that tries to start several tasks with Task.
 const fanout = "for several pieces of work at once use TeamFanout; for a teammate give Task team_name and name, and its work by TaskCreate"
 
-// spawnCall is the call of spawn_teammate for one of Task. Without a role it makes a member
-// of the general one. The type Plan of Claude Code plans and asks for approval.
+// spawnCall returns the call of spawn_teammate for a call of Task. Without a role the member gets
+// the general one. Claude Code's type Plan plans and requests approval.
 func (t tools) spawnCall(ctx context.Context, given map[string]any) ([]map[string]any, error) {
 	mode, _ := given["mode"].(string)
 	if given["tasks"] != nil {
@@ -323,8 +322,7 @@ func (t tools) spawnCall(ctx context.Context, given map[string]any) ([]map[strin
 	return []map[string]any{given}, nil
 }
 
-// ownTeam takes team_name out of given. Errors: InvalidArgument if it is another team than
-// the member's.
+// ownTeam removes team_name from given. Errors: InvalidArgument if it is not the member's team.
 func (t tools) ownTeam(ctx context.Context, given map[string]any) error {
 	name, _ := given["team_name"].(string)
 	if delete(given, "team_name"); name == "" {

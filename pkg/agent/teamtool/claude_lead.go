@@ -29,16 +29,16 @@ type teamCollectArgs struct {
 	TeamName string `json:"team_name,omitempty"`
 }
 
-// described is the result of TeamCreate: how the team is set up.
+// described is the result of TeamCreate: the team's setup.
 type described struct {
 	TeamName    string       `json:"team_name"`
-	TeamID      team.TeamID  `json:"team_id"` // what people call it
+	TeamID      team.TeamID  `json:"team_id"` // the id that people use
 	Description string       `json:"description,omitempty"`
 	Lead        team.AgentID `json:"lead_agent_id"`
 	Most        int          `json:"max_teammates"`
 	Workspace   string       `json:"workspace"`
 	Members     []teammate   `json:"members"`
-	Note        string       `json:"note,omitempty"` // by which names the team goes
+	Note        string       `json:"note,omitempty"` // the names that the team answers to
 }
 
 // deleted is the result of TeamDelete.
@@ -47,7 +47,7 @@ type deleted struct {
 	Note string `json:"note"`
 }
 
-// claudeTools are the tools that only Claude has, for which we have no tool but another way.
+// claudeTools returns the tools that only Claude has, without a native counterpart.
 func (t tools) claudeTools() []tool.Tool {
 	return []tool.Tool{
 		tool.New("TeamCreate", "Name the team that you lead, which is there already. You get how it is set up.", t.teamCreate, leads),
@@ -72,9 +72,9 @@ func (t tools) teamCreate(ctx context.Context, in teamCreateArgs) (tool.Output, 
 	return tool.Output{Value: described{cmp.Or(in.TeamName, string(record.ID)), record.ID, record.Description, team.Leader, record.MaxTeammates, record.Workspace, members, note}}, err
 }
 
-// teamDelete is the tool TeamDelete: it ends the goal, with which the members leave. The team that is stored
-// stays until a person deletes it. Errors: InvalidState while a task is open; Conflict while a teammate works; those of
-// finish_team.
+// teamDelete implements TeamDelete: it ends the goal, and the members leave with it. The stored
+// team stays until a person deletes it. Errors: InvalidState while a task is open; Conflict while a
+// teammate works; those of finish_team.
 func (t tools) teamDelete(ctx context.Context, in teamDeleteArgs) (tool.Output, error) {
 	if err := t.ownTeam(ctx, map[string]any{"team_name": in.TeamName}); err != nil {
 		return tool.Output{}, err
@@ -114,7 +114,7 @@ const (
 	restTick   = 100 * time.Millisecond
 )
 
-// atWork are the teammates that are not idle, each with its state.
+// atWork returns the teammates that are not idle, each with its state.
 func (t tools) atWork(ctx context.Context) (busy []string, err error) {
 	members, err := t.members(ctx)
 	for _, m := range members {
@@ -135,7 +135,7 @@ type collected struct {
 	Open []string `json:"open"`
 }
 
-// brief is what is done, and what is not.
+// brief lists the ended tasks, then the open ones.
 func (c collected) brief() string {
 	text := strings.Join(c.Done, "\n")
 	if len(c.Open) > 0 {

@@ -13,13 +13,13 @@ import (
 	"agentteam/pkg/team"
 )
 
-// newcomer is a member that a plan assigns a task to and that is to be spawned for it.
+// newcomer is a member to spawn for a task that a plan assigns to it.
 type newcomer struct {
 	name team.AgentID
 	role string
 }
 
-// newcomers are the assignees of a leader's plan that are not there, or have stopped, where their
+// newcomers returns the assignees of a leader's plan that do not exist or have stopped, where their
 // task names a role.
 func (t tools) newcomers(ctx context.Context, plan []plannedArgs) (all []newcomer, err error) {
 	if !t.leads() {
@@ -49,7 +49,7 @@ func (t tools) newcomers(ctx context.Context, plan []plannedArgs) (all []newcome
 	return all, nil
 }
 
-// newcomer is the assignee of p; the zero value if it is there.
+// newcomer returns the assignee of p; the zero value if it is a member already.
 func (t tools) newcomer(ctx context.Context, record team.Team, p plannedArgs) (newcomer, error) {
 	name, err := team.ParseAgentID(p.Assignee)
 	if err != nil {
@@ -69,7 +69,8 @@ func (t tools) newcomer(ctx context.Context, record team.Team, p plannedArgs) (n
 	return newcomer{name, role.Name}, err
 }
 
-// spawnAll spawns the newcomers, all of them or none. undo has them leave again.
+// spawnAll spawns the newcomers in parallel. After an error the caller calls undo, which makes
+// those that joined leave again.
 func (t tools) spawnAll(ctx context.Context, all []newcomer) (undo func(), err error) {
 	came := make([]bool, len(all))
 	var g errgroup.Group
@@ -97,10 +98,10 @@ func (t tools) spawnAll(ctx context.Context, all []newcomer) (undo func(), err e
 				})
 			}
 		}
-		_ = g.Wait() // who stays is idle, and takes other tasks
+		_ = g.Wait() // a member that stays is idle, and takes other tasks
 	}
 	return undo, err
 }
 
-// undoWithin bounds how long those who were spawned for nothing may take to leave.
+// undoWithin bounds the leaving of members that were spawned in vain.
 const undoWithin = 10 * time.Second

@@ -31,7 +31,7 @@ type finishArgs struct {
 type spawned struct {
 	AgentID team.AgentID `json:"agent_id"`
 	Role    string       `json:"role"`
-	Note    string       `json:"note,omitempty"` // what is not as it was asked for
+	Note    string       `json:"note,omitempty"` // where the result differs from the request
 }
 
 // removed is the result of remove_teammate.
@@ -39,7 +39,7 @@ type removed struct {
 	AgentID   team.AgentID `json:"agent_id"`
 	State     string       `json:"state"`                // stopped; refused: it stays; asked: its answer comes as mail
 	Reason    string       `json:"reason,omitempty"`     // of a refusal
-	RequestID string       `json:"request_id,omitempty"` // of a request that is open
+	RequestID string       `json:"request_id,omitempty"` // of an open request
 }
 
 // finished is the result of finish_team.
@@ -50,7 +50,7 @@ type finished struct {
 	Failed    []string `json:"failed_tasks,omitempty"` // since the goal was set
 }
 
-// leads are the traits of most tools that only the leader may use.
+// leads are the traits of most leader-only tools.
 var leads = tool.Traits{LeaderOnly: true, Silent: true}
 
 func (t tools) leadTools() []tool.Tool {
@@ -69,9 +69,8 @@ func (t tools) models() tool.Option {
 	return tool.Enum("model", t.Aliases...)
 }
 
-// model is the model that is asked for by this name, or "" for the role's, with a note if
-// there is none of that name: a model names others than it has, and a teammate with the
-// role's model is worth more than a refusal.
+// model returns the alias with this name, or "" for the role's, with a note if the name is unknown:
+// models use unknown names, and a teammate with the role's model is worth more than a refusal.
 func (t tools) model(name string) (alias, note string) {
 	switch {
 	case name == "", name == team.Inherit:

@@ -31,8 +31,9 @@ type judged struct {
 	Status    team.ApprovalStatus `json:"status"`
 }
 
-// planTools are submit_plan of all teammates, also of those that need no plan now, and approve_plan of the leader: a list
-// of tools that changes with who plans, or with the task, would cost the endpoint's cache of the whole prompt.
+// planTools returns submit_plan for all teammates, also those that need no plan now, and
+// approve_plan for the leader: a list of tools that changed with the mode or with the task would
+// invalidate the endpoint's cache of the whole prompt.
 func (t tools) planTools() []tool.Tool {
 	list := []tool.Tool{
 		tool.New("approve_plan", "Approve or reject the plan of a teammate that asks for it.", t.approve, tool.Traits{LeaderOnly: true}),
@@ -49,7 +50,7 @@ func (t tools) submit(ctx context.Context, in submitArgs) (tool.Output, error) {
 	if err != nil {
 		return tool.Output{}, err
 	}
-	// It waits for the decision as long as it takes: nothing else can come of its work.
+	// It waits for the decision without a limit: its work cannot continue otherwise.
 	return tool.Output{Value: submitted{RequestID: a.ID, Status: a.Status, Approver: a.Asks()},
 		Effects: tool.Effects{Await: a.Await()}}, nil
 }

@@ -25,14 +25,14 @@ type readMessage struct {
 	Type      team.MessageType `json:"type"`
 	InReplyTo string           `json:"in_reply_to,omitempty"`
 	Content   string           `json:"content"`
-	Whole     string           `json:"whole,omitempty"` // where the whole text is, if content is only its head and tail
+	Whole     string           `json:"whole,omitempty"` // where the full text is, if content is only its head and tail
 }
 
-// mailPage is how many messages read_mail lists at once.
+// mailPage is how many messages read_mail lists in one call.
 const mailPage = 20
 
-// readMail is the tool read_mail. A message is found by its number at once, and by its id by
-// reading all that the member ever got. Errors: NotFound; Unavailable.
+// readMail implements read_mail. A message is found by its number with one read, and by its id by
+// reading all of the member's mail. Errors: NotFound; Unavailable.
 func (t tools) readMail(ctx context.Context, in readMailArgs) (tool.Output, error) {
 	if in.ID == "" {
 		return t.listMail(ctx, in.After)
@@ -50,8 +50,8 @@ func (t tools) readMail(ctx context.Context, in readMailArgs) (tool.Output, erro
 	return tool.Output{Value: readMessage{d.Seq, d.ID, d.From, d.Type, d.InReplyTo, d.Content, d.Stored}}, nil
 }
 
-// find returns the message of the member's mail that has this number, or this id, whole or as
-// models are told it; nil if there is none. Error: Unavailable.
+// find returns the message of the member's mail with this number, or this id, in full or short; nil
+// if there is none. Error: Unavailable.
 func (t tools) find(ctx context.Context, id string) (found *mailbox.Delivery, err error) {
 	if number, err := strconv.ParseUint(id, 10, 64); err == nil {
 		err := t.Mailbox.Read(ctx, t.Self.AgentID, max(number, 1), func(d mailbox.Delivery) error {
@@ -74,8 +74,8 @@ func (t tools) find(ctx context.Context, id string) (found *mailbox.Delivery, er
 	return found, err
 }
 
-// answered is the whole id of the message that a model says it answers, which it is told by
-// [team.ShortID]; what is none of the member's mail stays as it is. Error: Unavailable.
+// answered returns the full id of the message that a model answers by its [team.ShortID]; an id
+// that is not in the member's mail stays as it is. Error: Unavailable.
 func (t tools) answered(ctx context.Context, id string) (string, error) {
 	if id == "" || team.ShortID(id) != id { // whole already
 		return id, nil
@@ -87,7 +87,7 @@ func (t tools) answered(ctx context.Context, id string) (string, error) {
 	return d.ID, nil
 }
 
-// listMail lists the next messages behind a number, each by its first words.
+// listMail lists the next messages after a number, each by its first words.
 func (t tools) listMail(ctx context.Context, after uint64) (tool.Output, error) {
 	var b strings.Builder
 	n := 0

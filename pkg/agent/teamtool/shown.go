@@ -14,26 +14,25 @@ import (
 	"agentteam/pkg/tool"
 )
 
-// What follows is what the model is shown of what tools return: what follows from its call.
-// Programs get the whole records.
+// The types below are the short results that models see. Programs get the whole records.
 
-// earlier is how an earlier hold of a task ended, as its next holder is shown it.
+// earlier describes the end of an earlier hold of a task for its next holder.
 type earlier struct {
 	By     team.AgentID `json:"by"`
 	Reason string       `json:"reason,omitempty"`
 	Left   string       `json:"left,omitempty"`   // where unfinished work is
 	Commit string       `json:"commit,omitempty"` // of work that was not merged
-	Branch string       `json:"branch,omitempty"` // which has it in a tree of the next holder
+	Branch string       `json:"branch,omitempty"` // contains that commit, in a tree of the next holder
 }
 
-// taken is what the model reads of a task that it has just taken, beside the record.
+// taken is the information on a task just taken that its record does not have.
 type taken struct {
-	tries  []team.Try // how the holds before ended: the claim has removed that from the record
+	tries  []team.Try // how the earlier holds ended: the claim has removed that from the record
 	brings team.Inherited
 }
 
-// taken reads what the model is to know of a task that it has just taken. What cannot be read is left out, for the claim
-// is made; the record names where the work is, and the gate stays closed.
+// taken reads that information. A part that cannot be read is left out, since the claim is made;
+// the record names where the work is, and the gate stays closed.
 func (t tools) taken(ctx context.Context, task team.Task) (k taken) {
 	ctx, done := shutdown.Outlive(ctx, shutdown.Tools)
 	defer done()
@@ -53,13 +52,13 @@ func (t tools) taken(ctx context.Context, task team.Task) (k taken) {
 	return k
 }
 
-// effects are what taking a task leads to: the model need not be asked what it does next, while it waits for what the
-// task brings along.
+// effects returns the effects of taking a task: if it inherits a wait, the model is not asked for
+// the next step.
 func (k taken) effects(task team.Task) tool.Effects {
 	return tool.Effects{Moved: &task, Await: k.brings.Await}
 }
 
-// earlierHolds are tries, and the other holds of which t has work that was not merged.
+// earlierHolds returns the tries, and the other holds whose work on t was not merged.
 func earlierHolds(t team.Task, tries []team.Try) (all []earlier) {
 	stored := slices.DeleteFunc(slices.Clone(t.Returned), func(y team.Try) bool { return y.Commit == "" })
 	for _, y := range slices.Concat(tries, stored) {
@@ -74,8 +73,8 @@ func earlierHolds(t team.Task, tries []team.Try) (all []earlier) {
 	return all
 }
 
-// changed is what the model is shown of a task that a tool has changed: without what it has
-// said itself, and what is empty. k is what it reads of a task that it has taken; nil of another.
+// changed returns the result of a change to a task: without the caller's own input and empty
+// fields. k has the information on a task just taken; nil for any other.
 func changed(c team.TaskView, k *taken) any {
 	b := struct {
 		ID          team.TaskID     `json:"id"`
@@ -100,8 +99,8 @@ func changed(c team.TaskView, k *taken) any {
 	return b
 }
 
-// whole is what the model is shown of a task as a whole: without what is empty, and what only
-// programs need. k is what it reads of a task that it has taken.
+// whole returns a task in full, without empty fields and those that only programs need. k has the
+// information on a task just taken.
 func whole(w team.TaskView, k taken) any {
 	b := struct {
 		ID           team.TaskID     `json:"id"`
@@ -134,7 +133,7 @@ func whole(w team.TaskView, k taken) any {
 	return b
 }
 
-// planned are the tasks that create_tasks has made, in the order of the call.
+// planned is the result of create_tasks, in the order of the call.
 type planned []plannedTask
 
 type plannedTask struct {
@@ -153,10 +152,10 @@ type taskList struct {
 
 const (
 	pageOfTasks = 100
-	lineTokens  = 40 // of one task in a list, about: a page must not fill a model's window
+	lineTokens  = 40 // of one task in a list, estimated: a page must not fill a model's window
 )
 
-// brief is a line for each task, and one that says how many are not on this page.
+// brief returns a line for each task, and one with the number of the tasks on later pages.
 func (l taskList) brief() string {
 	var b strings.Builder
 	for _, v := range l.Tasks {
@@ -173,8 +172,7 @@ func (l taskList) brief() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// taskLine is a task in a list: what it is, where it stands, and the first words of what
-// came of it.
+// taskLine returns a task in a list: its status, its title, and the first words of its result.
 func taskLine(v team.TaskView) string {
 	line := fmt.Sprintf("%s %s", v.ID, v.Status)
 	switch {
@@ -197,7 +195,7 @@ func taskLine(v team.TaskView) string {
 	return within(line, lineTokens)
 }
 
-// within is as much of the beginning of a line as has about so many tokens.
+// within returns the beginning of a line, up to about limit tokens.
 func within(line string, limit int) string {
 	n := tokens.Estimate(line)
 	if n <= limit {

@@ -38,15 +38,15 @@ type askArgs struct {
 	Choices  []string `json:"choices,omitempty" jsonschema:"2 to 10 short answers to choose from"`
 }
 
-// answerWithin is how long an agent may wait for an answer with a task in hand.
+// answerWithin is how long an agent may wait for an answer while it holds a task.
 const answerWithin = 10 * time.Minute
 
-// sent is the result of what sends a message.
+// sent is the result of a tool that sends a message.
 type sent struct {
 	MessageID   string         `json:"message_id"`
 	DeliveredTo []team.AgentID `json:"delivered_to"`
 	RequestID   string         `json:"request_id,omitempty"` // of a request
-	Note        string         `json:"note,omitempty"`       // what else is to be known of it
+	Note        string         `json:"note,omitempty"`       // further facts for the sender
 }
 
 // teammate is an entry of list_teammates.
@@ -69,7 +69,7 @@ func (t tools) talkTools() []tool.Tool {
 	}
 }
 
-// sendOptions tell a model of the types that are for it.
+// sendOptions describe the message types that the member may send.
 func (t tools) sendOptions() []tool.Option {
 	if t.leads() {
 		return []tool.Option{tool.Hidden("request_id", "approve"),
@@ -78,9 +78,9 @@ func (t tools) sendOptions() []tool.Option {
 	return []tool.Option{tool.Hidden("urgent"), tool.Enum("type", "message", "shutdown_response"), tool.Describe("type", "default: message. shutdown_response answers a shutdown_request, with your reason in content")}
 }
 
-// send is the tool send_message. Errors: PermissionDenied for a type that is not for the
-// member; NotFound for a recipient or a request that is not there; Conflict for a request
-// that is answered; InvalidState to await what nobody would answer; those of post.
+// send implements send_message. Errors: PermissionDenied for a type that the member may not send;
+// NotFound for an unknown recipient or request; Conflict for an answered request; InvalidState for
+// awaiting a stopped member's answer; those of post.
 func (t tools) send(ctx context.Context, in sendArgs) (tool.Output, error) {
 	m, err := t.compose(in)
 	if err != nil {
@@ -116,8 +116,8 @@ func (t tools) send(ctx context.Context, in sendArgs) (tool.Output, error) {
 	return t.post(ctx, m, until, note)
 }
 
-// compose makes the message that the arguments mean. Errors: PermissionDenied for a type
-// that is not for the member; InvalidArgument.
+// compose returns the message for the arguments. Errors: PermissionDenied for a type that the
+// member may not send; InvalidArgument.
 func (t tools) compose(in sendArgs) (team.Message, error) {
 	m := team.Message{Type: cmp.Or(in.Type, team.MsgMessage), To: team.AgentID(in.To), Content: in.Content, Summary: in.Summary,
 		InReplyTo: in.InReplyTo, RequestID: in.RequestID, Approve: in.Approve, AwaitReply: in.AwaitReply, Urgent: in.Urgent}
@@ -128,7 +128,7 @@ func (t tools) compose(in sendArgs) (team.Message, error) {
 	if err := sender.MaySend(m.Type); err != nil {
 		return m, err
 	}
-	if m.Type == team.MsgBroadcast { // whichever member it names: other descriptions of agent teams name one that does not count
+	if m.Type == team.MsgBroadcast { // whichever member it names: other descriptions of agent teams name one, which is ignored
 		m.To = team.Everyone
 	}
 	if m.To != team.Everyone && m.To != team.UserAgent {
@@ -168,14 +168,14 @@ func (t tools) askToLeave(ctx context.Context, m team.Message) (tool.Output, err
 	return t.post(ctx, m, time.Time{}, "")
 }
 
-// decided is the result of a shutdown_response. The agent carries it out once it is stored:
-// it tells whoever asked, and leaves if it approved.
+// decided is the result of a shutdown_response. The agent carries it out once it is stored: it
+// notifies the requester, and leaves if it approved.
 type decided struct {
 	RequestID string `json:"request_id"`
 	Approve   bool   `json:"approve"`
 }
 
-// decide answers a request to shut down, whose sender is told, whatever m.To says.
+// decide answers a request to shut down. Its sender is notified, whatever m.To is.
 func (t tools) decide(m team.Message) (tool.Output, error) {
 	if err := m.Validate(); err != nil {
 		return tool.Output{}, err
@@ -190,8 +190,8 @@ func (t tools) decide(m team.Message) (tool.Output, error) {
 		Effects: tool.Effects{Verdict: &team.Verdict{RequestID: m.RequestID, Approve: *m.Approve, Reason: m.Content}}}, nil
 }
 
-// reader is what is to be known of whom a message is for; the user is a person, too. A name
-// that nobody has is left for the mailbox to refuse.
+// reader returns the member to which a message goes; the user is a person, too. The mailbox refuses
+// unknown names.
 func (t tools) reader(ctx context.Context, to team.AgentID) (team.Member, error) {
 	switch to {
 	case team.UserAgent:
@@ -214,11 +214,11 @@ func (t tools) broadcast(ctx context.Context, in broadcastArgs) (tool.Output, er
 	return t.post(ctx, team.Message{Type: team.MsgBroadcast, To: team.Everyone, Content: in.Content, Summary: in.Summary}, time.Time{}, "")
 }
 
-// post sends m. If it awaits the answer it does so until then; zero: for as long as it takes, since a
-// person answers. The result has the note, unless that is "". Errors: those of mailbox.Send.
+// post sends m. If it awaits the answer, the wait ends at until; zero: there is no limit, since a
+// person answers. A non-empty note is added to the result. Errors: those of mailbox.Send.
 func (t tools) post(ctx context.Context, m team.Message, until time.Time, note string) (tool.Output, error) {
 	m.From = t.Self.AgentID
-	if m.AwaitReply && !t.leads() { // the leader waits on without a task
+	if m.AwaitReply && !t.leads() { // the leader waits without a task, too
 		if held, ok := t.Slot.Task(); ok {
 			m.TaskID = held.ID
 		}
@@ -262,7 +262,7 @@ func (t tools) listTeammates(ctx context.Context, _ struct{}) (tool.Output, erro
 	return tool.Output{Value: list}, err
 }
 
-// members are those that have not left.
+// members returns the members that have not left.
 func (t tools) members(ctx context.Context) ([]teammate, error) {
 	members, err := t.Roster.List(ctx)
 	if err != nil {

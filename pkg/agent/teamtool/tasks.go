@@ -31,7 +31,7 @@ type claimArgs struct {
 	Assignee string `json:"assignee,omitempty"`
 }
 
-// newTaskArgs are what create_task and create_tasks say of a task.
+// newTaskArgs are the fields of a task in create_task.
 type newTaskArgs struct {
 	Title               string        `json:"title"`
 	Description         string        `json:"description,omitempty"`
@@ -48,7 +48,7 @@ type createTaskArgs struct {
 	Metadata map[string]any `json:"metadata,omitempty" jsonschema:"stored with the task"`
 }
 
-// plannedArgs are newTaskArgs with keys for one another.
+// plannedArgs are newTaskArgs with keys for references between tasks.
 type plannedArgs struct {
 	Key                 string        `json:"key" jsonschema:"your name for it in this call"`
 	Title               string        `json:"title"`
@@ -98,7 +98,7 @@ func (t tools) taskTools() []tool.Tool {
 	}
 }
 
-// creators tells only those of the tools that create tasks who may do so.
+// creators hides the tools that create tasks from members that may not.
 func (t tools) creators() tool.Option {
 	if t.LeaderCreates && !t.leads() {
 		return tool.Unlisted()
@@ -106,8 +106,8 @@ func (t tools) creators() tool.Option {
 	return tool.Hidden()
 }
 
-// statuses are what a model is told to set. A task is claimed by its assignment or by an
-// offer, so in_progress is understood and not told.
+// statuses returns the statuses that a model is offered. A task is claimed by its assignment or by
+// an offer, so in_progress is accepted but not listed.
 func (t tools) statuses() []string {
 	if t.leads() {
 		return []string{"pending", "completed", "failed", "cancelled"}
@@ -175,8 +175,8 @@ func (t tools) listTasks(ctx context.Context, in listTasksArgs) (tool.Output, er
 	return tool.Output{Value: list, Brief: list.brief()}, err
 }
 
-// explain fills in why nobody works on those of the tasks that are free. Only the leader is
-// told, who can do something about it.
+// explain fills in why no member works on the free tasks. Only the leader gets it, since only it
+// can change that.
 func (t tools) explain(ctx context.Context, tasks []team.TaskView) error {
 	free := func(v team.TaskView) bool { return v.Status == team.Pending && !v.IsBlocked }
 	if !t.leads() || !slices.ContainsFunc(tasks, free) {
@@ -234,7 +234,7 @@ func (t tools) createTask(ctx context.Context, in createTaskArgs) (tool.Output, 
 	}
 	task := created[0]
 	if task.ReservedFor == t.Self.AgentID {
-		// Whatever stands in the way, the task is created, and nobody else takes it.
+		// Even if the claim fails, the task is created, and no other member takes it.
 		if held, err := t.Slot.Claim(ctx, task.ID); err == nil {
 			task = held
 		}
@@ -242,7 +242,7 @@ func (t tools) createTask(ctx context.Context, in createTaskArgs) (tool.Output, 
 	return t.result(ctx, task)
 }
 
-// newTask checks what is said of a task besides its dependencies.
+// newTask checks the fields of a task except its dependencies.
 func (t tools) newTask(ctx context.Context, in newTaskArgs) (team.NewTask, error) {
 	member, err := t.reservable(ctx, in.Assignee)
 	if err != nil {
@@ -251,7 +251,7 @@ func (t tools) newTask(ctx context.Context, in newTaskArgs) (team.NewTask, error
 	if !t.leads() && in.Check != "" {
 		return team.NewTask{}, team.Errorf(team.PermissionDenied, "only the leader may set a check")
 	}
-	if in.Role != "" { // a role that nobody can play would leave the task to itself
+	if in.Role != "" { // no member would ever take a task for an unknown role
 		record, err := t.Team(ctx)
 		if err != nil {
 			return team.NewTask{}, err
@@ -260,13 +260,12 @@ func (t tools) newTask(ctx context.Context, in newTaskArgs) (team.NewTask, error
 		if err != nil {
 			return team.NewTask{}, err
 		}
-		in.Role = role.Name // it may have been asked for by another name
+		in.Role = role.Name // the call may use another name of it
 	}
 	return team.NewTask{Title: in.Title, Description: in.Description, Priority: int(in.Priority), Role: in.Role, ReservedFor: member, Check: in.Check, DeliverableReq: in.DeliverableRequired}, nil
 }
 
-// reservable checks the name of a member that a task is to be reserved for, which may be
-// left out.
+// reservable checks the optional name of the member for which a task is reserved.
 func (t tools) reservable(ctx context.Context, name string) (team.AgentID, error) {
 	a, err := optionalName(name)
 	switch {
@@ -289,9 +288,8 @@ func (t tools) reservable(ctx context.Context, name string) (team.AgentID, error
 	return a, nil
 }
 
-// createTasks adds several tasks, all of them or none. Their dependencies name one
-// another by keys; a name that is no key is an id. Assignees that are not there are spawned first,
-// all of them or none.
+// createTasks adds several tasks, all of them or none. Their dependencies name one another by keys;
+// any other name is an id. Assignees that do not exist are spawned first, all of them or none.
 func (t tools) createTasks(ctx context.Context, in createTasksArgs) (tool.Output, error) {
 	if err := t.mayCreate(ctx); err != nil {
 		return tool.Output{}, err
@@ -349,7 +347,7 @@ func (t tools) createTasks(ctx context.Context, in createTasksArgs) (tool.Output
 	return tool.Output{Value: list}, nil
 }
 
-// keysOf returns the place of each task of a plan by its key.
+// keysOf returns the index of each task of a plan by its key.
 func keysOf(plan []plannedArgs) (map[string]int, error) {
 	at := map[string]int{}
 	for i, p := range plan {
@@ -364,13 +362,12 @@ func keysOf(plan []plannedArgs) (map[string]int, error) {
 	return at, nil
 }
 
-// planError says which task of a plan is wrong, and that none was created.
+// planError returns the error of one task of a plan, with the hint that none was created.
 func planError(i int, p plannedArgs, err error) error {
 	return team.Errorf(cmp.Or(team.CodeOf(err), team.Unavailable), "task %d (%s): %w", i+1, team.Clean(cmp.Or(p.Key, p.Title), 40), err).WithHint("%s", nothingCreated(err))
 }
 
-// nothingCreated is the hint of an error of a plan. Whether an unavailable board has
-// stored it is not known.
+// nothingCreated returns the hint of an error of a plan. After Unavailable, the plan may be stored.
 func nothingCreated(err error) string {
 	hint := "none of the tasks was created"
 	if team.CodeOf(err) == team.Unavailable || team.CodeOf(err) == "" {
@@ -382,7 +379,7 @@ func nothingCreated(err error) string {
 	return hint
 }
 
-// claimTask takes a task for oneself, or for the member that the call names.
+// claimTask takes a task for the caller, or for the member that the call names.
 func (t tools) claimTask(ctx context.Context, in claimArgs) (tool.Output, error) {
 	id, err := team.ParseTaskID(in.TaskID)
 	if err != nil {
@@ -404,8 +401,8 @@ func (t tools) claimTask(ctx context.Context, in claimArgs) (tool.Output, error)
 	return tool.Output{Value: v, Brief: whole(v, k), Effects: k.effects(task)}, nil
 }
 
-// assign gives a task to a member: to oneself by one's own hand, to another by a
-// request to its process.
+// assign gives a task to a member: to the caller by its own slot, to another by a request to its
+// process.
 func (t tools) assign(ctx context.Context, a team.AgentID, id team.TaskID) (team.Task, error) {
 	if a == t.Self.AgentID {
 		return t.Slot.Claim(ctx, id)
@@ -467,8 +464,8 @@ func (t tools) updateTask(ctx context.Context, in updateTaskArgs) (tool.Output, 
 	return out, err
 }
 
-// check refuses fields that do not go together before anything is changed: a call is
-// done whole or not at all, and nothing that it says is left out of account.
+// check refuses fields that exclude each other before any change: a call takes effect in full or
+// not at all, and no field is ignored.
 func (in updateTaskArgs) check(edit team.Edit, status team.TaskStatus) error {
 	moves := status != "" || in.Assignee != ""
 	switch {
@@ -488,7 +485,7 @@ func (in updateTaskArgs) check(edit team.Edit, status team.TaskStatus) error {
 	return nil
 }
 
-// optionalName checks the name of a member that may be left out.
+// optionalName parses the name of a member; "" stays "".
 func optionalName(s string) (team.AgentID, error) {
 	if s == "" {
 		return "", nil
@@ -496,7 +493,7 @@ func optionalName(s string) (team.AgentID, error) {
 	return team.ParseAgentID(s)
 }
 
-// move makes the transition that a status asks for.
+// move makes the transition to a status.
 func (t tools) move(ctx context.Context, id team.TaskID, status team.TaskStatus, in updateTaskArgs) (team.Task, error) {
 	switch status {
 	case team.Completed:
@@ -514,8 +511,7 @@ func (t tools) move(ctx context.Context, id team.TaskID, status team.TaskStatus,
 	return t.Slot.Cancel(ctx, id, t.actor(), in.Reason)
 }
 
-// complete completes the task, once its check and its deliverable are as they must
-// be.
+// complete completes the task if its check passes and its deliverable is valid.
 func (t tools) complete(ctx context.Context, id team.TaskID, summary string) (team.Task, error) {
 	done := team.Done{Summary: summary}
 	if err := done.Validate(); err != nil { // a check may take minutes
@@ -560,8 +556,7 @@ func (t tools) releaseTask(ctx context.Context, in releaseTaskArgs) (tool.Output
 	return t.result(ctx, task)
 }
 
-// release gives back one's own task, or takes back another's with the leader's
-// rights.
+// release gives back the caller's own task, or takes back another's with the leader's rights.
 func (t tools) release(ctx context.Context, id team.TaskID, reason string) (team.Task, error) {
 	if t.held(id) || !t.leads() {
 		return t.Slot.GiveBack(ctx, id, team.GiveBack{Freed: team.Freed{Reason: reason}})
