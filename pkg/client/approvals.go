@@ -11,7 +11,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Plan is a plan that was submitted for approval, or a call that a person has to allow, as it is
+// Plan is a plan that was submitted for approval, or a call that a person must allow, as it is
 // printed.
 type Plan struct {
 	team.Approval
@@ -21,13 +21,13 @@ type Plan struct {
 // Waits reports whether p waits for a decision.
 func (p Plan) Waits() bool { return p.Status == team.PlanPending && p.Void == "" }
 
-// Entry is p as the feed tells of it, at the time when it was asked for.
+// Entry returns p as a feed entry, at the time of its submission.
 func (p Plan) Entry() Entry {
 	value, _ := json.Marshal(p.Approval) // which was read from JSON
 	return Entry{Time: p.CreatedAt, Event: team.Event{AgentID: p.AgentID, Event: team.EventBody{Type: team.ApprovalRequested, Value: value}}}
 }
 
-// List returns the plans that were submitted and the calls that were asked for, oldest first.
+// List returns the submitted plans and requested calls, oldest first.
 func (t Plans) List(ctx context.Context) ([]Plan, error) {
 	all, err := t.plans.List(ctx)
 	if err != nil {
@@ -51,8 +51,9 @@ func (t Plans) Get(ctx context.Context, id string) (Plan, error) {
 	return t.plan(ctx, a)
 }
 
-// Find returns the one of them that which names: by its id, by a beginning of the id that no other has which waits, or by
-// the member of which only one waits. Errors: NotFound; InvalidArgument, with those that are meant, if several wait.
+// Find returns the plan that which identifies: by its id, by a prefix of the id that is unique
+// among the waiting ones, or by a member with only one waiting. Errors: NotFound; InvalidArgument,
+// with the candidates, if several match.
 func (t Plans) Find(ctx context.Context, which string) (Plan, error) {
 	p, err := t.Get(ctx, which)
 	if which == "" || !errors.Is(err, team.NotFound) {
@@ -91,10 +92,10 @@ func (t *core) plan(ctx context.Context, a team.Approval) (p Plan, err error) {
 }
 
 // Decide decides on a plan or a call on behalf of a person: of as, who has a seat, or "" for the
-// one before the team; By and Seated of d are filled in. An answer of scope always also adds its
-// rule to what the team allows; one that was cut off before that is ended by the same decision once
-// more. Errors: NotFound; Conflict if it was decided on before, the decision comes too late, or the team was saved;
-// InvalidArgument for a plan's rejection without feedback and a scope that is not there; those of a
+// user; By and Seated of d are filled in. A decision with scope always also adds its rule to what
+// the team allows; if it was interrupted before that, the same decision again completes it. Errors:
+// NotFound; Conflict if it was decided on before, the decision comes too late, or the team was
+// saved; InvalidArgument for a plan's rejection without feedback and an unknown scope; those of a
 // seat.
 func (t Plans) Decide(ctx context.Context, as team.AgentID, id string, d team.Decision) (team.Approval, error) {
 	if err := t.here(ctx); err != nil {

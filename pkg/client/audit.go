@@ -6,8 +6,8 @@ import (
 	"agentteam/pkg/store/audit"
 )
 
-// Audit returns what agents of the team have done with tools, also those that have left, in the
-// order in which it was recorded. Errors: Unavailable.
+// Audit returns the recorded tool calls of the team's agents, also of those that have left, in
+// order. Errors: Unavailable.
 func (t *Team) Audit(ctx context.Context, q audit.Query) ([]audit.Entry, error) {
 	return audit.Read(ctx, t.team, q)
 }

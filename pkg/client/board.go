@@ -17,10 +17,10 @@ import (
 	"agentteam/pkg/tool/workspace"
 )
 
-// person is one outside a seat: the leader's rights, and no task in the hand.
+// person is the actor for a person without a seat: the leader's rights, and no held task.
 var person = team.Actor{Holder: team.Holder{Agent: team.UserAgent}, Leads: true}
 
-// AbsentError describes which of several tasks names what is not there.
+// AbsentError reports which of several tasks names a role or a task that does not exist.
 type AbsentError struct {
 	Task       int         // its position in the call, from 0
 	Dependency team.TaskID // what it names; "" = its role
@@ -30,9 +30,9 @@ type AbsentError struct {
 func (e *AbsentError) Error() string { return e.err.Error() }
 func (e *AbsentError) Unwrap() error { return e.err }
 
-// MakeFor is [Client.Make] for a team that is to take these tasks. If they name a
-// role or a task that is not there, nothing is made and no role is added. Errors:
-// *AbsentError (NotFound) for what they name; NotFound for a name that no member has; InvalidArgument.
+// MakeFor is [Client.Make] for a team that will get these tasks. If they name an unknown role or
+// task, nothing is made and no role is added. Errors: *AbsentError (NotFound) for an unknown role
+// or task; NotFound for an unknown member; InvalidArgument.
 func (c *Client) MakeFor(ctx context.Context, n NewTeam, tasks []team.NewTask) (*Team, error) {
 	if err := team.ValidatePlan(tasks); err != nil {
 		return nil, err
@@ -83,14 +83,13 @@ func (c *Client) MakeFor(ctx context.Context, n NewTeam, tasks []team.NewTask) (
 	return c.Make(ctx, n)
 }
 
-// Add puts tasks on the board, all or none. A team whose goal has ended becomes
-// active again, so that somebody leads it. key, unless it is "", makes the call one
-// that may be repeated: the same key again creates nothing and returns the tasks of
-// the first call (see [board.Board.CreateOnce]), and that they existed. A task that is
-// reserved for a seat which is still to be made is reserved for nobody: assigning it makes that.
-// Errors: those of the board; NotFound for a role that the team does not have, and for a name
-// that no member has, see [Board.Seating]; Unavailable for a member that will not come to what is
-// reserved for it.
+// Add puts tasks on the board, all or none. A team whose goal has ended becomes active again, so
+// that a process leads it. A key other than "" makes the call repeatable: the same key again
+// creates nothing and returns the tasks of the first call (see [board.Board.CreateOnce]), with
+// existed set. A task that is reserved for a seat that does not exist yet is reserved for no
+// member: assigning it makes the seat. Errors: those of the board; NotFound for a role that the
+// team does not have, and for an unknown member, see [Board.Seating]; Unavailable for a member that
+// will not take its reserved task.
 func (t Board) Add(ctx context.Context, key string, tasks ...team.NewTask) (added []team.Task, existed bool, err error) {
 	record, err := t.record(ctx)
 	if err == nil {
@@ -99,11 +98,11 @@ func (t Board) Add(ctx context.Context, key string, tasks ...team.NewTask) (adde
 	if err != nil {
 		return nil, false, err
 	}
-	if key != "" { // what a repetition asks for need not be possible any more
+	if key != "" { // the request of a repetition need not be possible any more
 		before, err := t.board.Created(ctx, key)
 		if err != nil || before != nil {
 			return before, before != nil, cmp.Or(err, t.activate(ctx, slices.DeleteFunc(slices.Clone(before), func(t team.Task) bool {
-				return record.FinishedAt != nil && (!t.Untouched() || t.Revision <= record.EndSeq) // there when somebody ended it
+				return record.FinishedAt != nil && (!t.Untouched() || t.Revision <= record.EndSeq) // it existed when the goal was ended
 			})))
 		}
 	}
@@ -127,17 +126,17 @@ func (t Board) Add(ctx context.Context, key string, tasks ...team.NewTask) (adde
 			return nil, false, err
 		}
 		if added, existed, err = t.create(ctx, key, tasks); err != nil && !errors.Is(err, team.Unavailable) {
-			_ = t.board.Close(ctx) // as it was; it stays open if somebody else has added tasks
+			_ = t.board.Close(ctx) // as it was; it stays open if another caller has added tasks
 		}
 	}
 	if err != nil {
 		return nil, false, err
 	}
-	// Last, so that a team is not woken for tasks that were refused.
+	// Last, so that no team is woken for tasks that were refused.
 	return added, existed, t.activate(ctx, added)
 }
 
-// activate makes the team active for tasks that were added, unless they are over.
+// activate makes the team active for added tasks, unless they have all ended.
 func (t *core) activate(ctx context.Context, added []team.Task) error {
 	if !slices.ContainsFunc(added, func(t team.Task) bool { return t.Status.Open() }) {
 		return nil
@@ -146,14 +145,14 @@ func (t *core) activate(ctx context.Context, added []team.Task) error {
 	return err
 }
 
-// nobody is the refusal of a task to a name that no present member has.
+// nobody returns the error for a task to a name that no present member has.
 func nobody(id team.TeamID, a team.AgentID) error {
 	return team.Errorf(team.NotFound, "team %s has no member %q now", id, a).
 		WithHint("`teamctl agents` lists the members; for a person's seat of that name add --seat, over HTTP \"seat\": true")
 }
 
-// reservable returns the name of the member that a new task is to be reserved for, "" if
-// that is a seat still to be made. Errors: NotFound; Unavailable.
+// reservable returns the name of the member for which a new task is reserved, "" for the leader or
+// a seat that does not exist yet. Errors: NotFound; Unavailable.
 func (t *core) reservable(ctx context.Context, record team.Team, a team.AgentID) (team.AgentID, error) {
 	if a == "" || a == team.Leader {
 		return "", nil
@@ -181,8 +180,8 @@ func (t *core) create(ctx context.Context, key string, tasks []team.NewTask) (ad
 	return t.board.CreateOnce(ctx, team.UserAgent, key, tasks...)
 }
 
-// Edit changes a pending task, with a person's rights unless as is set. If
-// it has all that already, changed is false and nothing is written.
+// Edit changes a pending task, with a person's rights unless as is set. If the task has all these
+// values already, changed is false and nothing is written.
 func (t Board) Edit(ctx context.Context, id team.TaskID, as team.AgentID, e team.Edit) (task team.Task, changed bool, err error) {
 	a, err := t.actor(ctx, as)
 	if err != nil {
@@ -191,11 +190,10 @@ func (t Board) Edit(ctx context.Context, id team.TaskID, as team.AgentID, e team
 	return t.board.Edit(ctx, id, a, e)
 }
 
-// Claim gives a free task to a member: a running one is asked, and its answer is
-// returned; a person's seat claims. One that was asked for ([Board.Seating]) is made on
-// first use, and a claim that is lost leaves none behind. Errors: those of the claim;
-// NotFound for a name that no member has; Unavailable if the member has a process that does
-// not answer.
+// Claim gives a free task to a member: a running one is asked, and its answer is returned; a
+// person's seat claims. A seat that [Board.Seating] allows is made on first use, and removed again
+// if the claim is lost. Errors: those of the claim; NotFound for an unknown member; Unavailable if
+// the member has a process that does not answer.
 func (t Board) Claim(ctx context.Context, id team.TaskID, as team.AgentID) (team.Task, error) {
 	if err := t.here(ctx); err != nil {
 		return team.Task{}, err
@@ -204,11 +202,10 @@ func (t Board) Claim(ctx context.Context, id team.TaskID, as team.AgentID) (team
 	return task, err
 }
 
-// Assign gives a task to a member with a person's rights, also from somebody else who
-// holds it: a running one is asked, a seat takes it as [Board.Claim] does. A pending task that
-// the member cannot take now is reserved for it, and returned so; see [board.Board.Give].
-// seated reports that there was no member of that name, and a seat was made as asked for
-// ([Board.Seating]). Errors: as of Claim.
+// Assign gives a task to a member with a person's rights, also from another holder: a running
+// member is asked, a seat takes it as in [Board.Claim]. A pending task that the member cannot take
+// now is reserved for it, and returned so; see [board.Board.Give]. seated reports that a seat was
+// made because no member had that name ([Board.Seating]). Errors: as of Claim.
 func (t Board) Assign(ctx context.Context, id team.TaskID, to team.AgentID) (task team.Task, seated bool, err error) {
 	if err := t.here(ctx); err != nil {
 		return team.Task{}, false, err
@@ -226,14 +223,14 @@ func (t Board) Assign(ctx context.Context, id team.TaskID, to team.AgentID) (tas
 	case absent:
 		if task, err = t.board.Get(ctx, id); err == nil && task.ReservedFor != "" {
 			task, err = t.board.Reserve(ctx, id, "", person)
-			if t.at != 0 { // which that has moved
+			if t.at != 0 { // the reservation has changed the revision
 				order.Revision = task.Revision
 			}
 		}
 		if err == nil {
 			task, err = hand(ctx, order)
 		}
-		if errors.Is(err, team.Blocked) { // the person takes it once it can be begun
+		if errors.Is(err, team.Blocked) { // the person takes it once its dependencies are completed
 			if seated, err = t.seats.Sit(ctx, to); err == nil {
 				task, err = t.board.Reserve(ctx, id, to, person)
 			}
@@ -250,8 +247,8 @@ func (t Board) Assign(ctx context.Context, id team.TaskID, to team.AgentID) (tas
 	return task, seated, err
 }
 
-// since returns err as what it is if the task has been written since the revision that t asks
-// for: the process of a member answers with a code and words only.
+// since returns [team.ErrRevision] in place of a Conflict if the task was written after the
+// revision that t requires: a member's process answers with a code and a text only.
 func (t *core) since(ctx context.Context, id team.TaskID, err error) error {
 	if t.at == 0 || !errors.Is(err, team.Conflict) || errors.Is(err, team.ErrRevision) {
 		return err
@@ -263,8 +260,8 @@ func (t *core) since(ctx context.Context, id team.TaskID, err error) error {
 	return cmp.Or(task.At(t.at), err)
 }
 
-// take has the member of this name take a task, as wanted. seated tells that there
-// was none and a seat was made.
+// take has the member with this name take a task. seated reports that no member had the name and a
+// seat was made.
 func (t *core) take(ctx context.Context, name team.AgentID, want team.SeatClaim) (task team.Task, seated bool, err error) {
 	task, seated, err = t.seats.Take(ctx, name, want, t.maySit(name))
 	switch {
@@ -276,7 +273,7 @@ func (t *core) take(ctx context.Context, name team.AgentID, want team.SeatClaim)
 	return task, seated, err
 }
 
-// request asks the process of a member to take the task as it is now.
+// request asks the process of a member to take the task at its current epoch.
 func (t *core) request(ctx context.Context, a team.AgentID, order team.Assignment) (team.Task, error) {
 	task, err := t.board.Get(ctx, order.Task)
 	if err != nil {
@@ -296,12 +293,12 @@ func (t *core) request(ctx context.Context, a team.AgentID, order team.Assignmen
 	return taken, nil
 }
 
-// here returns Conflict if the team was saved, or is being deleted: a change of it would be lost. Other
+// here returns Conflict if the team was saved, or is being deleted: a change would be lost. Other
 // errors: NotFound, Unavailable.
 func (t *core) here(ctx context.Context) error {
 	record, err := t.record(ctx)
 	switch {
-	case errors.Is(err, team.ErrUnreadable): // which keeps no one from the board
+	case errors.Is(err, team.ErrUnreadable): // the board works without the team's record
 		return nil
 	case err != nil:
 		return err
@@ -309,8 +306,8 @@ func (t *core) here(ctx context.Context) error {
 	return registry.MayWork(record)
 }
 
-// actor resolves --as: nobody is a person with the leader's rights, a seat acts
-// for itself, and for a running teammate nobody else acts.
+// actor resolves --as: "" is a person with the leader's rights, a seat acts for itself, and no
+// caller acts for a running teammate.
 func (t *core) actor(ctx context.Context, as team.AgentID) (team.Actor, error) {
 	if err := t.here(ctx); err != nil {
 		return team.Actor{}, err
@@ -338,8 +335,8 @@ func (t Board) Release(ctx context.Context, id team.TaskID, as team.AgentID, rea
 	return t.board.Release(ctx, id, a, 0, team.Freed{Reason: reason})
 }
 
-// Complete completes a task that a person's seat holds. In a team on the line it brings no files;
-// see [Board.CompleteWith].
+// Complete completes a task that a person's seat holds. In a team with an integration branch it
+// brings no files; see [Board.CompleteWith].
 func (t Board) Complete(ctx context.Context, id team.TaskID, as team.AgentID, summary string) (team.Task, error) {
 	done := team.Done{Summary: summary}
 	task, h, err := t.mayComplete(ctx, id, as, done)
@@ -370,9 +367,9 @@ func (t *core) mayComplete(ctx context.Context, id team.TaskID, as team.AgentID,
 	return task, a.Holder, err
 }
 
-// verify makes sure that the task of a seat is done, in its workspace on this machine; in a team on
-// the line, on an export of a commit of it, which is the head if commit is "". Where that is not to be
-// had, only a task that needs neither check nor deliverable can be completed.
+// verify checks that the task of a seat is done, in its workspace on this machine; in a team with
+// an integration branch, on an export of a commit, which is the head if commit is "". Without such
+// a workspace, only a task without check and required deliverable can be completed.
 func (t *core) verify(ctx context.Context, task team.Task, h team.Holder, commit gitrepo.Hash) (digest string, err error) {
 	record, err := t.record(ctx)
 	if err != nil {
@@ -402,8 +399,7 @@ func (t *core) verify(ctx context.Context, task team.Task, h team.Holder, commit
 		WithHint("complete it where the workspace is")
 }
 
-// failCheck records a failed check, and returns err, which states what was wrong, with
-// what becomes of the task.
+// failCheck records a failed check, and returns err with the consequence for the task.
 func (t *core) failCheck(ctx context.Context, task team.Task, h team.Holder, err error) (team.Task, error) {
 	if failed, ok := errors.AsType[*completion.CheckError](err); ok {
 		after, ferr := t.board.FailCheck(ctx, task.ID, h, task.Epoch, team.Freed{Reason: failed.Output})
@@ -442,9 +438,9 @@ func (t Board) Open(ctx context.Context) ([]team.Task, error) {
 	return slices.DeleteFunc(all, func(task team.Task) bool { return !task.Status.Open() }), nil
 }
 
-// CancelAll cancels these tasks with a person's rights, and returns those that it has
-// cancelled: one that has ended meanwhile stays as it is. Errors: as of [Board.Cancel]; the
-// tasks before it are cancelled.
+// CancelAll cancels these tasks with a person's rights, and returns those that it has cancelled: a
+// task that has ended meanwhile stays as it is. Errors: as of [Board.Cancel]; the tasks before it
+// are cancelled.
 func (t Board) CancelAll(ctx context.Context, tasks []team.Task, reason string) (cancelled []team.Task, err error) {
 	for _, task := range tasks {
 		after, err := t.Cancel(ctx, task.ID, "", reason)

@@ -1,15 +1,15 @@
-// Package client is all that a person or a program may ask of a cluster and its
-// teams from outside. teamctl and the HTTP API go through it.
+// Package client is the interface of people and programs to a cluster and its teams from outside. teamctl
+// and the HTTP API use it.
 //
-// It talks to NATS only and stores nothing here: any number of clients may be active. A
-// program that sets a team a goal and prints its result:
+// It talks to NATS only and stores nothing on this machine but the cache of [Branch]: any number of clients may
+// be active. A program that sets a team a goal and prints its result:
 //
 //	c, err := client.Connect(ctx, client.Options{URL: "nats://127.0.0.1:4222"}) // as `teamctl status` prints it
 //	if err != nil {
 //		log.Fatal(err)
 //	}
 //	defer c.Close()
-//	t, err := c.Make(ctx, client.NewTeam{ID: "docs"}) // made if it is not there yet
+//	t, err := c.Make(ctx, client.NewTeam{ID: "docs"}) // made if it does not exist yet
 //	if err != nil {
 //		log.Fatal(err)
 //	}
@@ -23,8 +23,8 @@
 //	}
 //	fmt.Println(end.Status, end.Summary)
 //
-// A team has six handles: [Goals], [Board], [Mail], [Members], [Plans] and [Branch]. What happens in
-// it is one stream, [Team.Feed]; [Goal.Follow] reads the part of a goal. Errors carry a code
+// A team has six handles: [Goals], [Board], [Mail], [Members], [Plans] and [Branch]. All its events are
+// one stream, [Team.Feed]; [Goal.Follow] reads the part of a goal. Errors carry a code
 // and often a hint: [team.CodeOf], [team.HintOf].
 package client
 
@@ -65,7 +65,7 @@ type Client struct {
 	stills     stills
 }
 
-// Options name what to connect to.
+// Options select the server of a client.
 type Options struct {
 	URL      string // of the NATS server; required without Stored
 	Replicas int    // servers that keep what this client makes; default 1
@@ -79,12 +79,12 @@ type Options struct {
 	Workspaces workspace.Source // where checks run and files are read; default: the team's folder, else the current one; in a sandbox
 }
 
-// silence: a server is asked this often, and lost after three times. People are told a
-// second later, which is within 3 s.
+// silence is the ping interval: a server is lost after three unanswered pings. People are notified
+// a second later, which is within 3 s.
 const silence = 450 * time.Millisecond
 
-// Connect connects to a NATS server. It gives up after 3 s. Errors: Unavailable, in
-// one line; InvalidArgument for what is no address.
+// Connect connects to a NATS server. It gives up after 3 s. Errors: Unavailable, in one line;
+// InvalidArgument for an invalid address.
 func Connect(ctx context.Context, o Options) (*Client, error) {
 	conn, err := broker.Connect(ctx, broker.Options{URL: o.URL, Name: cmp.Or(o.Name, "teamctl"), Replicas: o.Replicas, Once: o.Once, Ping: silence, InProcess: o.Stored})
 	if err != nil {
@@ -109,7 +109,7 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 
 // leads returns the lease on a team; ok is false if no process holds it.
 func (c *Client) leads(ctx context.Context, id team.TeamID) (l team.Lease, ok bool, err error) {
-	if c.stored { // the lease is that of a process that has ended
+	if c.stored { // the lease is of a process that has ended
 		return l, false, nil
 	}
 	return election.Holder(ctx, c.registry.Bucket(), id)
@@ -126,24 +126,24 @@ func (c *Client) Close() {
 // member alone. Errors: Unavailable, [broker.ErrNoRoom] if that is why.
 func (c *Client) Storage(ctx context.Context) error { return c.registry.Probe(ctx) }
 
-// Server is the address of the NATS server, without credentials.
+// Server returns the address of the NATS server, without credentials.
 func (c *Client) Server() string { return c.conn.Server() }
 
-// Connection calls f when NATS is away and when it is back, until ctx ends. What is
-// followed meanwhile continues by itself.
+// Connection calls f when NATS is disconnected and when it is back, until ctx ends. Reads that
+// follow a stream continue automatically after that.
 func (c *Client) Connection(ctx context.Context, f func(connected bool)) { c.conn.Follow(ctx, f) }
 
-// Ready is nil while NATS is connected, else Unavailable. It does not block.
+// Ready returns nil while NATS is connected, else Unavailable. It does not block.
 func (c *Client) Ready(ctx context.Context) error { return c.conn.Ready(ctx) }
 
-// Move has the client continue at another address, where its cluster has come back.
+// Move has the client continue at another address, where its cluster has restarted.
 func (c *Client) Move(url string) error { return c.conn.Move(url) }
 
-// Team is one team, opened. What can be done with it is in handles, which are cheap to make:
-// [Team.Goals], [Team.Board], [Team.Mail], [Team.Members], [Team.Plans] and [Team.Line].
+// Team is one team, opened. Its operations are methods of handles, which are cheap to make:
+// [Team.Goals], [Team.Board], [Team.Mail], [Team.Members], [Team.Plans] and [Team.Branch].
 type Team struct{ *core }
 
-// core is what a team and its handles share.
+// core is the state that a team and its handles share.
 type core struct {
 	client  *Client
 	team    *broker.Storage
@@ -157,7 +157,7 @@ type core struct {
 	sitting []team.AgentID // see [Board.Seating]
 }
 
-// NewTeam describes how a team is to be made that is not there yet.
+// NewTeam describes a team to make.
 type NewTeam struct {
 	ID        team.TeamID
 	Roles     map[string]team.Role
@@ -174,9 +174,8 @@ type NewTeam struct {
 	WithChanges bool // the line of its first goal begins with the uncommitted changes of the workspace
 }
 
-// Make makes the team, or opens it; a team that is there stays as it is, but for
-// roles that it lacks. Errors: NotFound if nobody knows the role n.Needs, and then
-// nothing is made.
+// Make makes the team, or opens it; an existing team stays as it is, but gets the roles that it
+// lacks. Errors: NotFound if the role n.Needs is unknown, and then nothing is made.
 func (c *Client) Make(ctx context.Context, n NewTeam) (*Team, error) {
 	if _, err := (team.Team{Roles: n.Roles}).Role(n.Needs); n.Needs != "" && err != nil {
 		t, oerr := c.Open(ctx, n.ID)
@@ -186,7 +185,7 @@ func (c *Client) Make(ctx context.Context, n NewTeam) (*Team, error) {
 		case oerr != nil:
 			return nil, oerr
 		}
-		return &Team{t.seating(n.Seats)}, nil // whose record may have a role by that name
+		return &Team{t.seating(n.Seats)}, nil // the team's record may have a role by that name
 	}
 	bt, _, err := c.registry.Make(ctx, n.record())
 	if err != nil {
@@ -195,7 +194,7 @@ func (c *Client) Make(ctx context.Context, n NewTeam) (*Team, error) {
 	return &Team{c.open(bt).seating(n.Seats)}, nil
 }
 
-// record is the team's record as it is made.
+// record returns the team's first record.
 func (n NewTeam) record() team.Team {
 	t := team.Team{
 		ID: n.ID, Roles: n.Roles, LeaseSeconds: int(n.Lease / time.Second), StallSeconds: int(n.Stall / time.Second), MaxTeammates: team.DefaultMaxTeammates,
@@ -203,17 +202,17 @@ func (n NewTeam) record() team.Team {
 		Policy:   n.Policy, Workspace: n.Workspace, UserID: n.UserID, SessionID: n.SessionID, CreatedBy: team.UserAgent,
 	}
 	t.Choose(n.Choices)
-	if n.WithChanges { // its leader may begin the line before the goal is set
+	if n.WithChanges { // its leader may begin the integration branch before the goal is set
 		t.WithChanges = 1
 	}
 	return t
 }
 
-// Names returns the small record of every team, in order of name. No team is asked how it
-// stands; see [Client.Teams].
+// Names returns the small record of every team, in order of name. No process is asked; see
+// [Client.Teams].
 func (c *Client) Names(ctx context.Context) ([]team.Small, error) { return c.registry.List(ctx) }
 
-// Open opens a team that is there. Errors: NotFound.
+// Open opens an existing team. Errors: NotFound.
 func (c *Client) Open(ctx context.Context, id team.TeamID) (*Team, error) {
 	bt, err := c.registry.Storage(ctx, id) // a record that cannot be read does not hide the rest
 	if err != nil {
@@ -233,8 +232,8 @@ func (c *Client) open(bt *broker.Storage) *Team {
 }
 
 // At returns the same board for one change of a task that must still be at a revision, as it was
-// read. At any other the change ends with [team.ErrRevision] (Conflict), and nothing is done.
-// It holds for Edit, Claim, Complete, Fail, Release, Assign and Cancel; 0 is any revision.
+// read. At any other the change returns [team.ErrRevision] (Conflict) and has no effect. It holds
+// for Edit, Claim, Complete, Fail, Release, Assign and Cancel; 0 is any revision.
 func (t Board) At(revision uint64) Board {
 	at := *t.core
 	at.board, at.at = t.board.At(revision), revision
@@ -242,9 +241,9 @@ func (t Board) At(revision uint64) Board {
 	return Board{&at}
 }
 
-// Seating returns the same board for a caller that wants a person's seat to be made for each of
+// Seating returns the same board for a caller that allows a person's seat to be made for each of
 // these names that no present member has. It holds for Claim, Assign and Add, which otherwise
-// end with NotFound: a name that was mistyped makes no seat.
+// return NotFound: a mistyped name makes no seat.
 func (t Board) Seating(names ...team.AgentID) Board { return Board{t.seating(names)} }
 
 func (t *core) seating(names []team.AgentID) *core {
@@ -253,6 +252,6 @@ func (t *core) seating(names []team.AgentID) *core {
 	return &seating
 }
 
-// maySit reports whether a seat may be made for the name. The leader's is refused by package
-// seat, in other words.
+// maySit reports whether a seat may be made for the name. Package seat refuses the leader's, with
+// another error.
 func (t *core) maySit(a team.AgentID) bool { return a == team.Leader || slices.Contains(t.sitting, a) }

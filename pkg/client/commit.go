@@ -13,17 +13,18 @@ import (
 	"agentteam/pkg/team"
 )
 
-// CompleteWith completes a task that a person's seat holds, and brings what was done for it into the
-// line: ref is a branch, a tag or a hash in the checkout in dir, on this machine, and counts with all
-// before it that the line lacks. That is made one commit: merged onto the head here, where the check runs on the merged files, and then by the
-// queue like that of any member. It waits until a process of the team has done that. If ctx ends
-// before, the work stays in the queue: the same call again waits for the same outcome. Work that the
-// line has already is completed without the queue.
+// CompleteWith completes a task that a person's seat holds, and merges its work into the
+// integration branch: ref is a branch, a tag or a hash in the checkout in dir, on this machine, and
+// includes all earlier commits that the integration branch lacks. They become one commit: merged
+// onto the head here, where the check runs on the merged files, and then by the queue like any
+// member's. It blocks until a process of the team has merged it. If ctx ends before, the work stays
+// in the queue: the same call again waits for the same outcome. Work that the branch has already is
+// completed without the queue.
 //
 // Errors: those of [Board.Complete]; Conflict, with the files, if the work does not merge, and
-// InvalidArgument or BudgetExceeded for what no task may bring in: then the seat still holds the task;
-// InvalidState if the queue has returned it, and then it is free; NotFound for no such commit;
-// InvalidState for a team whose members share the workspace.
+// InvalidArgument or BudgetExceeded for changes that no task may make: then the seat still holds
+// the task; InvalidState if the queue has returned it, and then it is free; NotFound for an unknown
+// commit; InvalidState for a team whose members share the workspace.
 func (t Board) CompleteWith(ctx context.Context, id team.TaskID, as team.AgentID, summary, dir, ref string) (team.Task, error) {
 	done := team.Done{Summary: summary}
 	task, h, err := t.mayComplete(ctx, id, as, done)
@@ -73,8 +74,8 @@ func (t Board) CompleteWith(ctx context.Context, id team.TaskID, as team.AgentID
 	return t.merged(ctx, records, task)
 }
 
-// take makes one commit on the head that has a person's work, and returns it with its bundle; the
-// head and no bundle if it has all of that. No ref moves.
+// take returns one commit on the head with a person's work, and its bundle; the head and no bundle
+// if the head has all of it. No ref moves.
 func (p position) take(ctx context.Context, dir, ref string, m gitrepo.Message) (commit gitrepo.Hash, bundle []byte, err error) {
 	c, err := gitrepo.Look(ctx, dir)
 	if err == nil {
@@ -107,12 +108,12 @@ func (p position) take(ctx context.Context, dir, ref string, m gitrepo.Message) 
 	}
 	var b bytes.Buffer
 	if err = p.Repo.Bundle(ctx, &b, p.head, commit); err == nil {
-		_, err = p.Repo.Import(ctx, b.Bytes(), p.head) // what the queue would refuse is refused here
+		_, err = p.Repo.Import(ctx, b.Bytes(), p.head) // refuses what the queue would refuse
 	}
 	return commit, b.Bytes(), err
 }
 
-// merged waits for what comes of a task whose work was submitted.
+// merged waits for the outcome of a task whose work was submitted.
 func (t *core) merged(ctx context.Context, records *mergequeue.Records, was team.Task) (team.Task, error) {
 	if err := records.Over(ctx, was.ID, was.Epoch); err != nil {
 		return team.Task{}, err

@@ -7,7 +7,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Usage is what model calls have used, in tokens.
+// Usage is the token usage of model calls.
 type Usage struct {
 	ModelCalls       int      `json:"model_calls"`       // those that gave no turn included
 	PromptTokens     int      `json:"prompt_tokens"`     // all input
@@ -22,7 +22,7 @@ type Usage struct {
 	Estimated        bool     `json:"estimated"`         // at least in part a guess, of an endpoint that did not tell
 }
 
-// UsageOf is a sum as it is printed.
+// UsageOf returns a sum as it is printed.
 func UsageOf(s usage.Sum) Usage {
 	return Usage{
 		ModelCalls:       s.Calls,
@@ -39,16 +39,17 @@ func UsageOf(s usage.Sum) Usage {
 	}
 }
 
-// Usage sums up what the goal has used so far, from the members' journals.
+// Usage returns the goal's token usage so far, from the members' journals.
 func (g *Goal) Usage(ctx context.Context) (Usage, error) {
 	t, err := usage.Read(ctx, g.team.team, g.log, 0)
 	return UsageOf(t.Total), err
 }
 
-// Cost sums up what the team's model calls have used, from the members' journals: as long as
-// those are. Of a goal, by its number, they are the calls from when it was set until the next
-// one was; 0 stands for all since the team was made, -1 for the newest goal. The table has a row for each name by the
-// first of by, with parts by the next. Errors: InvalidArgument for a goal below -1; those of [Goals.Timeline].
+// Cost sums up the team's model calls from the members' journals, for as long as those are kept.
+// Those of a goal, by its number, are the calls from when it was set until the next one was; 0 is
+// all since the team was made, -1 the newest goal. The table has a row for each name by the first
+// of by, with parts by the next. Errors: InvalidArgument for a goal below -1; those of
+// [Goals.Timeline].
 func (t *Team) Cost(ctx context.Context, goal int, by ...usage.By) (usage.Table, error) {
 	from, until, err := t.calls(ctx, goal)
 	if err != nil {
@@ -57,8 +58,8 @@ func (t *Team) Cost(ctx context.Context, goal int, by ...usage.By) (usage.Table,
 	return usage.Read(ctx, t.team, from, until, by...)
 }
 
-// calls are the sequences in the journals between which the calls of a goal stand; until is 0
-// if none was set after it.
+// calls returns the journal sequences that bound the calls of a goal; until is 0 if no goal was set
+// after it.
 func (t *core) calls(ctx context.Context, goal int) (from, until uint64, err error) {
 	switch {
 	case goal == 0:
@@ -70,7 +71,7 @@ func (t *core) calls(ctx context.Context, goal int) (from, until uint64, err err
 	if err != nil {
 		return 0, 0, err
 	}
-	goal = max(goal, 0) // of which span makes the newest
+	goal = max(goal, 0) // span takes 0 for the newest
 	began, _, err := span(record, &goal)
 	if err != nil {
 		return 0, 0, err

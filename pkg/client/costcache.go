@@ -13,8 +13,8 @@ import (
 	"agentteam/pkg/team"
 )
 
-// bills are what teams have used since they were made, as far as their journals were read. The
-// next look at one reads only what has come since.
+// bills hold the usage of teams since they were made, as far as their journals were read. The next
+// read of a team continues from there.
 type bills struct {
 	turn *semaphore.Weighted // of 1: readers take turns
 	of   map[team.TeamID]*bill
@@ -27,13 +27,14 @@ type bill struct {
 	tally   *usage.Tally
 }
 
-// billsWait is how long [Client.WithUsage] waits for its turn and reads. What it has read by then stays.
+// billsWait bounds the wait of [Client.WithUsage] for its turn and its reading. The usage read so
+// far is kept.
 const billsWait = 2 * time.Second
 
-// WithUsage fills in what the teams have used since they were made. That of a team whose journals
-// are long may come with a later call only: each takes two seconds at most, with its wait for
-// another's reading, and continues where the last one ended. What cannot be read of one team is
-// left out. Error: that of ctx.
+// WithUsage fills in the usage of the teams since they were made. That of a team with long journals
+// may be filled in by a later call only: each call takes two seconds at most, including its wait
+// for another call, and continues where the last one ended. Usage that cannot be read is left out.
+// Error: that of ctx.
 func (c *Client) WithUsage(ctx context.Context, teams []TeamStatus) error {
 	within, cancel := context.WithTimeout(ctx, billsWait)
 	defer cancel()
@@ -58,7 +59,7 @@ func (c *Client) WithUsage(ctx context.Context, teams []TeamStatus) error {
 	return ctx.Err()
 }
 
-// used is what a team has used. Of one that is being made or deleted that is not known.
+// used returns the usage of a team. It returns an error while the team is being made or deleted.
 func (c *Client) used(ctx context.Context, id team.TeamID) (Usage, error) {
 	b := c.bills.of[id]
 	if b != nil { // else it is the first time, or the team may have been made again
@@ -81,7 +82,7 @@ func (c *Client) used(ctx context.Context, id team.TeamID) (Usage, error) {
 	return b.read(ctx, state)
 }
 
-// read reads on up to a state of the journals.
+// read continues the reading up to a state of the journals.
 func (b *bill) read(ctx context.Context, state broker.State) (_ Usage, err error) {
 	if b.next <= state.Last {
 		if b.next, err = b.tally.Read(ctx, b.storage, b.next, 0); err != nil {

@@ -8,7 +8,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Deliverable is the file that a task leaves behind.
+// Deliverable is the result file of a task.
 type Deliverable struct {
 	Task   team.TaskID     `json:"task"`
 	Title  string          `json:"title"`
@@ -21,7 +21,7 @@ func deliverableOf(t team.Task) Deliverable {
 	return Deliverable{t.ID, t.Title, t.Status, t.DeliverablePath, t.Digest}
 }
 
-// Deliverables returns what the completed tasks have left behind, in order of the tasks.
+// Deliverables returns the deliverables of the completed tasks, in order of the tasks.
 func (t Board) Deliverables(ctx context.Context) ([]Deliverable, error) {
 	tasks, err := t.board.All(ctx)
 	all := []Deliverable{}
@@ -33,13 +33,13 @@ func (t Board) Deliverables(ctx context.Context) ([]Deliverable, error) {
 	return all, err
 }
 
-// OpenDeliverable opens the deliverable of a task for reading until ctx ends; the caller closes
-// it. A completed task's is the file that was stored then, whatever became of the workspace; else
-// it is the file as [Team.Files] shows it, and nothing outside that is read. Read fails
-// with Unavailable if what is stored does not come whole.
+// OpenDeliverable opens the deliverable of a task for reading until ctx ends; the caller closes it.
+// For a completed task it is the file that was stored then, whatever the workspace contains now;
+// else it is the file in [Team.Files], and no file outside that is read. Read returns Unavailable
+// if the stored file is incomplete.
 //
-// Errors: NotFound if there is no such task, or no such file; InvalidState if the workspace
-// cannot be used from here; those of [workspace.Workspace.Regular]; Unavailable.
+// Errors: NotFound for an unknown task or a missing file; InvalidState if the workspace cannot be
+// used from here; those of [workspace.Workspace.Regular]; Unavailable.
 func (t Board) OpenDeliverable(ctx context.Context, id team.TaskID) (Deliverable, io.ReadCloser, error) {
 	task, err := t.board.Get(ctx, id)
 	if err != nil {

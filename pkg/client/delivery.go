@@ -14,10 +14,10 @@ import (
 	"agentteam/pkg/team"
 )
 
-// What becomes of a message is written nowhere: it follows from what is stored anyway. It is
-// judged here, since it takes the mail and the journals, and neither store knows the other.
+// The delivery state of a message is not stored: it follows from other records. It is computed
+// here, since it needs the mail and the journals, and neither store knows the other.
 
-// Delivery is what has become of a message with one receiver. Times are the server's.
+// Delivery is the state of a message at one receiver. Times are the server's.
 type Delivery struct {
 	AgentID     team.AgentID   `json:"agent_id"`
 	State       team.MailState `json:"fate"`
@@ -28,12 +28,12 @@ type Delivery struct {
 	DeadAt      *time.Time     `json:"dead_at,omitempty"`
 }
 
-// At is when the message came to where it is; nil while it is pending.
+// At returns when the message reached its state; nil while it is pending.
 func (f Delivery) At() *time.Time {
 	return cmp.Or(f.DeadAt, f.RefusedAt, f.ProcessedAt, f.DeliveredAt)
 }
 
-// settle sets the state that the times tell.
+// settle sets the state that follows from the times.
 func (f *Delivery) settle() {
 	switch {
 	case f.DeadAt != nil:
@@ -49,14 +49,14 @@ func (f *Delivery) settle() {
 	}
 }
 
-// trail is what is known of one letter with one receiver.
+// pendingDelivery is a message with its delivery to one receiver.
 type pendingDelivery struct {
 	*StoredMessage
 	fate *Delivery
 }
 
-// fates fills in what has become of the letters, which are in order, with the receivers that
-// their Deliveries name.
+// fates fills in the deliveries of the letters, which are in order, with the receivers that their
+// Deliveries name.
 func (t *core) fates(ctx context.Context, letters []StoredMessage) error {
 	byReader := map[team.AgentID][]pendingDelivery{}
 	for i := range letters {
@@ -76,7 +76,7 @@ func (t *core) fates(ctx context.Context, letters []StoredMessage) error {
 	return nil
 }
 
-// follow finds out what has become of letters, which are in order, with one receiver.
+// follow fills in the deliveries of letters, which are in order, to one receiver.
 func (t *core) follow(ctx context.Context, who team.AgentID, trails []pendingDelivery) error {
 	isPerson, err := t.isPerson(ctx, who)
 	if err != nil {
@@ -91,23 +91,22 @@ func (t *core) follow(ctx context.Context, who team.AgentID, trails []pendingDel
 	return t.judged(ctx, who, trails)
 }
 
-// isPerson reports whether mail to who is read by a person: the one before the team, or one at
-// a seat.
+// isPerson reports whether a person reads the mail to who: the user, or a person with a seat.
 func (t *core) isPerson(ctx context.Context, who team.AgentID) (bool, error) {
 	if who == team.UserAgent {
 		return true, nil
 	}
 	m, err := t.roster.Get(ctx, who)
-	if errors.Is(err, team.NotFound) { // the leader may be written to before anybody leads
+	if errors.Is(err, team.NotFound) { // the leader may get mail before a process leads
 		err = nil
 	}
 	return m.Backend == team.Person, err
 }
 
-// margin is by how much the clocks of a cluster's servers may differ.
+// margin is the maximum difference between the clocks of a cluster's servers.
 const margin = time.Second
 
-// read takes in what an agent's journal tells, up to where it has told everything.
+// read takes in an agent's journal until all the deliveries are known.
 func (t *core) read(ctx context.Context, who team.AgentID, trails []pendingDelivery) error {
 	from, err := t.team.Logs.FirstSince(ctx, trails[0].StoredAt.Add(-margin))
 	if err != nil {
@@ -119,7 +118,7 @@ func (t *core) read(ctx context.Context, who team.AgentID, trails []pendingDeliv
 		switch {
 		case errors.Is(err, team.Unavailable):
 			return err
-		case err != nil: // it tells nothing
+		case err != nil: // an unreadable record is skipped
 			return nil
 		}
 		if r.take(record, m.Time.UTC()) {
@@ -129,8 +128,8 @@ func (t *core) read(ctx context.Context, who team.AgentID, trails []pendingDeliv
 	}, subject.Log(t.id(), who))
 }
 
-// glance reads a record as far as it tells of mail: a turn or a result that lies in the object
-// store stays there.
+// glance reads a record without its parts that do not concern mail: a turn or a result in the
+// object store is not fetched.
 func glance(ctx context.Context, s *broker.Storage, m broker.Msg) (r journal.Record, err error) {
 	if err := json.Unmarshal(m.Data, &r); err != nil || r.StoredRecord == "" || r.Kind == journal.Turn || r.Kind == journal.Result {
 		return r, err
@@ -138,7 +137,7 @@ func glance(ctx context.Context, s *broker.Storage, m broker.Msg) (r journal.Rec
 	return journal.Decode(ctx, s, m)
 }
 
-// reading is an agent's journal as it is read for what has become of letters.
+// reading is the state of reading an agent's journal for deliveries.
 type reading struct {
 	pending []pendingDelivery
 	read    []*Delivery // delivered, and not yet processed
@@ -146,8 +145,8 @@ type reading struct {
 
 func newReading(trails []pendingDelivery) *reading { return &reading{pending: slices.Clone(trails)} }
 
-// take takes in the next record, which was stored at that time; done is that there is nothing
-// more to know.
+// take takes in the next record, which was stored at that time; done reports that all deliveries
+// are known.
 func (r *reading) take(record journal.Record, at time.Time) (done bool) {
 	if record.Kind == journal.Turn {
 		for _, f := range r.read {
@@ -167,8 +166,8 @@ func (r *reading) take(record journal.Record, at time.Time) (done bool) {
 	return len(r.pending) == 0 && len(r.read) == 0
 }
 
-// deliver notes that mail up to a sequence was taken in: that is done strictly in order, and
-// one record may stand for many messages.
+// deliver records that mail up to a sequence was taken in: an agent takes mail strictly in order,
+// and one record may stand for many messages.
 func (r *reading) deliver(at time.Time, upTo uint64) {
 	r.pending = slices.DeleteFunc(r.pending, func(l pendingDelivery) bool {
 		if l.Seq > upTo {
@@ -180,9 +179,9 @@ func (r *reading) deliver(at time.Time, upTo uint64) {
 	})
 }
 
-// judged takes in the mail behind letters: what the receiver has set aside, behind which its journal
-// continues, and the answers to what the letters ask for. By an answer a request is refused, or it
-// is processed, also if its receiver has left without another turn.
+// judged takes in the mail after letters: messages that the receiver has set aside, after which its
+// journal continues, and answers to requests in the letters. By its answer a request is refused or
+// processed, also if its receiver has left without another turn.
 func (t *core) judged(ctx context.Context, who team.AgentID, trails []pendingDelivery) error {
 	dead := subject.Dead(t.id(), who)
 	subjects := []string{dead}
@@ -222,11 +221,11 @@ func (t *core) judged(ctx context.Context, who team.AgentID, trails []pendingDel
 	}, slices.Compact(subjects)...)
 }
 
-// writtenBack takes in what a person has answered. Mail lies before a person as soon as it is
-// stored; that it was read shows when the person writes back.
+// writtenBack takes in the answers of a person. Mail to a person is delivered when it is stored; it
+// counts as read when the person writes back.
 func (t *core) writtenBack(ctx context.Context, who team.AgentID, trails []pendingDelivery) error {
 	subjects := []string{subject.Inbox(t.id(), "*", who), subject.Broadcast(t.id(), who)}
-	if who != team.UserAgent { // which may answer for a seat
+	if who != team.UserAgent { // the user may answer for a seat
 		subjects = append(subjects, subject.Inbox(t.id(), "*", team.UserAgent), subject.Broadcast(t.id(), team.UserAgent))
 	}
 	for _, l := range trails {
@@ -254,7 +253,7 @@ func (t *core) writtenBack(ctx context.Context, who team.AgentID, trails []pendi
 	return t.open(ctx, trails)
 }
 
-// open marks the questions whose answer somebody waits for.
+// open marks the questions whose answer a member waits for.
 func (t *core) open(ctx context.Context, trails []pendingDelivery) error {
 	members, err := t.roster.List(ctx)
 	if err != nil {
@@ -274,7 +273,7 @@ func (t *core) open(ctx context.Context, trails []pendingDelivery) error {
 	tasks, err := Board{t}.ByID(ctx, ids...)
 	for _, l := range trails {
 		v, known := tasks[l.TaskID]
-		if !known || !l.Open { // of a task that cannot be read nobody knows
+		if !known || !l.Open { // an unreadable task is skipped
 			continue
 		}
 		l.Open = !l.Void(v.Task)
@@ -285,8 +284,8 @@ func (t *core) open(ctx context.Context, trails []pendingDelivery) error {
 	return err
 }
 
-// settles reports whether what a person wrote shows that the person has read m: to a question
-// it is the answer, else any word to its sender. copies keeps those of tasks that were read.
+// settles reports whether a person's message shows that the person has read m: for a question it is
+// the answer, else any message to its sender. copies caches the copies of tasks that were read.
 func (t *core) settles(ctx context.Context, answer, m team.Message, copies map[team.TaskID][]team.Task) (bool, error) {
 	waits := m.From
 	switch {

@@ -13,12 +13,12 @@ import (
 	"agentteam/pkg/tool/workspace"
 )
 
-// Files opens the files of a team for reading; the caller calls release. Those are the folder in
-// which its members work. If each task has a tree, they are what the line has: an export of its
-// head, in the same folder of it. Nothing looks into the tree of a member.
+// Files opens the files of a team for reading; the caller calls release. They are the folder in
+// which its members work. If each task has a tree, they are an export of the head of the
+// integration branch. The trees of members are never read.
 //
-// Errors: those of [workspace.Open]; for a team on the line also those of [mergequeue.Site.Bring], and
-// Unavailable without git.
+// Errors: those of [workspace.Open]; for a team with an integration branch also those of
+// [mergequeue.Site.Bring], and Unavailable without git.
 func (t *Team) Files(ctx context.Context) (ws *workspace.Workspace, release func(), err error) {
 	record, err := t.record(ctx)
 	if err != nil {
@@ -48,9 +48,9 @@ func (t *core) files(ctx context.Context, record team.Team) (ws *workspace.Works
 	return ws, func() { closed(); free() }, nil
 }
 
-// FilesIn opens for reading what the teams have that work in a folder of this machine: the files of
-// the one that was set a goal last, if each of its tasks has a tree, see [Team.Files]; else the
-// folder. A team at work goes before those that have ended. The caller calls release.
+// FilesIn opens the files of the teams that work in a folder of this machine for reading: those of
+// the team that was set a goal last, if each of its tasks has a tree, see [Team.Files]; else the
+// folder. An active team goes before those that have ended. The caller calls release.
 func (c *Client) FilesIn(ctx context.Context, folder string) (ws *workspace.Workspace, release func(), err error) {
 	t, record, err := c.lastIn(ctx, folder)
 	if err != nil {
@@ -62,8 +62,8 @@ func (c *Client) FilesIn(ctx context.Context, folder string) (ws *workspace.Work
 	return c.workspaces.Open(ctx, workspace.Work{Team: team.Team{Workspace: folder}}, workspace.Options{ReadOnly: true})
 }
 
-// lastIn returns the team in a folder that was set a goal last, of those at work if there are any;
-// nil if there is none.
+// lastIn returns the team in a folder that was set a goal last, of the active ones if there are
+// any; nil if there is none.
 func (c *Client) lastIn(ctx context.Context, folder string) (last *Team, record team.Team, err error) {
 	all, err := c.registry.List(ctx)
 	if err != nil {
@@ -96,8 +96,8 @@ func (c *Client) lastIn(ctx context.Context, folder string) (last *Team, record 
 	return last, record, nil
 }
 
-// fresh exports a commit of the line into a folder of this call's, in which a check may write, with the
-// worktree_links of who completes; the caller calls remove.
+// fresh exports a commit of the integration branch into a new temporary folder, in which a check
+// may write, with the worktree_links for the role in in; the caller calls remove.
 func (t *core) fresh(ctx context.Context, p position, at gitrepo.Hash, in workspace.Work) (tree *workspace.Tree, remove func(), err error) {
 	prefix := in.Team.Line.Prefix
 	top, err := os.MkdirTemp("", "checked-")

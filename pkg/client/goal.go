@@ -29,21 +29,21 @@ type Goal struct {
 	log     uint64               // first journal record that may belong to it
 }
 
-// Started reports whether the text became the team's goal; false means that the
-// team was at work, and the text was mailed to its leader.
+// Started reports whether the text became the team's goal; false means that the team was at work,
+// and the text was mailed to its leader.
 func (g *Goal) Started() bool { return g.started }
 
-// Has reports whether the task was there to be done for this goal: it was open when
-// the goal was set, or was created since.
+// Has reports whether the task belongs to this goal: it was open when the goal was set, or was
+// created later.
 func (g *Goal) Has(id team.TaskID) bool { return !g.ended[id] }
 
-// Earlier returns the tasks of the board that the goal does not have, by id.
+// Earlier returns the tasks of the board that do not belong to the goal, by id.
 func (g *Goal) Earlier() []team.TaskID {
 	return slices.Sorted(maps.Keys(g.ended))
 }
 
-// Start sets the team a goal. A team that is at work keeps its own, and the
-// text goes to its leader as mail.
+// Start sets the team a goal. A team that is at work keeps its own, and the text goes to its leader
+// as mail.
 func (t Goals) Start(ctx context.Context, text, workspace string) (*Goal, error) {
 	return t.startGoal(ctx, "", NewGoal{Text: text, Workspace: workspace})
 }
@@ -72,9 +72,9 @@ func (t *core) startGoal(ctx context.Context, id string, n NewGoal) (g *Goal, er
 			g.ended[task.ID] = true
 		}
 	}
-	// The mail first: a team that became active without it would be asked what it
-	// does, and know nothing; and an end of the present goal that does not know of it
-	// is refused once the record is written. The board is opened by whoever leads.
+	// The mail first: a team that became active without it would not know its goal; and an end of
+	// the present goal that does not know of it is refused once the record is written. The process
+	// that leads opens the board.
 	if _, _, err = t.mailbox.Send(ctx, mail); err != nil {
 		return nil, err
 	}
@@ -83,9 +83,9 @@ func (t *core) startGoal(ctx context.Context, id string, n NewGoal) (g *Goal, er
 	return g, err
 }
 
-// Resume returns the goal that the team is at work on, or that has ended since that
-// time, as if its starter had gone on to follow it; [Goal.Follow] begins with what has
-// happened since. Errors: InvalidState if there is none; Conflict if the team was saved.
+// Resume returns the goal that the team is at work on, or that has ended since that time, as if its
+// starter had continued to follow it; [Goal.Follow] begins with the events since then. Errors:
+// InvalidState if there is none; Conflict if the team was saved.
 func (t Goals) Resume(ctx context.Context, since time.Time) (*Goal, error) {
 	record, err := t.record(ctx)
 	if err != nil {
@@ -105,7 +105,7 @@ func (t Goals) Resume(ctx context.Context, since time.Time) (*Goal, error) {
 	if g.after, err = feed.Since(ctx, t.team, since); err != nil {
 		return nil, err
 	}
-	// What was written first after the goal was prepared is the record that set it.
+	// The first write after the goal was prepared is the record that set it.
 	set, err := t.team.Bucket.Next(ctx, record.GoalSeq+1)
 	if err != nil {
 		return nil, err
@@ -117,14 +117,14 @@ func (t Goals) Resume(ctx context.Context, since time.Time) (*Goal, error) {
 	return g, g.endedBefore(ctx)
 }
 
-// Move makes dir the folder in which the team works. Those who work for it already stay where
-// they are; nobody does where the old folder is gone.
+// Move makes dir the folder in which the team works. Members that work already stay in the old one,
+// unless it is gone.
 func (t Goals) Move(ctx context.Context, dir string) (team.Team, error) {
 	return t.client.registry.Move(ctx, t.team, dir)
 }
 
-// Present returns the goal that the team has, or had last. Errors: InvalidState for a
-// team that never had one.
+// Present returns the team's present or last goal. Errors: InvalidState for a team that never had
+// one.
 func (t Goals) Present(ctx context.Context) (*Goal, error) {
 	record, err := t.record(ctx)
 	if err != nil {
@@ -135,7 +135,7 @@ func (t Goals) Present(ctx context.Context) (*Goal, error) {
 			WithHint("teamctl run GOAL sets one; teamctl events --follow shows what happens without one")
 	}
 	g := &Goal{team: t.core, number: record.GoalNumber, record: record, ended: map[team.TaskID]bool{}}
-	if record.GoalAt != nil { // else a program set it that did not keep the time: all there is may be for it
+	if record.GoalAt != nil { // else the program that set it did not store the time: all events may belong to it
 		g.begun = *record.GoalAt
 		if g.after, err = feed.Since(ctx, t.team, g.begun); err != nil {
 			return nil, err
@@ -148,7 +148,7 @@ func (t Goals) Present(ctx context.Context) (*Goal, error) {
 	return g, g.endedBefore(ctx)
 }
 
-// endedBefore notes the tasks that had ended before a goal that was found.
+// endedBefore records the tasks that had ended before a goal that was found.
 func (g *Goal) endedBefore(ctx context.Context) error {
 	tasks, err := g.team.board.All(ctx)
 	for _, task := range tasks {
@@ -159,23 +159,22 @@ func (g *Goal) endedBefore(ctx context.Context) error {
 	return err
 }
 
-// Record is the team's record as it was when the goal was set, or found.
+// Record returns the team's record at the time when the goal was set, or found.
 func (g *Goal) Record() team.Team { return g.record }
 
-// After is the place in the feed where the goal begins.
+// After returns the position in the feed where the goal begins.
 func (g *Goal) After() Cursor { return g.after }
 
-// Begun is when the goal was set; zero if that is not known.
+// Begun returns when the goal was set; zero if unknown.
 func (g *Goal) Begun() time.Time { return g.begun }
 
-// Wait blocks until the goal has ended and returns the team's record as it then
-// was, or ctx's error.
+// Wait blocks until the goal has ended and returns the team's record at that time, or ctx's error.
 func (g *Goal) Wait(ctx context.Context) (team.Team, error) {
 	var last team.Team
 	err := g.team.team.Bucket.Watch(ctx, func(e broker.Entry) error {
 		record, err := registry.Decode(e)
 		if errors.Is(err, team.ErrUnreadable) {
-			return nil // what cannot be read is no end of the goal
+			return nil // an unreadable record does not end the goal
 		}
 		if err != nil {
 			return err
@@ -197,34 +196,34 @@ func (g *Goal) Wait(ctx context.Context) (team.Team, error) {
 
 var errEnded = errors.New("the goal has ended")
 
-// Follow calls f for everything that happens in the team behind a place of the feed, such
-// as [Goal.After], until ctx ends; then it returns nil.
+// Follow calls f for every event of the team after a position of the feed, such as [Goal.After],
+// until ctx ends; then it returns nil.
 func (g *Goal) Follow(ctx context.Context, after Cursor, f func(Entry) error) error {
 	return feed.Read(ctx, g.team.team, FeedOptions{After: after, Follow: true}, f)
 }
 
-// What belongs to a goal that has ended: all that comes without a pause of linger, up to a
-// while after its end. An agent reports the end of its run after that of the goal.
+// Events that belong to an ended goal: all that arrive without a pause of linger, up to later after
+// its end. An agent reports the end of its run after that of the goal.
 const (
 	linger = 300 * time.Millisecond
 	later  = 5 * time.Second
 )
 
-// Reading reads what happens behind the item that it has read last: up to the present end or,
-// with on, until its ctx ends, and then returns nil. It asks of each item whether that belongs to
-// the goal, by the item's time; the zero time is that of now.
+// Reading reads the events after the one that it has read last: up to the present end or, with on,
+// until its ctx ends, and then returns nil. It asks for each event whether it belongs to the goal,
+// by the event's time; the zero time means now.
 type Reading func(ctx context.Context, on bool, belongs func(at time.Time) bool) error
 
-// FollowToEnd reads until the goal has ended and all that belongs to it has come, and returns
-// the team's record as it was at the end. A slow reader gets all that was stored by then, too.
-// Errors: read's; ctx's, if that ends before the goal.
+// FollowToEnd reads until the goal has ended and all its events have arrived, and returns the
+// team's record at the end. A slow reader gets all events stored by then, too. Errors: read's;
+// ctx's, if that ends before the goal.
 func (g *Goal) FollowToEnd(ctx context.Context, read Reading) (team.Team, error) {
 	eg, watching := errgroup.WithContext(ctx)
 	following, stop := context.WithCancel(watching)
 	defer stop()
 	var mu sync.Mutex
-	var last *time.Timer // that ends the following; nil while the goal is under way
-	var rest *time.Timer // that ends the reading of what a slow reader has not had by then
+	var last *time.Timer // stops the following; nil while the goal is under way
+	var rest *time.Timer // stops the reading for a slow reader
 	var record team.Team
 	belongs := func(at time.Time) bool {
 		mu.Lock()
@@ -246,7 +245,8 @@ func (g *Goal) FollowToEnd(ctx context.Context, read Reading) (team.Team, error)
 		if err := read(following, true, belongs); err != nil || watching.Err() != nil {
 			return err
 		}
-		// What a slow reader has not had yet. The goal has ended, also if that is not to be had.
+		// Events that a slow reader has not had yet. The goal has ended, even if they cannot be
+		// read.
 		reading, done := context.WithCancel(watching)
 		defer done()
 		mu.Lock()
@@ -269,7 +269,7 @@ func (g *Goal) FollowToEnd(ctx context.Context, read Reading) (team.Team, error)
 	return record, err
 }
 
-// Elapsed is how long the goal took by the team's newest record, or has taken until now.
+// Elapsed returns how long the goal took by the team's newest record, or has taken until now.
 func (g *Goal) Elapsed(record team.Team) time.Duration {
 	switch {
 	case g.begun.IsZero():

@@ -18,7 +18,7 @@ func (t *core) once(ctx context.Context, kind, key string, m NewMail, do func(c 
 	return t.team.Bucket.Once(ctx, c, do)
 }
 
-// sent finds the message of a call that was begun before, which may not have sent it. Errors:
+// sent returns the message of a call that was begun before, which may not have sent it. Errors:
 // NotFound; Unavailable.
 func (t *core) sent(ctx context.Context, c *broker.Call, existed bool) (StoredMessage, error) {
 	if !existed {
@@ -27,13 +27,13 @@ func (t *core) sent(ctx context.Context, c *broker.Call, existed bool) (StoredMe
 	return t.find(ctx, c.ID)
 }
 
-// SendOnce is [Mail.Send] for a caller that may have to repeat it. If an earlier call of the
-// same sender had the same key, existed is true, and msg is the message of that call, as it was
-// asked for, with its id; it is sent only if that caller was killed before. Errors: those of Send; Conflict if that call was
-// for another message.
+// SendOnce is [Mail.Send] for a caller that may have to repeat it. If an earlier call of the same
+// sender had the same key, existed is true, and msg is that call's message with its id; it is sent
+// only if that caller was killed before it sent it. Errors: those of Send; Conflict if that call
+// was for another message.
 func (t Mail) SendOnce(ctx context.Context, key string, m NewMail) (msg team.Message, to []team.AgentID, existed bool, err error) {
 	c, existed, err := t.once(ctx, "mail", key, m, func(c *broker.Call, existed bool) error {
-		// The server takes one message of an id within two minutes: of calls that race one is stored.
+		// The server takes one message of an id within two minutes: of racing calls one is stored.
 		l, err := t.sent(ctx, c, existed)
 		switch {
 		case errors.Is(err, team.NotFound):
@@ -51,7 +51,7 @@ func (t Mail) SendOnce(ctx context.Context, key string, m NewMail) (msg team.Mes
 	return msg, c.Members, existed, err
 }
 
-// NewGoal is a goal that is to be set.
+// NewGoal describes a goal to set.
 type NewGoal struct {
 	Text      string
 	Workspace string // where the members work from now on; "" = as before
@@ -65,13 +65,13 @@ func (n NewGoal) stored() registry.NewGoal {
 	return registry.NewGoal{Text: n.Text, Workspace: n.Workspace, WithChanges: n.WithChanges}
 }
 
-// Set is [Goals.Start] that fails with Conflict if the team is already working, unless
+// Set is [Goals.Start], except that it returns Conflict if the team is already working, unless
 // n.Add is set. If two callers race, the loser's text is mailed to the leader.
 //
-// If an earlier call had the same key, existed is true and the message is not sent again; if
-// that caller was killed before it set the goal, this call sets it.
-// Errors: those of Start; Conflict if the team is already working, or if the earlier call
-// had another text; InvalidState for changes to a line that has begun without them.
+// If an earlier call had the same key, existed is true and the message is not sent again; if that
+// caller was killed before it set the goal, this call sets it. Errors: those of Start; Conflict if
+// the team is already working, or if the earlier call had another text; InvalidState for changes to
+// an integration branch that has begun without them.
 func (t Goals) Set(ctx context.Context, n NewGoal) (g *Goal, existed bool, err error) {
 	if n.Key == "" {
 		g, err = t.setGoal(ctx, n, &broker.Call{}, false)
@@ -91,17 +91,17 @@ func (t Goals) Set(ctx context.Context, n NewGoal) (g *Goal, existed bool, err e
 	return g, existed, err
 }
 
-// setGoal sets the goal of a call, or ends what an earlier caller began.
+// setGoal sets the goal of a call, or completes an earlier caller's attempt.
 func (t *core) setGoal(ctx context.Context, n NewGoal, c *broker.Call, existed bool) (*Goal, error) {
-	record, err := t.record(ctx) // before the mail: a goal that another caller with the key has set is one with mail
+	record, err := t.record(ctx) // before the mail: a goal that another caller with the key has set has its mail stored
 	if err != nil {
 		return nil, err
 	}
 	mail, err := t.sent(ctx, c, existed)
 	switch {
 	case err == nil:
-		// A goal that is younger than the mail is this one, or one that came after it. So no goal is to
-		// be set; nor if the team is at work: then the mail is what the call came to.
+		// A goal younger than the mail is this one, or a later one. Then no goal is set; nor if the
+		// team is at work: then the call has only sent the mail.
 		own := setFor(record, n.Text, mail)
 		if !own && !record.AtWork() && (record.GoalAt == nil || record.GoalAt.Before(mail.StoredAt)) {
 			if _, _, err := t.client.registry.StartGoal(ctx, t.team, n.stored()); err != nil {
@@ -127,7 +127,7 @@ func (t *core) setGoal(ctx context.Context, n NewGoal, c *broker.Call, existed b
 			WithHint("`teamctl stop --team %s`, and set the goal then", t.id())
 	}
 	g, err := t.startGoal(ctx, c.ID, n)
-	if err == nil && !g.started && c.ID != "" { // perhaps since another caller with the key has set it
+	if err == nil && !g.started && c.ID != "" { // perhaps because another caller with the key has set it
 		if mail, err = t.find(ctx, c.ID); err == nil {
 			g.started = setFor(g.record, n.Text, mail)
 		}
@@ -135,8 +135,8 @@ func (t *core) setGoal(ctx context.Context, n NewGoal, c *broker.Call, existed b
 	return g, err
 }
 
-// setFor reports whether record has the goal of this text that the mail told of: it was set after
-// that, by the clocks of servers.
+// setFor reports whether record has the goal of this text that the mail was about: it was set after
+// the mail, by the clocks of servers.
 func setFor(record team.Team, text string, mail StoredMessage) bool {
 	return record.Goal == text && record.GoalAt != nil && !record.GoalAt.Before(mail.StoredAt.Add(-margin))
 }

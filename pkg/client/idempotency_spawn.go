@@ -13,14 +13,14 @@ import (
 )
 
 // SpawnOnce is [Members.Spawn] for a caller that may have to repeat it. If an earlier call had the
-// same key, its members are returned as they stand, also those that have left since; those that
-// it could not spawn, or was killed before it spawned them, are spawned under the names that it
-// chose. existed reports that nothing was spawned.
+// same key, its members are returned with their current records, also those that have left; those
+// that it failed to spawn, or was killed before it spawned, are spawned under the names that it
+// chose. existed reports that this call spawned none.
 //
-// A member with a name of the caller's counts as spawned while it is there, whatever the key.
+// A member whose name the caller gave counts as spawned while it exists, whatever the key.
 //
-// While an earlier call still brings one up, this one waits for it. Errors: those of Spawn;
-// Conflict if an earlier call with the key, or the member of that name, was another.
+// While an earlier call is still spawning one, this call waits for it. Errors: those of Spawn;
+// Conflict if an earlier call with the key, or the member of that name, was different.
 func (t Members) SpawnOnce(ctx context.Context, key string, m team.Member, count int) (members []team.Member, existed bool, err error) {
 	m.Role = team.CanonicalRole(m.Role)
 	c, err := broker.NewCall("spawn", "", key, m.Role, m.Prompt, m.Model, m.PlanMode, m.Approver, count)
@@ -52,12 +52,12 @@ func (t Members) SpawnOnce(ctx context.Context, key string, m team.Member, count
 	return members, own == 0, err
 }
 
-// lookEvery is the time between two looks at a member that is on its way.
+// lookEvery is the time between two reads of the record of a member that is starting.
 const lookEvery = 100 * time.Millisecond
 
 // spawnOne spawns the i-th member of a call, or waits for the one that another caller spawns; own
-// reports which. Its name stands in the call before it is spawned, and is replaced if a member of
-// another call has taken it meanwhile.
+// reports which. Its name is stored in the call before it is spawned, and is replaced if a member
+// of another call has taken it meanwhile.
 func (t *core) spawnOne(ctx context.Context, c *broker.Call, i int, m team.Member, limit int) (o team.Member, own bool, err error) {
 	named := m.AgentID != ""
 	for raced := error(nil); ; {
@@ -91,7 +91,7 @@ func (t *core) spawnOne(ctx context.Context, c *broker.Call, i int, m team.Membe
 	}
 }
 
-// rename gives the i-th member of a call, which is yet to be spawned, the next name of its role.
+// rename gives the i-th member of a call, which is not spawned yet, the next name of its role.
 func (t *core) rename(ctx context.Context, c *broker.Call, i int, role string) error {
 	next, err := t.team.Bucket.ChangeCall(ctx, *c, func(have *broker.Call) (bool, error) {
 		if have.ID != c.ID {
@@ -113,7 +113,7 @@ func (t *core) rename(ctx context.Context, c *broker.Call, i int, role string) e
 	return err
 }
 
-// sameSpawn reports whether o is as w asks.
+// sameSpawn reports whether o was spawned with the arguments in w.
 func sameSpawn(o, w team.Member) bool {
 	return o.State != team.Unreadable && o.Role == w.Role && o.Prompt == w.Prompt && o.Model == w.Model && o.PlanMode == w.PlanMode && o.Approver == w.Approver
 }

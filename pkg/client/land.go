@@ -10,26 +10,27 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Land brings the checkout in dir, a folder of the user's, forward to the head of the line. It is
-// for the user's command only. The result is what the checkout lacked, without its text; a checkout
-// that lacked no commit stays.
+// Land updates the checkout in dir, a folder of the user's, to the head of the integration branch.
+// It is for the user's command only. The result is the commits and files that the checkout lacked,
+// without the text; a checkout that lacked no commit stays.
 //
-// Errors: InvalidState, with what to do, for a checkout that has changes, or commits which the line
-// has not; then only the branch of the line is there, as by Publish, whose errors it has, too.
+// Errors: InvalidState, with instructions, for a checkout that has changes, or commits that the
+// integration branch lacks; then the branch exists in the repository, as after Publish, whose
+// errors it returns, too.
 func (t Branch) Land(ctx context.Context, dir string) (Diff, error) {
 	p, c, lacks, err := t.landing(ctx, dir)
 	if err != nil || lacks.From == lacks.Head {
 		return lacks, err
 	}
-	if err = p.Repo.Publish(ctx, c, p.head); err == nil { // what to do after a refusal is done with that branch
+	if err = p.Repo.Publish(ctx, c, p.head); err == nil { // the instructions after a refusal use that branch
 		err = p.Repo.Land(ctx, c, p.head)
 	}
 	return lacks, err
 }
 
-// Publish makes the head of the line a branch of the repository in dir, perhaps for a pull request, and
-// returns what the checkout there lacks; it stays as it is. Errors: Conflict if that branch was
-// moved by hand; NotFound for a folder that is no checkout; those of Log.
+// Publish makes the head of the integration branch a branch of the repository in dir, perhaps for a
+// pull request, and returns what the checkout lacks; the checkout stays as it is. Errors: Conflict
+// if that branch was moved by hand; NotFound for a folder that is not a checkout; those of Log.
 func (t Branch) Publish(ctx context.Context, dir string) (Diff, error) {
 	p, c, lacks, err := t.landing(ctx, dir)
 	if err == nil {
@@ -38,7 +39,7 @@ func (t Branch) Publish(ctx context.Context, dir string) (Diff, error) {
 	return lacks, err
 }
 
-// landing looks at the checkout in dir, and what it lacks of the line; nothing if its HEAD has all.
+// landing returns the checkout in dir and the part of the integration branch that it lacks, if any.
 func (t Branch) landing(ctx context.Context, dir string) (p position, c gitrepo.Checkout, lacks Diff, err error) {
 	if p, err = t.position(ctx); err != nil {
 		return p, c, lacks, err
@@ -60,8 +61,9 @@ func (t Branch) landing(ctx context.Context, dir string) (p position, c gitrepo.
 	return p, c, lacks, err
 }
 
-// CheckLinks refuses what the team wishes to have in trees (worktree_links) and the checkout in dir cannot
-// give; a folder that cannot have trees gives nothing. Errors: InvalidArgument; NotFound for what is not there.
+// CheckLinks returns an error for worktree_links of the team that the checkout in dir does not
+// have; nil for a folder that cannot have trees. Errors: InvalidArgument; NotFound for a missing
+// path.
 func (t Branch) CheckLinks(ctx context.Context, dir string) error {
 	record, err := t.record(ctx)
 	if err != nil {
@@ -69,15 +71,15 @@ func (t Branch) CheckLinks(ctx context.Context, dir string) error {
 	}
 	c, err := gitrepo.Look(ctx, dir)
 	if err != nil {
-		return nil // who leads the team will report it
+		return nil // the process that leads the team will report it
 	}
 	return worktree.CheckLinks(ctx, record, c)
 }
 
-// Changes names the files of the checkout in dir that differ from its HEAD, with which the next
-// goal does not begin unless it is to; none if the folder cannot have trees. With take it makes sure
-// that they can be taken along. Errors: InvalidState if not; Conflict, with the files, if what the line has and
-// the checkout has not does not merge with it; those of [gitrepo.Repo.Changes].
+// Changes returns the files of the checkout in dir that differ from its HEAD and are not part of
+// the next goal by default; none if the folder cannot have trees. With take it checks that they can
+// be included. Errors: InvalidState if not; Conflict, with the files, if the integration branch has
+// commits that do not merge with them; those of [gitrepo.Repo.Changes].
 func (t Branch) Changes(ctx context.Context, dir string, take bool) ([]string, error) {
 	c, err := gitrepo.Look(ctx, dir)
 	if errors.Is(err, team.NotFound) || errors.Is(err, team.Unavailable) {
@@ -103,7 +105,7 @@ func (t Branch) Changes(ctx context.Context, dir string, take bool) ([]string, e
 			return nil, err
 		}
 	}
-	if _, err := site.Bring(ctx); err == nil { // else there is nothing to merge, or who leads the team will report it
+	if _, err := site.Bring(ctx); err == nil { // else there is nothing to merge, or the process that leads the team will report it
 		if _, err := site.Repo.Next(ctx, at, m); errors.Is(err, team.Conflict) {
 			return nil, err
 		}

@@ -14,12 +14,12 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Line is what the team's completed tasks have changed, as commits of one branch: look at it, take
-// parts of it back, and take it over into a checkout. Its calls need git on this machine, and keep
-// the branch in the user's cache folder.
+// Branch is the team's integration branch, with the commits of its completed tasks: show it, undo
+// parts of it, and land it in a checkout. Its calls need git on this machine, and keep the branch
+// in the user's cache folder.
 type Branch struct{ *core }
 
-// position is the line as this machine has it.
+// position is the integration branch on this machine.
 type position struct {
 	*mergequeue.Site
 	head  gitrepo.Hash
@@ -27,8 +27,8 @@ type position struct {
 	first gitrepo.Hash // where the line began
 }
 
-// position brings the line to this machine. Errors: InvalidState if the team has none; those of
-// [mergequeue.At] and [mergequeue.Site.Bring].
+// position fetches the integration branch to this machine. Errors: InvalidState if the team has
+// none; those of [mergequeue.At] and [mergequeue.Site.Bring].
 func (t *core) position(ctx context.Context) (p position, err error) {
 	record, err := t.record(ctx)
 	if err != nil {
@@ -54,7 +54,7 @@ func (t *core) position(ctx context.Context) (p position, err error) {
 	return p, err
 }
 
-// because is why the members of the team share the workspace, if that is known.
+// because returns why the members of the team share the workspace, if that is known.
 func because(t team.Team) string {
 	if t.Line == nil || t.Line.Why == "" {
 		return ""
@@ -62,7 +62,7 @@ func because(t team.Team) string {
 	return ": " + t.Line.Why
 }
 
-// from is where the line began, or with all unset the goal.
+// from returns where the integration branch began or, unless all is set, where the goal did.
 func (p position) from(all bool) gitrepo.Hash {
 	if all {
 		return p.first
@@ -70,7 +70,8 @@ func (p position) from(all bool) gitrepo.Hash {
 	return p.begun
 }
 
-// Head returns the head of the line, "" if the team has none. It needs no git. Errors: Unavailable.
+// Head returns the head of the integration branch, "" if the team has none. It needs no git.
+// Errors: Unavailable.
 func (t Branch) Head(ctx context.Context) (gitrepo.Hash, error) {
 	h, err := mergequeue.New(t.team).Head(ctx)
 	if errors.Is(err, team.NotFound) {
@@ -79,8 +80,8 @@ func (t Branch) Head(ctx context.Context) (gitrepo.Hash, error) {
 	return h.Commit, err
 }
 
-// Log returns the commits of the line since the present goal began, the oldest first; with all,
-// since the line did. Errors: InvalidState for a team without a line.
+// Log returns the commits of the integration branch since the present goal began, the oldest first;
+// with all, since the branch did. Errors: InvalidState for a team without one.
 func (t Branch) Log(ctx context.Context, all bool) ([]gitrepo.Entry, error) {
 	p, err := t.position(ctx)
 	if err != nil {
@@ -89,7 +90,7 @@ func (t Branch) Log(ctx context.Context, all bool) ([]gitrepo.Entry, error) {
 	return p.Repo.Log(ctx, p.from(all), p.head)
 }
 
-// DiffOptions choose what of the line is shown, and how.
+// DiffOptions select changes of the integration branch, and their form.
 type DiffOptions struct {
 	Task  team.TaskID  // only what this task has changed; "" = all
 	Agent team.AgentID // only what the tasks of this agent have changed, but for those undone; "" = all
@@ -98,10 +99,10 @@ type DiffOptions struct {
 	Most  int          // bytes of the text; default 1 MiB
 }
 
-// mostText bounds the text of a difference that asks for no other bound.
+// mostText is the default bound of a diff's text.
 const mostText = 1 << 20
 
-// Diff is what commits of the line have changed.
+// Diff holds the changes of commits of the integration branch.
 type Diff struct {
 	Team    team.TeamID     `json:"team"`
 	Branch  string          `json:"branch"`
@@ -116,9 +117,11 @@ type Diff struct {
 	Returned bool `json:"returned,omitempty" doc:"It is work of the task that was not merged, or not finished, the last; the task's next holder begins with it."`
 }
 
-// Diff returns what the line has changed since the present goal began, or what a task or an agent
-// has; of a task in progress, what its holder has changed so far, if that is on this machine; else of a task that is not completed, its last work that was returned. Errors: InvalidArgument; NotFound for no
-// such task; InvalidState for a team without a line, and a task that has merged nothing.
+// Diff returns the changes of the integration branch since the present goal began, or of a task or
+// an agent. For a task in progress, these are its holder's changes so far, if they are on this
+// machine; else for a task that is not completed, its last returned work. Errors: InvalidArgument;
+// NotFound for an unknown task; InvalidState for a team without an integration branch, and a task
+// that has merged nothing.
 func (t Branch) Diff(ctx context.Context, o DiffOptions) (Diff, error) {
 	if o.Task != "" && (o.Agent != "" || o.All) {
 		return Diff{}, team.Errorf(team.InvalidArgument, "the changes of one task are those of one agent and one goal").WithHint("name the task alone")
@@ -154,12 +157,12 @@ func (t Branch) Diff(ctx context.Context, o DiffOptions) (Diff, error) {
 	return d, nil
 }
 
-// diff is that of the line since a commit, without what it has.
+// diff returns an empty Diff from a commit to the head.
 func (p position) diff(t team.TeamID, from gitrepo.Hash) Diff {
 	return Diff{Team: t, Branch: p.Repo.Branch(), From: from, Head: p.head, Commits: []gitrepo.Entry{}, Files: []gitrepo.File{}}
 }
 
-// diffOfTask makes d what a task has changed.
+// diffOfTask fills d with the changes of a task.
 func (t Branch) diffOfTask(ctx context.Context, d *Diff, w *text, id team.TaskID) error {
 	task, err := t.board.Get(ctx, id)
 	if err != nil {
@@ -197,7 +200,8 @@ func (t Branch) diffOfTask(ctx context.Context, d *Diff, w *text, id team.TaskID
 	return w.add(ctx, d.From, d.Head)
 }
 
-// unmerged is the error of a task that has brought nothing into the line yet, with where to see what there is.
+// unmerged returns the error for a task that has merged nothing yet, with a hint where its changes
+// are.
 func (t Branch) unmerged(ctx context.Context, task team.Task) error {
 	if m, err := t.roster.Get(ctx, task.Assignee); task.Status == team.InProgress && err == nil {
 		switch here, _ := os.Hostname(); {
@@ -214,7 +218,7 @@ func (t Branch) unmerged(ctx context.Context, task team.Task) error {
 		WithHint("`teamctl tasks history %s` shows what became of it", task.ID)
 }
 
-// ofAgent makes d what the tasks of an agent have changed, one after the other.
+// ofAgent fills d with the changes of an agent's tasks, one after the other.
 func (d *Diff) ofAgent(ctx context.Context, w *text, a team.AgentID) error {
 	log, err := w.p.Repo.Log(ctx, d.From, d.Head)
 	if err != nil {
@@ -241,7 +245,7 @@ func (d *Diff) ofAgent(ctx context.Context, w *text, a team.AgentID) error {
 	return nil
 }
 
-// text gathers differences, up to a bound, and their files.
+// text collects differences, up to a bound, and their files.
 type text struct {
 	strings.Builder
 	p     position
@@ -262,7 +266,7 @@ func (w *text) head(s string) {
 	}
 }
 
-// add adds what two commits have differently.
+// add adds the difference of two commits.
 func (w *text) add(ctx context.Context, from, to gitrepo.Hash) error {
 	files, err := w.p.Repo.Files(ctx, from, to)
 	if err != nil {
@@ -281,7 +285,7 @@ func (w *text) add(ctx context.Context, from, to gitrepo.Hash) error {
 	return err
 }
 
-// count adds a file's lines to those that it has already.
+// count adds a file's lines to those counted for it.
 func (w *text) count(f gitrepo.File) {
 	i, found := slices.BinarySearchFunc(w.files, f.Path, func(g gitrepo.File, path string) int { return cmp.Compare(g.Path, path) })
 	switch {

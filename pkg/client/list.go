@@ -10,12 +10,12 @@ import (
 	"agentteam/pkg/team"
 )
 
-// List returns the part of the board that q names; see [index.List].
+// List returns the part of the board that q selects; see [index.List].
 func (t Board) List(ctx context.Context, q team.Query) (team.Page, error) {
 	if !q.Merging {
 		return index.List(ctx, t.team, t.board, q)
 	}
-	// The index does not know the queue: it is asked for what the queue has.
+	// The index does not know the queue: the query names the tasks in the queue.
 	record, _, err := registry.Shown(ctx, t.team)
 	if err != nil {
 		return team.Page{}, err
@@ -38,6 +38,6 @@ func (t Board) List(ctx context.Context, q team.Query) (team.Page, error) {
 	}
 	p, err := index.List(ctx, t.team, t.board, q)
 	markMerging(p.Tasks, merging)
-	p.Tasks = slices.DeleteFunc(p.Tasks, func(v team.TaskView) bool { return v.Merging == nil }) // it is another holder's now
+	p.Tasks = slices.DeleteFunc(p.Tasks, func(v team.TaskView) bool { return v.Merging == nil }) // another member holds it now
 	return p, err
 }

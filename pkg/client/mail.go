@@ -7,7 +7,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Mail is what a person writes.
+// NewMail is a message of a person.
 type NewMail struct {
 	As      team.AgentID // the person's seat; "" = the person before the team
 	To      team.AgentID // team.Everyone = all members
@@ -17,15 +17,15 @@ type NewMail struct {
 	Urgent  bool   // its reader is to see it before it goes on
 }
 
-// Send stores a message and returns it, and who gets it. A member that has left reads it
-// when it is back. Errors: NotFound for one who never was a member, and for what it is to
-// answer; PermissionDenied to write as an agent; InvalidState for a team that is not at work,
-// and for a seat that was given up.
+// Send stores a message and returns it with its receivers. A member that has left reads it when it
+// is back. Errors: NotFound for a name that never was a member, and for the message that it
+// answers; PermissionDenied to write as an agent; InvalidState for a team that is not at work, and
+// for a seat that was given up.
 func (t Mail) Send(ctx context.Context, m NewMail) (team.Message, []team.AgentID, error) {
 	return t.send(ctx, m, "")
 }
 
-// send is Send under an id, or with "" under a new one.
+// send is Send under an id; "" is a new one.
 func (t *core) send(ctx context.Context, m NewMail, id string) (team.Message, []team.AgentID, error) {
 	if m.ReplyTo != "" {
 		if _, err := t.find(ctx, m.ReplyTo); err != nil {
@@ -49,7 +49,7 @@ func (t *core) send(ctx context.Context, m NewMail, id string) (team.Message, []
 	return sent, to, t.unknown(ctx, m.To, err)
 }
 
-// message is the message that is sent, but for what the mailbox sets.
+// message returns the message, without the fields that the mailbox sets.
 func (m NewMail) message(id string) team.Message {
 	letter := team.Message{ID: id, Type: team.MsgUser, From: team.UserAgent, To: m.To, Content: m.Text, Summary: m.Summary, InReplyTo: m.ReplyTo, Urgent: m.Urgent}
 	if m.As != "" {
@@ -61,7 +61,7 @@ func (m NewMail) message(id string) team.Message {
 	return letter
 }
 
-// seated checks that a person may write in this name.
+// seated checks that a person may write under this name.
 func (t *core) seated(ctx context.Context, a team.AgentID) error {
 	m, err := t.roster.Get(ctx, a)
 	switch {

@@ -16,7 +16,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Agent is a member as it is printed: its record, how it stands, what it works on.
+// Agent is a member as it is printed: its record, its state, its work.
 type Agent struct {
 	team.Member
 	State      team.MemberState       `json:"state"` // derived; the record's own says less
@@ -43,17 +43,17 @@ type Agent struct {
 	Revision   uint64                 `json:"revision"`
 }
 
-// Busy reports whether a is at something, or waits for something else than work.
+// Busy reports whether a works, or waits for an answer.
 func (a Agent) Busy() bool {
 	return a.Task != "" || a.Awaits != "" || a.Trouble != "" || a.State == team.Running || a.State == team.Stalled
 }
 
-// pingWait is how long a member's process may take to answer when it is asked how
-// it is; of one that does not, nothing is known: a machine may be busy.
+// pingWait bounds the wait for a member's heartbeat; without one its state is unknown: a machine
+// may be busy.
 const pingWait = time.Second
 
-// List returns all members in order of joining; stopped ones only if all is set. In a team
-// that has ended nobody is lost: who is gone has stopped.
+// List returns all members in order of joining; stopped ones only if all is set. In a team that has
+// ended no member is lost: a member without a process has stopped.
 func (t Members) List(ctx context.Context, all bool) ([]Agent, error) {
 	members, err := t.roster.List(ctx)
 	if err != nil {
@@ -64,8 +64,8 @@ func (t Members) List(ctx context.Context, all bool) ([]Agent, error) {
 	return slices.DeleteFunc(agents, func(a Agent) bool { return a.State == team.Stopped && !all }), err
 }
 
-// standing asks the processes of the members, all at once, how they are. gone are those
-// that have none that answers.
+// standing asks the processes of all members, at the same time, for their state. gone are the
+// members without a process that answers.
 func (t *core) standing(ctx context.Context, record team.Team, members []team.Member) (agents []Agent, gone []bool) {
 	agents, gone = make([]Agent, len(members)), make([]bool, len(members))
 	merging := t.merging(ctx, record)
@@ -74,7 +74,7 @@ func (t *core) standing(ctx context.Context, record team.Team, members []team.Me
 		wg.Go(func() { agents[i], gone[i] = t.agent(ctx, record, m, merging) })
 	}
 	wg.Wait()
-	if record.Status != team.Active || t.client.stored { // no process is missed in it
+	if record.Status != team.Active || t.client.stored { // no member needs a process then
 		for i, a := range agents {
 			if a.State == team.Lost || a.State == team.Unknown {
 				agents[i].State = team.Stopped
@@ -84,7 +84,7 @@ func (t *core) standing(ctx context.Context, record team.Team, members []team.Me
 	return agents, gone
 }
 
-// withPasts is standing; what those did who are gone is read from their journals.
+// withPasts is standing; the usage of members without a process is read from their journals.
 func (t *core) withPasts(ctx context.Context, members []team.Member) ([]Agent, error) {
 	record, _, err := registry.Shown(ctx, t.team)
 	if err != nil {
@@ -109,8 +109,8 @@ func (t *core) withPasts(ctx context.Context, members []team.Member) ([]Agent, e
 	return agents, err
 }
 
-// Records returns the records of all members, those that have left included, in order of
-// joining. No process is asked how it is; see [Members.List].
+// Records returns the records of all members, those that have left included, in order of joining.
+// No process is asked; see [Members.List].
 func (t Members) Records(ctx context.Context) ([]team.Member, error) { return t.roster.List(ctx) }
 
 // Get returns one member.
@@ -126,8 +126,7 @@ func (t Members) Get(ctx context.Context, a team.AgentID) (Agent, error) {
 	return agents[0], nil
 }
 
-// unknown is err, and if that is about a name that nobody has, with the one that was probably
-// meant.
+// unknown returns err; for an unknown name, with a hint to the most similar one.
 func (t *core) unknown(ctx context.Context, a team.AgentID, err error) error {
 	if !errors.Is(err, team.NotFound) {
 		return err
@@ -147,8 +146,8 @@ func (t *core) unknown(ctx context.Context, a team.AgentID, err error) error {
 	return team.Errorf(team.NotFound, "%w", err).WithHint("did you mean %s? %s", like, team.HintOf(err))
 }
 
-// agent asks the member's process how it is, or looks at what a seat holds. gone tells that
-// there is no process to ask.
+// agent asks the member's process for its state, or reads the task of a seat. gone reports that no
+// process answers.
 func (t *core) agent(ctx context.Context, record team.Team, m team.Member, merging map[team.TaskID]mergequeue.Entry) (a Agent, gone bool) {
 	a = Agent{Member: m, State: m.State, Alias: m.Model, Revision: m.Revision}
 	waits := func(id team.TaskID, epoch uint64) {
@@ -182,7 +181,7 @@ func (t *core) agent(ctx context.Context, record team.Team, m team.Member, mergi
 	a.Alias, a.Model, a.Trouble, a.Awaits, a.Asked, a.Drains, a.Project = cmp.Or(b.Alias, a.Alias), b.Model, b.Trouble, b.Awaits, b.Asked, b.Drains, b.Project
 	a.Storage, a.Jobs = b.Storage, b.Jobs
 	for _, j := range b.Jobs {
-		a.Tokens += j.Tokens // of those that have ended, the beat tells
+		a.Tokens += j.Tokens // the heartbeat's tokens include those of jobs that have ended
 	}
 	if a.Tool, a.Since = b.Tool, b.ToolAt; b.State.Waits() {
 		a.Since = &b.ProgressAt
@@ -196,7 +195,7 @@ func (t *core) agent(ctx context.Context, record team.Team, m team.Member, mergi
 	if b.Tool != "" {
 		waits(b.Task, b.Epoch)
 	}
-	for _, e := range merging { // it was restarted meanwhile, and holds no task until that is over
+	for _, e := range merging { // its process was restarted meanwhile, and holds no task until the merge ends
 		if e.Agent == m.AgentID && e.Incarnation < m.Incarnation && b.Task == "" {
 			a.Task = e.Task
 			waits(e.Task, e.Epoch)
@@ -208,8 +207,8 @@ func (t *core) agent(ctx context.Context, record team.Team, m team.Member, mergi
 	return a, false
 }
 
-// merging is what waits to be merged, by the task; nothing if that is not known. It is read once for all
-// members.
+// merging returns the queue's entries by task; empty if they cannot be read. It is read once for
+// all members.
 func (t *core) merging(ctx context.Context, record team.Team) map[team.TaskID]mergequeue.Entry {
 	all := map[team.TaskID]mergequeue.Entry{}
 	if !record.HasBranch() {
@@ -222,9 +221,9 @@ func (t *core) merging(ctx context.Context, record team.Team) map[team.TaskID]me
 	return all
 }
 
-// Compact asks a member to make its conversation shorter, which it does before its
-// next model call, or at once if it is idle. Errors: NotFound; Unavailable if its
-// process does not answer; InvalidState for one that has no process.
+// Compact asks a member to shorten its conversation, which it does before its next model call, or
+// immediately if it is idle. Errors: NotFound; Unavailable if its process does not answer;
+// InvalidState for a member without a process.
 func (t Members) Compact(ctx context.Context, a team.AgentID) error {
 	m, err := t.roster.Get(ctx, a)
 	if err != nil {

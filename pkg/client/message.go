@@ -18,7 +18,7 @@ import (
 	"agentteam/pkg/team/blob"
 )
 
-// StoredMessage is a message as it is stored, and what has become of it.
+// StoredMessage is a stored message with its deliveries.
 type StoredMessage struct {
 	team.Message
 	Seq        uint64       `json:"seq"` // in the stream of messages
@@ -28,22 +28,22 @@ type StoredMessage struct {
 	Deliveries []Delivery   `json:"fates"`               // of each receiver that is asked for
 }
 
-// Entry is the letter as the team's feed tells it, without a cursor.
+// Entry returns the message as a feed entry, without a cursor.
 func (l StoredMessage) Entry() Entry {
 	value, _ := json.Marshal(l.Message) // which was read from JSON
 	return Entry{Time: l.StoredAt, Event: team.Event{AgentID: l.From, Event: team.EventBody{Type: team.MailSent, MessageID: l.ID, Value: value}}}
 }
 
-// Inbox returns the mail to a member, or to [team.UserAgent], oldest first, each with its
-// fate there. It reads the mail to that member and, once, what was stored since the oldest of
-// it: the member's journal, or what the person has written. A message that cannot be read is
-// not in it. Errors: NotFound for one who never was a member; Unavailable.
+// Inbox returns the mail to a member, or to [team.UserAgent], oldest first, each with its delivery
+// there. It reads the mail to that member and, once, the records since the oldest of it: the
+// member's journal, or the person's messages. Unreadable messages are left out. Errors: NotFound
+// for a name that never was a member; Unavailable.
 func (t Mail) Inbox(ctx context.Context, who team.AgentID) ([]StoredMessage, error) {
 	return t.inbox(ctx, who, func(StoredMessage) (bool, error) { return true, nil })
 }
 
-// InboxPage returns the part of [Mail.Inbox] that begins at a place, from 0, and has at most
-// limit letters; more is that there are others behind it. It keeps and judges no more than that.
+// InboxPage returns at most limit messages of [Mail.Inbox] from an index on, from 0; more reports
+// that others follow. It keeps and judges no more than that.
 func (t Mail) InboxPage(ctx context.Context, who team.AgentID, from, limit int) (letters []StoredMessage, more bool, err error) {
 	at := 0
 	letters, err = t.inbox(ctx, who, func(StoredMessage) (bool, error) {
@@ -56,14 +56,15 @@ func (t Mail) InboxPage(ctx context.Context, who team.AgentID, from, limit int) 
 	return letters, more, err
 }
 
-// inbox is [Mail.Inbox] for the letters that keep wants; [broker.ErrEnough] of it ends the reading.
+// inbox is [Mail.Inbox] for the messages for which keep returns true; its [broker.ErrEnough] ends
+// the reading.
 func (t *core) inbox(ctx context.Context, who team.AgentID, keep func(StoredMessage) (bool, error)) ([]StoredMessage, error) {
 	m, err := t.reader(ctx, who)
 	if err != nil {
 		return nil, err
 	}
 	var letters []StoredMessage
-	had := map[string]bool{} // what is stored twice is read once
+	had := map[string]bool{} // a message that is stored twice is read once
 	take := func(l StoredMessage) error {
 		if l.From == who || had[l.ID] {
 			return nil
@@ -88,9 +89,8 @@ func (t *core) inbox(ctx context.Context, who team.AgentID, keep func(StoredMess
 	return letters, t.fates(ctx, letters)
 }
 
-// FollowInbox calls f for each message to a member that is stored behind a sequence, and for
-// the member, until ctx ends; then it returns nil. Nobody has read these yet. Errors: as of
-// [Mail.Inbox].
+// FollowInbox calls f for each message to a member after a sequence, and for each new one, until
+// ctx ends; then it returns nil. Their deliveries are not looked up. Errors: as of [Mail.Inbox].
 func (t Mail) FollowInbox(ctx context.Context, who team.AgentID, after uint64, f func(StoredMessage) error) error {
 	m, err := t.reader(ctx, who)
 	if err != nil {
@@ -113,10 +113,9 @@ func (t Mail) FollowInbox(ctx context.Context, who team.AgentID, after uint64, f
 	}, nil, inbox(t.id(), who)...)
 }
 
-// Message returns a message by its id, with its whole text and its fate at each receiver: for a broadcast, those
-// who were members when it was stored. The time in its id tells where to look, so that it reads
-// mail from there on; a receiver's journal is read from then until it tells. Errors: NotFound;
-// Unavailable.
+// Message returns a message by its id, with its full text and its delivery to each receiver: for a
+// broadcast, those that were members when it was stored. It reads mail from the time in the id on,
+// and a receiver's journal from then until the delivery is known. Errors: NotFound; Unavailable.
 func (t Mail) Message(ctx context.Context, id string) (StoredMessage, error) {
 	l, err := t.find(ctx, id)
 	if errors.Is(err, team.NotFound) {
@@ -145,8 +144,8 @@ func (t Mail) Message(ctx context.Context, id string) (StoredMessage, error) {
 	return letters[0], err
 }
 
-// prompt finds what a member was spawned with, which is in no stream, under an id that its
-// inbox names; missing if there is none. Errors: InvalidArgument if several members have it.
+// prompt returns the prompt of a member, which is in no stream, under the id that its inbox shows;
+// the error missing if no member has it. Errors: InvalidArgument if several members have it.
 func (t *core) prompt(ctx context.Context, id string, missing error) (found StoredMessage, err error) {
 	members, err := t.roster.List(ctx)
 	if err != nil {
@@ -168,8 +167,8 @@ func (t *core) prompt(ctx context.Context, id string, missing error) (found Stor
 		WithHint("read the inbox of the one that you mean: teamctl inbox NAME -o json")
 }
 
-// inbox is where mail to a member is stored. The person before the team gets no broadcasts:
-// those are for members.
+// inbox returns the subjects of the mail to a member. The user gets no broadcasts: those are for
+// members.
 func inbox(id team.TeamID, who team.AgentID) []string {
 	if who == team.UserAgent {
 		return []string{subject.Inbox(id, who, ">")}
@@ -177,13 +176,14 @@ func inbox(id team.TeamID, who team.AgentID) []string {
 	return subject.Mail(id, who)
 }
 
-// reader is who reads mail under a name: the zero Member where there is no record.
+// reader returns the member that reads mail under a name: the zero Member for the user, and for a
+// leader without a record.
 func (t *core) reader(ctx context.Context, who team.AgentID) (team.Member, error) {
 	if who == team.UserAgent {
 		return team.Member{}, nil
 	}
 	m, err := t.roster.Get(ctx, who)
-	if who == team.Leader && errors.Is(err, team.NotFound) { // it may be written to before anybody leads
+	if who == team.Leader && errors.Is(err, team.NotFound) { // it may get mail before a process leads
 		return team.Member{}, nil
 	}
 	return m, t.unknown(ctx, who, err)
@@ -199,7 +199,7 @@ func (t *core) letters(ctx context.Context, from uint64, f func(StoredMessage) e
 	}, subjects...)
 }
 
-// letterOf reads a message; ok is false for one that nobody can read.
+// letterOf decodes a message; ok is false for an unreadable one.
 func letterOf(m broker.Msg) (l StoredMessage, ok bool) {
 	if json.Unmarshal(m.Data, &l.Message) != nil || l.V != team.Protocol {
 		return StoredMessage{}, false
@@ -208,10 +208,10 @@ func letterOf(m broker.Msg) (l StoredMessage, ok bool) {
 	return l, true
 }
 
-// clocks is by how much the clock of a sender may be ahead of the server's.
+// clocks is how far the clock of a sender may be ahead of the server's.
 const clocks = time.Minute
 
-// find looks for a message from the time on that its id tells; for an id that tells none, or
+// find returns a message, searching from the time in its id on; for an id without a time, or with
 // one that is wrong by more than clocks, in all mail.
 func (t *core) find(ctx context.Context, id string) (found StoredMessage, err error) {
 	var from uint64 = 1
@@ -227,7 +227,7 @@ func (t *core) find(ctx context.Context, id string) (found StoredMessage, err er
 	return found, err
 }
 
-// findFrom looks for a message in all mail from a sequence on. Errors: NotFound; Unavailable.
+// findFrom searches for a message in all mail from a sequence on. Errors: NotFound; Unavailable.
 func (t *core) findFrom(ctx context.Context, id string, from uint64) (StoredMessage, error) {
 	return t.findOn(ctx, id, from, subject.Inbox(t.id(), "*", "*"), subject.Broadcast(t.id(), "*"))
 }
@@ -251,7 +251,7 @@ func (t *core) findOn(ctx context.Context, id string, from uint64, subjects ...s
 		WithHint("teamctl inbox NAME lists the mail to NAME with its ids")
 }
 
-// timeOf is the time in a ULID, which an id is or ends with.
+// timeOf returns the time in a ULID, which is the id or its end.
 func timeOf(id string) (time.Time, bool) {
 	u, err := ulid.ParseStrict(id[max(0, len(id)-ulid.EncodedSize):])
 	if err != nil || strings.TrimSpace(id) == "" {
@@ -260,14 +260,14 @@ func timeOf(id string) (time.Time, bool) {
 	return ulid.Time(u.Time()), true
 }
 
-// hearers are the members that a broadcast was for, in order of joining: those who had not
-// left when it was stored. It reads the history of the members' records.
+// hearers returns the receivers of a broadcast, in order of joining: the members that had not left
+// when it was stored. It reads the history of the members' records.
 func (t *core) hearers(ctx context.Context, l StoredMessage) ([]team.AgentID, error) {
 	var order []team.AgentID
 	then := map[team.AgentID]team.Member{} // as they were, or as the oldest copy has them
 	err := t.team.Bucket.Past(ctx, 1, func(e broker.Entry) error {
 		m, err := roster.Decode(e)
-		if err != nil || e.Deleted { // one that cannot be read tells nothing
+		if err != nil || e.Deleted { // an unreadable record is skipped
 			return nil
 		}
 		if _, known := then[m.AgentID]; !known {
@@ -283,7 +283,7 @@ func (t *core) hearers(ctx context.Context, l StoredMessage) ([]team.AgentID, er
 		return a == l.From || m.State == team.Stopped || m.InboxFrom > l.Seq
 	})
 	if l.From != team.Leader && !slices.Contains(here, team.Leader) {
-		here = slices.Insert(here, 0, team.Leader) // always there, also while no process leads
+		here = slices.Insert(here, 0, team.Leader) // always a receiver, also while no process leads
 	}
 	return here, err
 }

@@ -12,21 +12,21 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Questions returns what is asked of a person, the one before the team or one with a seat,
-// oldest first, answered or not; see [StoredMessage].Open. Errors: as of [Mail.Inbox].
+// Questions returns the questions to a person, the user or a person with a seat, oldest first,
+// answered or not; see [StoredMessage].Open. Errors: as of [Mail.Inbox].
 func (t Mail) Questions(ctx context.Context, who team.AgentID) ([]StoredMessage, error) {
 	return t.inbox(ctx, who, func(l StoredMessage) (bool, error) { return l.Asks(), nil })
 }
 
-// Answer answers a question: which is its id or the beginning of it, the name of the member that has only one open,
-// or "" for the only one of all that is open. The answer goes to its sender, or to the agent that holds the task now for
-// which it is asked. as is a person's seat, "" the person before the
-// team. It returns the question and the answer. However many answer at once, one is stored.
+// Answer answers a question. which is its id or a prefix of it, the name of a member with only one
+// open question, or "" for the only open one. The answer goes to its sender, or to the agent that
+// holds the question's task now. as is a person's seat, "" the user. It returns the question and
+// the answer. Of concurrent answers, one is stored.
 //
-// Errors: NotFound for an id that nobody has, and if nothing is asked; InvalidArgument if
-// several are open and none is named, for a message that is no question, and for what is none
-// of its choices; PermissionDenied for a question to somebody else; Conflict for one that is
-// answered, or for whose answer nobody waits any more; those of [Mail.Send].
+// Errors: NotFound for an unknown id, and if no question is open; InvalidArgument if several are
+// open and none is named, for a message that is not a question, and for a text that is not one of
+// its choices; PermissionDenied for a question to another person; Conflict for an answered
+// question, or if no member waits for the answer any more; those of [Mail.Send].
 func (t Mail) Answer(ctx context.Context, as team.AgentID, which, text string) (q StoredMessage, answer team.Message, err error) {
 	who := team.UserAgent
 	if as != "" {
@@ -58,8 +58,8 @@ func (t Mail) Answer(ctx context.Context, as team.AgentID, which, text string) (
 	if err != nil {
 		return q, answer, err
 	}
-	// The server takes one message of an id within two minutes, and it has just been seen
-	// that there is none yet: so of answers that race one is stored.
+	// The server takes one message of an id within two minutes, and there was none just now: so of
+	// racing answers one is stored.
 	answer, _, err = t.send(ctx, NewMail{As: as, To: cmp.Or(q.AnswerTo, q.From), Text: text, ReplyTo: q.ID}, answerTo+q.ID)
 	if err != nil {
 		return q, answer, err
@@ -67,7 +67,8 @@ func (t Mail) Answer(ctx context.Context, as team.AgentID, which, text string) (
 	return q, answer, t.confirm(ctx, q, answer)
 }
 
-// openBegunWith is the id of the only open question whose id begins like this; "" if there is none.
+// openBegunWith returns the id of the only open question whose id has this prefix; "" if there is
+// none.
 func openBegunWith(letters []StoredMessage, beginning string) (id string) {
 	for _, l := range letters {
 		switch {
@@ -81,11 +82,11 @@ func openBegunWith(letters []StoredMessage, beginning string) (id string) {
 	return id
 }
 
-// answerTo stands before the id of a question in that of its answer.
+// answerTo is the prefix before a question's id in its answer's id.
 const answerTo = "answer-"
 
-// pick returns the question of that id, or the only one that is open: of the member of that
-// name, or with "" of all.
+// pick returns the question with that id, or the only open one: of the member with that name, or
+// with "" of all.
 func pick(letters []StoredMessage, which string) (StoredMessage, error) {
 	var open []StoredMessage
 	for _, l := range letters {
@@ -127,7 +128,7 @@ func pick(letters []StoredMessage, which string) (StoredMessage, error) {
 	return StoredMessage{}, team.Errorf(team.InvalidArgument, "%d questions are open: %s", len(open), strings.Join(lines, "; ")).WithHint("%s", hint)
 }
 
-// noMore is why nobody waits for the answer to a question that is not answered.
+// noMore returns why no member waits for the answer to an unanswered question.
 func noMore(q StoredMessage) string {
 	if q.TaskID != "" {
 		return string(q.TaskID) + " has ended"
@@ -135,13 +136,15 @@ func noMore(q StoredMessage) string {
 	return string(q.From) + " has left"
 }
 
-// waits reports whether a member of that name has asked the question, or waits for the answer now.
+// waits reports whether the member with that name has asked the question, or waits for its answer
+// now.
 func (l StoredMessage) waits(name string) bool {
 	return string(l.From) == name || string(l.AnswerTo) == name
 }
 
-// Which tells an open question from all that are open to the same person, for [Mail.Answer]: the
-// name of its sender or, if that one has asked several or waits for the answer to another, its id.
+// Which returns a name for an open question among all open ones of a person, for [Mail.Answer]: the
+// name of its sender or, if that member has asked several or waits for the answer to another, its
+// id.
 func (l StoredMessage) Which(all []StoredMessage) string {
 	if slices.ContainsFunc(all, func(o StoredMessage) bool { return o.Open && o.waits(string(l.From)) && o.ID != l.ID }) {
 		return l.ID
@@ -149,7 +152,7 @@ func (l StoredMessage) Which(all []StoredMessage) string {
 	return string(l.From)
 }
 
-// notAsked is why who cannot answer a message that is not in the inbox, or a member that waits
+// notAsked returns why who cannot answer a message that is not in the inbox, or a member that waits
 // for no answer.
 func (t *core) notAsked(ctx context.Context, who team.AgentID, id string) error {
 	l, err := t.find(ctx, id)
@@ -163,9 +166,9 @@ func (t *core) notAsked(ctx context.Context, who team.AgentID, id string) error 
 	return team.Errorf(team.PermissionDenied, "the message %s is to %s, not to %s", id, l.To, who).WithHint("only who was asked may answer")
 }
 
-// confirm makes sure that an answer is the one that was stored. Errors: Conflict.
+// confirm checks that an answer is the one that was stored. Errors: Conflict.
 func (t *core) confirm(ctx context.Context, q StoredMessage, answer team.Message) error {
-	asked := []string{subject.Inbox(t.id(), "*", q.To)} // of two answers each may be sent to another holder of the task
+	asked := []string{subject.Inbox(t.id(), "*", q.To)} // of two answers each may go to another holder of the task
 	if q.To != team.UserAgent {
 		asked = append(asked, subject.Inbox(t.id(), "*", team.UserAgent))
 	}

@@ -10,7 +10,7 @@ import (
 	"agentteam/pkg/team/explain"
 )
 
-// Board is what there is on the board, or what changed on it.
+// Snapshot is the content of the board, or a change of it.
 type Snapshot struct {
 	Tasks []team.TaskView    // in order of id
 	Bad   []team.Quarantined // records that cannot be read; the rest of the board works without them
@@ -29,8 +29,7 @@ func (t Board) Tasks(ctx context.Context) ([]team.TaskView, error) {
 	return b.Tasks, err
 }
 
-// ByID returns the tasks with these ids. One that does not exist, or cannot be read,
-// is not among them.
+// ByID returns the tasks with these ids. Unknown and unreadable ones are left out.
 func (t Board) ByID(ctx context.Context, ids ...team.TaskID) (map[team.TaskID]team.TaskView, error) {
 	found := make(map[team.TaskID]team.TaskView, len(ids))
 	for part := range slices.Chunk(ids, team.MaxPage) {
@@ -48,7 +47,7 @@ func (t Board) ByID(ctx context.Context, ids ...team.TaskID) (map[team.TaskID]te
 	return found, nil
 }
 
-// Siblings reports whether the cluster has other teams, as far as that can be read.
+// Siblings reports whether the cluster has other teams, as far as the list can be read.
 func (t *Team) Siblings(ctx context.Context) bool {
 	all, err := t.client.registry.List(ctx)
 	return err == nil && len(all) > 1
@@ -63,15 +62,15 @@ func (t Board) Task(ctx context.Context, id team.TaskID) (team.TaskView, error) 
 	if v, ok := found[id]; ok {
 		return v, nil
 	}
-	task, err := t.board.Get(ctx, id) // returns why, or finishes what its creator left half done
+	task, err := t.board.Get(ctx, id) // returns why, or completes a creation that was interrupted
 	if err != nil {
 		return team.TaskView{}, err
 	}
 	return t.View(ctx, task)
 }
 
-// View returns a task, as another call returned it, as it is printed: with what
-// follows from its neighbours.
+// View returns a task from another call as it is printed: with the facts that follow from its
+// neighbours.
 func (t Board) View(ctx context.Context, task team.Task) (team.TaskView, error) {
 	views, err := t.Views(ctx, []team.Task{task})
 	if err != nil {
@@ -101,9 +100,9 @@ func (t Board) Views(ctx context.Context, tasks []team.Task) ([]team.TaskView, e
 	return views, nil
 }
 
-// Explain fills in why no member works on those of the tasks that are pending, and since when those
-// in progress wait to be in the line; status is that of what they wait for, which nil has it read.
-// The processes of the members are asked, if that matters.
+// Explain fills in why no member works on the pending tasks, and since when those in progress wait
+// to be merged; status returns the status of a dependency, nil has it read. The processes of the
+// members are asked, if that matters.
 func (t Board) Explain(ctx context.Context, tasks []team.TaskView, status func(team.TaskID) team.TaskStatus) error {
 	if status == nil {
 		var ids []team.TaskID
@@ -144,12 +143,12 @@ func (t Board) Explain(ctx context.Context, tasks []team.TaskView, status func(t
 	return t.Merging(ctx, tasks)
 }
 
-// Merging fills in since when those of the tasks that are in progress wait to be in the line.
+// Merging fills in since when the tasks in progress wait to be merged.
 func (t Board) Merging(ctx context.Context, tasks []team.TaskView) error {
 	if !slices.ContainsFunc(tasks, inProgress) {
 		return nil
 	}
-	record, _, err := registry.Shown(ctx, t.team) // one that cannot be read hides no task
+	record, _, err := registry.Shown(ctx, t.team) // an unreadable record hides no task
 	if err != nil {
 		return err
 	}
@@ -159,7 +158,7 @@ func (t Board) Merging(ctx context.Context, tasks []team.TaskView) error {
 
 func inProgress(v team.TaskView) bool { return v.Status == team.InProgress }
 
-// markMerging fills in since when those of the tasks wait that merging names.
+// markMerging fills in since when the tasks in merging wait.
 func markMerging(tasks []team.TaskView, merging map[team.TaskID]mergequeue.Entry) {
 	for i, v := range tasks {
 		if e, ok := merging[v.ID]; ok && inProgress(v) && e.Epoch == v.Epoch && e.State == mergequeue.Waiting {
@@ -168,8 +167,8 @@ func markMerging(tasks []team.TaskView, merging map[team.TaskID]mergequeue.Entry
 	}
 }
 
-// History tells the life of a task; whole is false if the bucket no longer holds
-// its beginning. Errors: NotFound.
+// History returns the steps of a task; whole is false if the bucket no longer holds its beginning.
+// Errors: NotFound.
 func (t Board) History(ctx context.Context, id team.TaskID) (steps []explain.Step, whole bool, err error) {
 	copies, err := t.board.History(ctx, id)
 	if err != nil {

@@ -8,10 +8,10 @@ import (
 	"agentteam/pkg/team"
 )
 
-// A session is a team that programs name by two words of their own, a user and a session.
+// A session is a team that programs identify by two of their own words, a user and a session.
 
-// MakeSession is [Client.Make] for the team that is this session of the user; the name in n
-// is set here. Errors: InvalidArgument; Conflict if the team of that name is no such session.
+// MakeSession is [Client.Make] for the team of this session of the user; it sets the name in n.
+// Errors: InvalidArgument; Conflict if the team of that name is not this session.
 func (c *Client) MakeSession(ctx context.Context, user, session string, n NewTeam) (*Team, error) {
 	n.ID, n.UserID, n.SessionID = team.SessionTeam(user, session), user, session
 	t, err := c.Make(ctx, n)
@@ -25,7 +25,7 @@ func (c *Client) MakeSession(ctx context.Context, user, session string, n NewTea
 	return t, err
 }
 
-// OpenSession opens the team that is this session of the user. Errors: NotFound.
+// OpenSession opens the team of this session of the user. Errors: NotFound.
 func (c *Client) OpenSession(ctx context.Context, user, session string) (*Team, error) {
 	t, err := c.Open(ctx, team.SessionTeam(user, session))
 	is := false
@@ -44,8 +44,8 @@ func (t *core) isSession(ctx context.Context, user, session string) (bool, error
 	return record.UserID == user && record.SessionID == session, err
 }
 
-// Sessions returns the sessions of a user, in the order of their teams' names. One that is
-// being deleted, or cannot be read, is not among them.
+// Sessions returns the sessions of a user, in the order of their teams' names. Those that are being
+// deleted, or cannot be read, are left out.
 func (c *Client) Sessions(ctx context.Context, user string) ([]string, error) {
 	all, err := c.registry.List(ctx)
 	if err != nil {

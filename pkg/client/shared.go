@@ -23,10 +23,10 @@ import (
 	"agentteam/pkg/tool/workspace"
 )
 
-// Where members share the workspace, what file tools have changed is known from the accounts of
-// their calls. What commands have changed is not.
+// Where members share the workspace, changes by file tools are known from the accounts of their
+// calls. Changes by commands are unknown.
 
-// shares reports whether the work of a task, or without one of the team, was done in a folder that
+// shares reports whether the work of a task, or of the team if id is "", was done in a folder that
 // members share.
 func (t *core) shares(ctx context.Context, id team.TaskID) (bool, error) {
 	if id != "" {
@@ -44,8 +44,8 @@ func (t *core) shares(ctx context.Context, id team.TaskID) (bool, error) {
 	return false, err
 }
 
-// changed is what was done to a file, by the calls asked for: from what was there before the
-// first to what was there after the last.
+// changed is the change of a file by the selected calls: from its content before the first to its
+// content after the last.
 type changed struct {
 	path  string
 	first team.Change
@@ -53,7 +53,7 @@ type changed struct {
 	tasks []team.TaskID // that have changed it after the last
 }
 
-// changes lists the files that calls of file tools have changed which of accepts, by path.
+// changes returns the files changed by calls of file tools for which of returns true, by path.
 func (t *core) changes(ctx context.Context, of func(audit.Entry) bool) ([]*changed, error) {
 	entries, err := audit.Read(ctx, t.team, audit.Query{})
 	if err != nil {
@@ -80,7 +80,7 @@ func (t *core) changes(ctx context.Context, of func(audit.Entry) bool) ([]*chang
 	return all, nil
 }
 
-// workplace is the folder that members share, as it is on this machine.
+// workplace is the folder that members share, on this machine.
 type workplace struct {
 	root  *os.Root
 	tools *tool.Set // by which it is written: they obey what holds for members
@@ -108,7 +108,7 @@ func (t *core) workplace(ctx context.Context) (workplace, error) {
 	return w, nil
 }
 
-// now returns what is in a file; there is false if there is none.
+// now returns the content of a file; there is false if it does not exist.
 func now(root *os.Root, path string) (text string, there bool, err error) {
 	data, err := root.ReadFile(filepath.FromSlash(path))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -117,7 +117,7 @@ func now(root *os.Root, path string) (text string, there bool, err error) {
 	return string(data), err == nil, err
 }
 
-// before returns what was in a file. Errors: InvalidState if that was not kept.
+// before returns the earlier content of a file. Errors: InvalidState if it was not kept.
 func (t *core) before(ctx context.Context, c team.Change) (string, error) {
 	if c.New {
 		return "", nil
@@ -128,8 +128,9 @@ func (t *core) before(ctx context.Context, c team.Change) (string, error) {
 	return blob.In(t.team.Files).Get(ctx, c.Before)
 }
 
-// diffOfFolder is [Branch.Diff] where members share the workspace: since the goal began, of one task
-// or of one agent. A file that was changed since by others, or is not here, is shown by a line.
+// diffOfFolder is [Branch.Diff] where members share the workspace: since the goal began, of one
+// task or of one agent. A file that others have changed since, or that is missing, is shown by a
+// line.
 func (t Branch) diffOfFolder(ctx context.Context, o DiffOptions) (Diff, error) {
 	d := Diff{Team: t.id(), Commits: []gitrepo.Entry{}, Files: []gitrepo.File{}}
 	record, err := t.record(ctx)
@@ -171,8 +172,8 @@ func (t Branch) diffOfFolder(ctx context.Context, o DiffOptions) (Diff, error) {
 	return d, nil
 }
 
-// diffOfFile is what was done to one file, "" if it is as it was before; -1 lines if that cannot be
-// told.
+// diffOfFile returns the diff of one file, "" if its content is as before; -1 lines if they cannot
+// be counted.
 func (t *core) diffOfFile(ctx context.Context, root *os.Root, c *changed) (gitrepo.File, string) {
 	f := gitrepo.File{Path: c.path, Added: -1, Deleted: -1}
 	old, err := t.before(ctx, c.first)
@@ -208,8 +209,8 @@ func (t *core) diffOfFile(ctx context.Context, root *os.Root, c *changed) (gitre
 	return f, "diff --git " + before + " " + after + "\n" + diff
 }
 
-// inPatch is a path as git writes it into a patch: between quotes and with escapes, if it has a
-// character that would end its line or look like another.
+// inPatch returns a path as git writes it into a patch: between quotes and with escapes, if it has
+// a character that would end its line or look like another.
 func inPatch(path string) string {
 	var b strings.Builder
 	for _, c := range []byte(path) {
@@ -230,9 +231,9 @@ func inPatch(path string) string {
 	return `"` + b.String() + `"`
 }
 
-// undoInFolder puts back what a task has changed by file tools, all of it or nothing. Errors:
-// InvalidState, with files and tasks, if others have changed them since, and if nothing is known to
-// have been changed.
+// undoInFolder restores the files that a task has changed by file tools, all of them or none.
+// Errors: InvalidState, with files and tasks, if others have changed them since, and if no change
+// is known.
 func (t Branch) undoInFolder(ctx context.Context, task team.Task, by team.AgentID) (team.Task, error) {
 	all, err := t.changes(ctx, func(e audit.Entry) bool { return e.Task == task.ID })
 	if err == nil && len(all) == 0 {
@@ -276,7 +277,7 @@ func (t Branch) undoInFolder(ctx context.Context, task team.Task, by team.AgentI
 	return t.noteUndone(ctx, task, by, team.InFolder, "its files in the folder are as they were before")
 }
 
-// restore makes a file what it was.
+// restore restores the earlier content of a file.
 func (w workplace) restore(ctx context.Context, c *changed, text string) error {
 	if c.first.New {
 		return w.remove(c.path)
@@ -291,7 +292,7 @@ func (w workplace) restore(ctx context.Context, c *changed, text string) error {
 	return nil
 }
 
-// remove removes a file, and follows no link to it.
+// remove removes a file, without following links.
 func (w workplace) remove(name string) error {
 	parts := strings.Split(name, "/")
 	for i := range parts {

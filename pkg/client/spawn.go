@@ -14,11 +14,10 @@ import (
 	"agentteam/pkg/team/explain"
 )
 
-// Spawn makes count members of a role; either all of them come up or none stays.
-// A team that has ended is active again then, without a goal; a spawn that fails
-// leaves it as it was. A name is for one. Errors: NotFound for the role, and for a
-// model that no process has; InvalidState at the team's limit; Conflict for the name of a member that is there;
-// Unavailable if no process took one.
+// Spawn makes count members of a role, all or none. A team that has ended becomes active again,
+// without a goal; a spawn that fails leaves it as it was. A name is for one member. Errors:
+// NotFound for the role, and for a model that no process has; InvalidState at the team's limit;
+// Conflict for the name of an existing member; Unavailable if no process took one.
 func (t Members) Spawn(ctx context.Context, m team.Member, count int) ([]team.Member, error) {
 	if err := oneName(m, count); err != nil {
 		return nil, err
@@ -28,8 +27,8 @@ func (t Members) Spawn(ctx context.Context, m team.Member, count int) ([]team.Me
 	return members, err
 }
 
-// spawn is Spawn for the members of a call, which may be there already, or with nil for new ones;
-// own is how many it has spawned.
+// spawn is Spawn for the members of a call, which may exist already, or with nil for new ones; own
+// is how many it has spawned.
 func (t *core) spawn(ctx context.Context, m team.Member, count int, c *broker.Call) (members []team.Member, own int, err error) {
 	record, err := t.record(ctx)
 	if err != nil {
@@ -76,9 +75,9 @@ func (t *core) spawn(ctx context.Context, m team.Member, count int, c *broker.Ca
 	return members, len(spawned), nil
 }
 
-// MakeToSpawn is [Client.Make] for a team in which count members like m are to be
-// spawned. If the team is not there and the spawn can be seen to fail, nothing is made.
-// Errors: as of [Members.Spawn].
+// MakeToSpawn is [Client.Make] for a team in which count members like m will be spawned. If the
+// team does not exist and the spawn would certainly fail, nothing is made. Errors: as of
+// [Members.Spawn].
 func (c *Client) MakeToSpawn(ctx context.Context, n NewTeam, m team.Member, count int) (*Team, error) {
 	n.Needs = m.Role
 	if _, err := c.Open(ctx, n.ID); !errors.Is(err, team.NotFound) {
@@ -103,8 +102,8 @@ func (c *Client) MakeToSpawn(ctx context.Context, n NewTeam, m team.Member, coun
 	return c.Make(ctx, n)
 }
 
-// hasModel refuses a model that is asked for by name and that no process has: another would be
-// used instead, at another price. Error: NotFound.
+// hasModel returns an error for a named model that no process has: another would be used instead,
+// at another price. Error: NotFound.
 func (c *Client) hasModel(ctx context.Context, name string) error {
 	if name == "" || name == team.Inherit {
 		return nil
@@ -113,7 +112,7 @@ func (c *Client) hasModel(ctx context.Context, name string) error {
 	switch {
 	case slices.Contains(known, name):
 		return nil
-	case err != nil: // nobody knows
+	case err != nil: // the models are not known
 		return err
 	}
 	refusal := team.Errorf(team.NotFound, "no process has a model %q", team.Clean(name, 80))
@@ -123,8 +122,8 @@ func (c *Client) hasModel(ctx context.Context, name string) error {
 	return refusal.WithHint("choose one of: %s", strings.Join(known, ", "))
 }
 
-// Models returns the names that some process has for a model, sorted. Errors: Unavailable if no
-// leader process answers; what the others have is returned all the same.
+// Models returns the model names of all processes, sorted. Errors: Unavailable if no leader process
+// answers; the names of the others are returned all the same.
 func (c *Client) Models(ctx context.Context) (names []string, err error) {
 	s, err := c.Processes(ctx)
 	for _, p := range slices.Concat(s.Leaders, s.Standbys, s.Members) {
@@ -134,7 +133,7 @@ func (c *Client) Models(ctx context.Context) (names []string, err error) {
 	return slices.Compact(names), err
 }
 
-// oneName returns InvalidArgument if several members are to have one name.
+// oneName returns InvalidArgument if several members would have one name.
 func oneName(m team.Member, count int) error {
 	if m.AgentID == "" || count == 1 {
 		return nil
@@ -142,8 +141,8 @@ func oneName(m team.Member, count int) error {
 	return team.Errorf(team.InvalidArgument, "one name cannot be given to %d members", count).WithHint("spawn one of that name, or leave the name out")
 }
 
-// maySpawn refuses what can be seen to fail before anything is changed, of m, which is one of
-// count. The roster checks each member again as it writes it.
+// maySpawn returns the errors of a spawn that are certain before any change; m is one of count
+// members. The roster checks each member again when it writes it.
 func maySpawn(record team.Team, members []team.Member, m team.Member, count int) error {
 	if _, err := record.Role(m.Role); err != nil {
 		return err
@@ -174,9 +173,8 @@ func maySpawn(record team.Team, members []team.Member, m team.Member, count int)
 // takeBackWait bounds the undoing of a spawn, whose own time may be over.
 const takeBackWait = 15 * time.Second
 
-// unspawn takes back the members of a spawn that failed on the way, and puts the
-// team, which the spawn had turned from before into active, to rest again; not if
-// there are members of others in it by now.
+// unspawn takes back the members of a failed spawn, and reverts the team, which the spawn had
+// changed from before into active; not if it has other members now.
 func (t *core) unspawn(ctx context.Context, spawned []team.Member, before, active team.Team) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeBackWait)
 	defer cancel()

@@ -14,7 +14,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// maxAbout is how many characters there are of what a session is called.
+// maxAbout bounds the description of a session, in characters.
 const maxAbout = 200
 
 func (t *core) status(ctx context.Context) (s TeamStatus, err error) {
@@ -38,7 +38,7 @@ func (t *core) status(ctx context.Context) (s TeamStatus, err error) {
 	members = slices.DeleteFunc(members, func(m team.Member) bool { return m.State == team.Stopped })
 	agents, _ := t.standing(ctx, record, members)
 	for _, a := range agents {
-		if a.State == team.Stopped { // one that is gone, in a team that has ended
+		if a.State == team.Stopped { // a member without a process, in a team that has ended
 			continue
 		}
 		s.Members[a.State]++
@@ -70,7 +70,7 @@ func (t *core) status(ctx context.Context) (s TeamStatus, err error) {
 	return s, err
 }
 
-// Leader returns the record of the team's leader; the zero Member if none can be read.
+// Leader returns the record of the team's leader; the zero Member if none is readable.
 func (t *Team) Leader(ctx context.Context) (team.Member, error) {
 	m, err := t.roster.Get(ctx, team.Leader)
 	if errors.Is(err, team.NotFound) || errors.Is(err, team.ErrUnreadable) {
@@ -79,8 +79,8 @@ func (t *Team) Leader(ctx context.Context) (team.Member, error) {
 	return m, err
 }
 
-// Unled returns why no process leads the team, as the last one that tried has noted; "" if that
-// is not known.
+// Unled returns why no process leads the team, as the last one that tried has recorded; "" if
+// unknown.
 func (t *Team) Unled(ctx context.Context) (why string, err error) {
 	m, err := t.Leader(ctx)
 	if m.State != team.Lost {
@@ -89,14 +89,14 @@ func (t *Team) Unled(ctx context.Context) (why string, err error) {
 	return m.LastError, err
 }
 
-// toPerson fills in what the members have written to the user.
+// toPerson fills in the questions, requests and plans for the user.
 func (t *core) toPerson(ctx context.Context, s *TeamStatus) error {
 	letters, err := Mail{t}.Inbox(ctx, team.UserAgent)
 	for _, l := range letters {
 		if l.Open {
 			s.Questions = append(s.Questions, l)
 		}
-		if l.Deliveries[0].State == team.MailDelivered && (l.Open || !l.Asks()) { // no answer to the others is of use
+		if l.Deliveries[0].State == team.MailDelivered && (l.Open || !l.Asks()) { // an answer to the others has no effect
 			s.Unread++
 		}
 	}
@@ -117,8 +117,8 @@ func (t *core) toPerson(ctx context.Context, s *TeamStatus) error {
 	return err
 }
 
-// damages are the records of a team that cannot be read: those that were met on its board,
-// its members, and its own.
+// damages returns the unreadable records of a team: those found on its board, its members, and its
+// own.
 func damages(met []team.Quarantined, members []team.Member, record error) []team.Quarantined {
 	all := slices.Clone(met)
 	for _, m := range members {
@@ -133,10 +133,10 @@ func damages(met []team.Quarantined, members []team.Member, record error) []team
 	return slices.CompactFunc(all, func(a, b team.Quarantined) bool { return a.Key == b.Key })
 }
 
-// counts returns how many tasks are in each status, as people see it: blocked ones are not
+// counts returns how many tasks are in each status, as people are shown it: blocked tasks are not
 // pending.
 func (t *core) counts(ctx context.Context, n team.Counts) (team.Counts, error) {
-	if n == nil { // JSON leaves out that of an empty board
+	if n == nil { // JSON omits the counts of an empty board
 		n = team.Counts{}
 	}
 	if n[team.Pending] == 0 {
@@ -154,8 +154,9 @@ func (t *core) counts(ctx context.Context, n team.Counts) (team.Counts, error) {
 	return n, nil
 }
 
-// Trouble is why a member does not work: what the team's watchdog has found of one that beats and does
-// not answer, or why the last process of one that has none ended or could not begin.
+// Trouble is why a member does not work: the watchdog's finding about a member that sends
+// heartbeats and does not answer, or why the last process of a lost member ended or could not
+// begin.
 type Trouble struct {
 	AgentID team.AgentID `json:"agent_id"`
 	Why     string       `json:"why"`
@@ -186,7 +187,7 @@ type TeamStatus struct {
 	Usage     *Usage          `json:"usage,omitempty"`     // since the team was made; nil: not counted, see [Client.WithUsage]
 }
 
-// Work is what a member is at, or waits for.
+// Work is what a member does, or waits for.
 type Work struct {
 	AgentID    team.AgentID     `json:"agent_id"`
 	Person     bool             `json:"person,omitempty"`
@@ -202,13 +203,13 @@ type Work struct {
 	Jobs       []team.Job       `json:"jobs,omitempty"`        // its subagents and commands in the background, the oldest first
 }
 
-// WorkOf is what a is at.
+// WorkOf returns the work of a.
 func WorkOf(a Agent) Work {
 	return Work{AgentID: a.AgentID, Person: a.Backend == team.Person, State: a.State, Task: a.Task, Tool: a.Tool,
 		Since: a.Since, ProgressAt: a.ProgressAt, Awaits: a.Awaits, Drains: a.Drains, Asked: a.Asked, Trouble: a.Trouble, Jobs: a.Jobs}
 }
 
-// Parked is a member that waits for somebody to mend its model's endpoint, or its journal.
+// Parked is a member that waits until a person repairs its model's endpoint, or its journal.
 type Parked struct {
 	AgentID team.AgentID     `json:"agent_id"`
 	State   team.MemberState `json:"state"` // waiting_model or waiting_repair
@@ -216,7 +217,7 @@ type Parked struct {
 	RetryAt *time.Time       `json:"retry_at,omitempty"` // when it asks again
 }
 
-// Status is what runs.
+// Status describes the server, its processes and its teams.
 type Status struct {
 	Server   string            `json:"server"`
 	Storage  string            `json:"storage,omitempty"` // why the server stores nothing, and what to do; "" if it does
@@ -227,8 +228,9 @@ type Status struct {
 	Teams    []TeamStatus      `json:"teams"`
 }
 
-// Status finds the processes that run and how the teams stand. Errors: Unavailable if no leader
-// process answers; the Status is then filled as far as possible. With [Options.Stored] no process is looked for.
+// Status returns the running processes and the states of the teams. Errors: Unavailable if no
+// leader process answers; the Status is then filled as far as possible. With [Options.Stored] no
+// process is asked.
 func (c *Client) Status(ctx context.Context) (Status, error) {
 	if c.stored {
 		s := noProcesses("")
@@ -242,7 +244,7 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 	}
 	teams, err := c.Teams(ctx)
 	s.Teams = append(s.Teams, teams...)
-	for _, t := range teams { // whose streams this client does not write
+	for _, t := range teams { // this client does not write to their streams
 		s.Storage = cmp.Or(s.Storage, t.Storage)
 	}
 	if err != nil {
@@ -252,23 +254,23 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 }
 
 const (
-	answerWait = 300 * time.Millisecond // how long answers to "who runs?" are collected
-	leaderWait = 3 * time.Second        // the longest, each twice the last, while no leader process is among them: it may be busy
+	answerWait = 300 * time.Millisecond // how long answers to a ping of all processes are collected
+	leaderWait = 3 * time.Second        // the longest, each wait twice the last, while no leader process answers: it may be busy
 )
 
-// noProcesses is the Status of a server on which no process is known.
+// noProcesses returns the Status of a server without known processes.
 func noProcesses(server string) Status {
 	return Status{Server: server, Model: control.NoModel, Leaders: []control.Process{}, Standbys: []control.Process{}, Members: []control.Process{}, Teams: []TeamStatus{}}
 }
 
-// Processes finds who runs, and the model that the leaders have. Teams are left out.
+// Processes returns the running processes, and the model that the leaders have. Teams are left out.
 // Errors: Unavailable if no leader process answers.
 func (c *Client) Processes(ctx context.Context) (Status, error) {
 	s := noProcesses(c.conn.Server())
 	leads := func(p control.Process) bool { return p.Kind == "leader" }
 	all, err := control.Processes(ctx, c.conn, "", answerWait)
 	for wait := 2 * answerWait; err == nil && !slices.ContainsFunc(all, leads) && wait <= leaderWait; wait *= 2 {
-		end := time.After(wait) // without anybody to answer the question returns at once
+		end := time.After(wait) // without a responder the request returns immediately
 		all, err = control.Processes(ctx, c.conn, "", wait)
 		if err == nil && !slices.ContainsFunc(all, leads) {
 			select {

@@ -9,14 +9,14 @@ import (
 	"agentteam/pkg/team"
 )
 
-// stills are teams without work whose members do nothing, as they were seen last. They stay so until
-// something is stored in their bucket or for their mail: no member is asked then, and nothing else is read.
+// stills caches the status of idle teams without work. It is valid until a write to their bucket or
+// their mail: no member is asked until then, and nothing else is read.
 type stills struct {
 	mu sync.Mutex
 	of map[team.TeamID]still
 }
 
-// still is one of them.
+// still is the cached status of one team.
 type still struct {
 	storage *broker.Storage
 	of      uint64 // revision of its record, as the registry has it
@@ -24,7 +24,7 @@ type still struct {
 	status  TeamStatus
 }
 
-// mark is the state of what a team that does nothing is read from.
+// mark is the state of the streams from which an idle team's status is read.
 type mark struct{ bucket, messages broker.State }
 
 func (m mark) same(o mark) bool {
@@ -41,7 +41,7 @@ func markOf(ctx context.Context, s *broker.Storage) (m mark, err error) {
 	return m, err
 }
 
-// look returns how a team stands if nothing has changed since it was kept.
+// look returns the cached status of a team if nothing has changed since.
 func (s *stills) look(ctx context.Context, sm team.Small) (TeamStatus, bool) {
 	s.mu.Lock()
 	known, ok := s.of[sm.ID]
@@ -53,8 +53,8 @@ func (s *stills) look(ctx context.Context, sm team.Small) (TeamStatus, bool) {
 	return known.status, err == nil && now.same(known.at)
 }
 
-// keep keeps how a team stands, unless something may change that is not stored. The mark is of before it was
-// read.
+// keep caches the status of a team, unless it may change without a write. The mark is from before
+// the status was read.
 func (s *stills) keep(sm team.Small, storage *broker.Storage, at mark, is TeamStatus) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,7 +71,7 @@ func (s *stills) keep(sm team.Small, storage *broker.Storage, at mark, is TeamSt
 	}
 }
 
-// forget forgets teams that are gone.
+// forget removes teams that no longer exist.
 func (s *stills) forget(there []team.Small) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -19,12 +19,12 @@ type StopOptions struct {
 	Drain  bool          // it is not asked, but leaves once it has no task, however long that takes
 }
 
-// Stop stops one member. An agent is asked and may refuse; if it gives no answer in time it
-// is stopped by force, which forced tells. A person's seat is just ended. The leader cannot be
-// stopped alone.
+// Stop stops one member. An agent is asked and may refuse; if it does not answer in time it is
+// stopped by force, which forced reports. A person's seat just ends. The leader cannot be stopped
+// alone.
 //
-// Errors: NotFound; Conflict with the reason if the member refuses: it stays;
-// InvalidArgument. [ErrDrains] if ctx ends while a member is drained.
+// Errors: NotFound; Conflict with the reason if the member refuses: it stays; InvalidArgument.
+// [ErrDrains] if ctx ends while a member is drained.
 func (t Members) Stop(ctx context.Context, a team.AgentID, f StopOptions) (forced bool, err error) {
 	if a == team.Leader {
 		return false, team.Errorf(team.InvalidArgument, "the leader cannot be stopped alone").WithHint("teamctl stop, without a name, stops the team")
@@ -41,8 +41,7 @@ func (t Members) Stop(ctx context.Context, a team.AgentID, f StopOptions) (force
 	return t.spawner.Stop(ctx, t.mailbox, r, f.Wait)
 }
 
-// ErrDrains (Unavailable): a member that was asked to leave once it has no task has not left
-// before the time was over. It leaves later.
+// ErrDrains (Unavailable): a drained member has not left before the time was over. It leaves later.
 var ErrDrains = errors.New("has not left yet")
 
 // drain has a member leave once it has no task, and waits for that.
@@ -66,16 +65,16 @@ func (t *core) drain(ctx context.Context, r spawn.Request) error {
 	return err
 }
 
-// StopTeam ends the team's goal as stopped and sees every member leave; those who
-// have not after wait are stopped by force. Seats are ended; what they hold goes back. Errors: Conflict if another
-// goal is set meanwhile, whose leader frees what those who were stopped have held.
+// StopTeam ends the team's goal as stopped and waits until every member has left; those that have
+// not after wait are stopped by force. Seats end; their tasks go back. Errors: Conflict if another
+// goal is set meanwhile, whose leader frees the tasks of the stopped members.
 func (t *Team) StopTeam(ctx context.Context, wait time.Duration) error {
-	// Every member watches the record and leaves by itself.
+	// Every member watches the record and leaves.
 	record, err := t.record(ctx)
 	if err != nil {
 		return err
 	}
-	tasks, _ := t.board.All(ctx) // a board that cannot be read keeps no team from being stopped
+	tasks, _ := t.board.All(ctx) // a team with an unreadable board can be stopped, too
 	e := team.Ending{Status: team.TeamStopped, Summary: "stopped by a person", Failed: record.Failed(tasks)}
 	if _, err := t.client.registry.End(ctx, t.team, e); err != nil {
 		return err
@@ -94,7 +93,7 @@ func (t *Team) StopTeam(ctx context.Context, wait time.Duration) error {
 				return err
 			}
 		}
-		// A leader may have joined meanwhile that had begun its term just before the end.
+		// A leader may have joined meanwhile whose term had begun just before the end.
 		now, err := t.record(ctx)
 		if err == nil && now.Status == team.Active {
 			err = team.Errorf(team.Conflict, "another goal of %s was set while the members left", t.id()).WithHint("to stop that one too, stop the team again")
@@ -105,7 +104,7 @@ func (t *Team) StopTeam(ctx context.Context, wait time.Duration) error {
 	}
 }
 
-// seeOff waits until a member has left, and stops it by force if it has not at a time.
+// seeOff waits until a member has left, and stops it by force at the time limit.
 func (t *core) seeOff(ctx context.Context, m team.Member, limit time.Time) error {
 	if m.Backend == team.Person {
 		return t.seats.Stop(ctx, m.AgentID, person)
@@ -118,8 +117,7 @@ func (t *core) seeOff(ctx context.Context, m team.Member, limit time.Time) error
 	return t.spawner.Force(ctx, t.mailbox, m.AgentID)
 }
 
-// freeAll puts the tasks back on the board that agents held who could not do so
-// themselves.
+// freeAll puts the tasks back on the board whose holders could not do so.
 func (t *core) freeAll(ctx context.Context) error {
 	tasks, err := t.board.All(ctx)
 	if err != nil {

@@ -19,19 +19,19 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Teams returns how all teams stand, in order of their names. One that has lost part of its
-// storage has the status "broken", with the reason as its goal; one that is being deleted or
-// loaded has nothing but that status.
+// Teams returns the states of all teams, in order of their names. A team that has lost part of its
+// storage has the status "broken", with the reason as its goal; a team that is being deleted or
+// loaded has only that status.
 func (c *Client) Teams(ctx context.Context) ([]TeamStatus, error) {
 	teams, _, err := c.TeamsFrom(ctx, "", math.MaxInt)
 	return teams, err
 }
 
-// atOnce is how many teams are looked at at the same time.
+// atOnce is how many teams are read in parallel.
 const atOnce = 16
 
-// TeamsFrom is [Client.Teams] for those from a name on, at most limit of them, and the name of the next one; ""
-// if that is the end.
+// TeamsFrom is [Client.Teams] for those from a name on, at most limit of them, and the name of the
+// next one; "" at the end.
 func (c *Client) TeamsFrom(ctx context.Context, from team.TeamID, limit int) (teams []TeamStatus, next team.TeamID, err error) {
 	small, err := c.registry.List(ctx)
 	if err != nil {
@@ -63,7 +63,7 @@ func (c *Client) TeamsFrom(ctx context.Context, from team.TeamID, limit int) (te
 	return teams, next, nil
 }
 
-// stands returns how a team stands; nil if it was deleted.
+// stands returns the state of a team; nil if it was deleted.
 func (c *Client) stands(ctx context.Context, sm team.Small) (*TeamStatus, error) {
 	if sm.Status == team.TeamLoading || sm.Status == team.TeamDeleting {
 		return &TeamStatus{ID: sm.ID, Status: sm.Status}, nil
@@ -77,7 +77,7 @@ func (c *Client) stands(ctx context.Context, sm team.Small) (*TeamStatus, error)
 		return nil, nil
 	case errors.Is(err, team.Conflict):
 		return &TeamStatus{ID: sm.ID, Status: team.TeamDeleting}, nil
-	case errors.Is(err, team.InvalidState): // the others are shown all the same
+	case errors.Is(err, team.InvalidState): // the others are returned all the same
 		return &TeamStatus{ID: sm.ID, Status: "broken", Goal: err.Error()}, nil
 	case err != nil:
 		return nil, err
@@ -94,7 +94,7 @@ func (c *Client) stands(ctx context.Context, sm team.Small) (*TeamStatus, error)
 	return &s, nil
 }
 
-// AddTeam makes a team that must not be there yet. Errors: Conflict; InvalidArgument.
+// AddTeam makes a team that must not exist yet. Errors: Conflict; InvalidArgument.
 func (c *Client) AddTeam(ctx context.Context, n NewTeam, choices team.Choices) (team.Team, error) {
 	record := n.record()
 	record.Choose(choices)
@@ -102,9 +102,9 @@ func (c *Client) AddTeam(ctx context.Context, n NewTeam, choices team.Choices) (
 	return record, err
 }
 
-// AddTeamOnce is [Client.AddTeam] for a caller that may have to repeat it: a team that is there
-// already, just as this call would make it and without a goal so far, is returned, and that it
-// existed. Errors: those of AddTeam.
+// AddTeamOnce is [Client.AddTeam] for a caller that may have to repeat it: an existing team that
+// equals the one this call would make, and has had no goal, is returned, with existed set. Errors:
+// those of AddTeam.
 func (c *Client) AddTeamOnce(ctx context.Context, n NewTeam, choices team.Choices) (record team.Team, existed bool, err error) {
 	record, err = c.AddTeam(ctx, n, choices)
 	if !errors.Is(err, team.Conflict) {
@@ -120,15 +120,15 @@ func (c *Client) AddTeamOnce(ctx context.Context, n NewTeam, choices team.Choice
 	return there, true, nil
 }
 
-// Choose changes the team's record. Who leads it, and its members, act on that immediately.
-// Errors: InvalidArgument, and then nothing is changed; Conflict if it is being deleted.
+// Choose changes the team's record. Its leader and its members act on that immediately. Errors:
+// InvalidArgument, and then nothing is changed; Conflict if the team is being deleted.
 func (t *Team) Choose(ctx context.Context, choices team.Choices) (team.Team, error) {
 	return t.client.registry.Edit(ctx, t.team, func(record *team.Team) { record.Choose(choices) })
 }
 
-// Anyway lets a team that was saved continue here, as it was before, also if the file is loaded
-// elsewhere; marked is false, and nothing is changed, if it was not saved. Errors: Conflict if it is
-// being deleted.
+// Anyway lets a saved team continue here, as it was before, also if the file is loaded elsewhere;
+// marked is false, and nothing is changed, if it was not saved. Errors: Conflict if it is being
+// deleted.
 func (t *Team) Anyway(ctx context.Context) (record team.Team, marked bool, err error) {
 	return t.client.registry.Unsave(ctx, t.team)
 }
@@ -140,12 +140,14 @@ type Deleted struct {
 	Open  int            `json:"open_tasks"` // tasks that were not done
 }
 
-// DeleteTeam deletes a team and all that NATS holds of it: board, mail, conversations,
-// files, and the homes of its members on this machine. Nobody may be in it; with force it is
-// stopped first, and whoever has not left after wait is stopped by force. A deletion that was cut off is ended by the next one.
+// DeleteTeam deletes a team and all that NATS stores of it: board, mail, conversations, files, and
+// the homes of its members on this machine. It must have no live members; with force it is stopped
+// first, and members that have not left after wait are stopped by force. The next call completes a
+// deletion that was interrupted.
 //
-// Errors: NotFound; Conflict while it is at work or a member lives, which names who and since
-// when, and, without force, for work that the checkout in its workspace lacks; InvalidState if part of its storage is gone, and then force deletes the rest.
+// Errors: NotFound; Conflict while it is at work or a member lives, with the members and their
+// times, and, without force, for work that the checkout in its workspace lacks; InvalidState if
+// part of its storage is gone, and then force deletes the other parts.
 func (c *Client) DeleteTeam(ctx context.Context, id team.TeamID, force bool, wait time.Duration) (Deleted, error) {
 	d := Deleted{Team: id, Ended: []team.AgentID{}}
 	t, err := c.Open(ctx, id)
@@ -160,7 +162,7 @@ func (c *Client) DeleteTeam(ctx context.Context, id team.TeamID, force bool, wai
 	err = c.registry.Delete(ctx, id, force, func(ctx context.Context, bt *broker.Storage) error {
 		record, _ = c.open(bt).record(ctx) // the zero Team has no homes
 		present, _, err := c.open(bt).present(ctx)
-		if force { // whoever this was can work no more once the team is gone
+		if force { // such a member cannot work any more once the team is gone
 			present = slices.DeleteFunc(present, func(m team.Member) bool { return m.State == team.Unreadable })
 		}
 		if err == nil && len(present) > 0 {
@@ -179,8 +181,8 @@ func (c *Client) DeleteTeam(ctx context.Context, id team.TeamID, force bool, wai
 	return d, err
 }
 
-// elsewhere refuses (Conflict) to delete a line of which the checkout in the team's workspace, on this machine, lacks the
-// head. What cannot be looked at refuses nothing.
+// elsewhere returns Conflict if the checkout in the team's workspace, on this machine, lacks the
+// head of the integration branch. A checkout that cannot be read is no error.
 func (t *core) elsewhere(ctx context.Context, record team.Team) error {
 	if !record.HasBranch() {
 		return nil
@@ -200,11 +202,12 @@ func (t *core) elsewhere(ctx context.Context, record team.Team) error {
 		WithHint("`teamctl land --publish --team %s` makes it a branch there; --force deletes it", t.id())
 }
 
-// settle stops the team if force is set, and returns who lived and how many tasks are open.
+// settle stops the team if force is set, and returns the members that lived and the number of open
+// tasks.
 func (t *core) settle(ctx context.Context, force bool, wait time.Duration) (ended []team.AgentID, open int, err error) {
 	record, err := t.record(ctx)
 	if err != nil {
-		if force && errors.Is(err, team.ErrUnreadable) { // there is nothing by which its members could be told
+		if force && errors.Is(err, team.ErrUnreadable) { // without it its members cannot be notified
 			err = nil
 		}
 		return []team.AgentID{}, 0, err
@@ -231,8 +234,8 @@ func (t *core) settle(ctx context.Context, force bool, wait time.Duration) (ende
 	return ended, open, nil
 }
 
-// present returns the members that live, and how many tasks are open. A person without a
-// task is nobody.
+// present returns the live members, and how many tasks are open. A person without a task does not
+// count.
 func (t *core) present(ctx context.Context) (members []team.Member, open int, err error) {
 	if members, err = t.roster.List(ctx); err != nil {
 		return nil, 0, err

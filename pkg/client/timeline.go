@@ -9,8 +9,8 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Ended returns the goals of the team that have ended, as far as its record keeps them, the oldest
-// first, each with what became of its tasks.
+// Ended returns the team's ended goals that its record keeps, the oldest first, each with the
+// outcome of its tasks.
 func (t Goals) Ended(ctx context.Context) ([]team.PastGoal, error) {
 	record, err := t.record(ctx)
 	if err != nil {
@@ -20,14 +20,15 @@ func (t Goals) Ended(ctx context.Context) ([]team.PastGoal, error) {
 	return team.WithTasks(record.Ended(), tasks), err
 }
 
-// EndedGoal is a goal that has ended, and what it took.
+// EndedGoal is an ended goal with its duration and usage.
 type EndedGoal struct {
 	team.PastGoal
 	Elapsed *float64 `json:"elapsed_seconds"` // null: it is not stored when the goal was set, or when it ended
 	Usage   *Usage   `json:"usage"`           // of the calls until the next goal was set; null: it is not stored when this one was
 }
 
-// Took is [Goals.Ended] with what each goal took. It reads the journals since the first of them was set.
+// Took is [Goals.Ended] with the duration and usage of each goal. It reads the journals since the
+// first of them was set.
 func (t Goals) Took(ctx context.Context) ([]EndedGoal, error) {
 	ended, err := t.Ended(ctx)
 	if err != nil {
@@ -43,7 +44,7 @@ func (t Goals) Took(ctx context.Context) ([]EndedGoal, error) {
 			goals[i].Elapsed = new(g.EndedAt.Sub(*g.SetAt).Seconds())
 		}
 		sum, err := (&Team{t.core}).Cost(ctx, g.Number)
-		if err != nil && !errors.Is(err, team.NotFound) { // when the next one was set is not stored
+		if err != nil && !errors.Is(err, team.NotFound) { // the time when the next one was set is not stored
 			return nil, err
 		}
 		if err == nil {
@@ -53,13 +54,12 @@ func (t Goals) Took(ctx context.Context) ([]EndedGoal, error) {
 	return goals, nil
 }
 
-// Timeline folds the team's feed into what each member was at, and which task was held when, from
-// the beginning of a goal to its end, or up to now. goal is the number of the goal; 0 is that of
-// the present one, or of the last. It reads the feed of that time once, which takes about two seconds
-// for 100,000 entries; the client keeps the fold for the next look, see [charts].
+// Timeline folds the team's feed into the work of each member, and the holds of each task, from the
+// beginning of a goal to its end, or up to now. goal is the number of the goal; 0 is the present or
+// the last one. It reads that part of the feed once, which takes about two seconds for 100,000
+// entries; the client caches the fold for the next call, see [charts].
 //
-// Errors: NotFound for a goal that there was not, or of which the times are not stored any more;
-// Unavailable.
+// Errors: NotFound for an unknown goal, or one whose times are not stored any more; Unavailable.
 func (t Goals) Timeline(ctx context.Context, goal int) (timeline.Timeline, error) {
 	record, err := t.record(ctx)
 	if err != nil {
@@ -71,7 +71,7 @@ func (t Goals) Timeline(ctx context.Context, goal int) (timeline.Timeline, error
 	}
 	of := chartOf{record.ID, goal, from.UnixNano(), record.HasBranch()}
 	c := t.client.charts.of(of)
-	defer t.client.charts.of(of) // the time until it is dropped begins again
+	defer t.client.charts.of(of) // the time until it is dropped starts again
 	if err := c.turn.Acquire(ctx, 1); err != nil {
 		return timeline.Timeline{}, team.Errorf(team.Unavailable, "read the timeline of team %s: %w", record.ID, err)
 	}
@@ -86,7 +86,7 @@ func (t Goals) Timeline(ctx context.Context, goal int) (timeline.Timeline, error
 	return c.fold.Timeline(*to), nil
 }
 
-// span is when a goal of the team began and ended; to is nil while it lasts. A goal of 0
+// span returns when a goal of the team began and ended; to is nil while it lasts. A goal of 0
 // becomes the newest. Errors: NotFound.
 func span(record team.Team, goal *int) (from time.Time, to *time.Time, err error) {
 	if *goal == 0 {

@@ -15,20 +15,20 @@ import (
 	"agentteam/pkg/team"
 )
 
-// charts are the folds of the goals whose timelines were looked at last. The next look at one reads
-// only what has come since.
+// charts caches the folds of the goals whose timelines were read last. The next read of one
+// continues from there.
 type charts struct {
 	mu   sync.Mutex
 	kept []*chart // the one that was looked at last is the last
 }
 
-// mostCharts are kept, each until it was not looked at for unseen. One of 100,000 entries takes 17 MB.
+// mostCharts are cached, each until it was not read for unseen. One of 100,000 entries takes 17 MB.
 const (
 	mostCharts = 4
 	unseen     = time.Minute
 )
 
-// chartOf names what a fold is of. A team that was made again under its name has another time.
+// chartOf identifies a fold. A team that was made again under its name has another time.
 type chartOf struct {
 	team   team.TeamID
 	goal   int
@@ -36,7 +36,7 @@ type chartOf struct {
 	onLine bool
 }
 
-// of returns the chart of a goal, and keeps it.
+// of returns the chart of a goal, and caches it.
 func (c *charts) of(of chartOf) *chart {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -75,17 +75,18 @@ type chart struct {
 	over   *time.Time // the end of the goal, if all up to there is in it
 }
 
-// errOver ends the reading of a feed behind the end of a goal, errMadeAnew where a stream of it is not
-// the one that was read before.
+// errOver ends the reading of a feed after the end of a goal, errMadeAnew if one of its streams was
+// made again since the last read.
 var (
 	errOver     = errors.New("the goal is over")
 	errMadeAnew = errors.New("a stream was made anew")
 )
 
-// read reads on up to the end of the goal, or the present one. What it has read before an error stays.
+// read continues the reading up to the end of the goal, or the present one. Entries that it has
+// read before an error stay.
 func (c *chart) read(ctx context.Context, t *Team, to *time.Time) error {
 	if to != nil && c.newest.After(*to) || c.over != nil && (to == nil || !to.Equal(*c.over)) {
-		c.fold = nil // it holds what has come behind the end, or leaves out what has not
+		c.fold = nil // it contains entries after the end, or lacks some before it
 	}
 	if c.fold != nil && c.over != nil {
 		return nil
@@ -128,7 +129,7 @@ func (c *chart) readOn(ctx context.Context, t *Team, to *time.Time) error {
 	return err
 }
 
-// begin begins the fold with how the team stood when the goal was set.
+// begin begins the fold with the team's state when the goal was set.
 func (c *chart) begin(ctx context.Context, t *Team) error {
 	from := time.Unix(0, c.of.from).UTC()
 	after, err := t.FeedAt(ctx, from)
@@ -149,7 +150,7 @@ func (c *chart) begin(ctx context.Context, t *Team) error {
 	return nil
 }
 
-// madeAnew reports whether an event of the feed tells that a stream is not the one that was read.
+// madeAnew reports whether an event of the feed reports that a stream was made again.
 func madeAnew(e team.Event) bool {
 	var r feed.Reset
 	return feed.IsReset(e) && json.Unmarshal(e.Event.Value, &r) == nil &&

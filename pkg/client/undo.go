@@ -11,14 +11,14 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Undo takes what a completed task has changed back out of the line, by a separate commit, and
-// tells the leader by mail; by is a person's seat, "" the user. The task stays completed, and its
-// record names that commit. One that was undone before is returned, with undone false. The call
-// can be repeated.
+// Undo reverts the changes of a completed task on the integration branch, by a separate commit, and
+// notifies the leader by mail; by is a person's seat, "" the user. The task stays completed, and
+// its record names that commit. A task that was undone before is returned, with undone false. The
+// call can be repeated.
 //
 // Errors: NotFound; InvalidState, with the files and the tasks, if later work builds on it, for a
-// task that has merged nothing, and for a team without a line; PermissionDenied for an agent;
-// Conflict if the team was saved; Unavailable, and then the outcome is unknown.
+// task that has merged nothing, and for a team without an integration branch; PermissionDenied for
+// an agent; Conflict if the team was saved; Unavailable, and then the outcome is unknown.
 func (t Branch) Undo(ctx context.Context, id team.TaskID, by team.AgentID) (task team.Task, undone bool, err error) {
 	if err := t.here(ctx); err != nil {
 		return task, false, err
@@ -52,8 +52,9 @@ func (t Branch) Undo(ctx context.Context, id team.TaskID, by team.AgentID) (task
 	return task, err == nil, err
 }
 
-// noteUndone tells the leader that a task was undone, and how, and then writes that into its record:
-// a caller that is killed in between repeats both, and the message's id keeps a second one out.
+// noteUndone notifies the leader that a task was undone, and how, and then writes that into its
+// record: a caller that is killed in between repeats both, and the message's id keeps a second one
+// out.
 func (t Branch) noteUndone(ctx context.Context, task team.Task, by team.AgentID, commit, how string) (team.Task, error) {
 	mail := NewMail{As: by, To: team.Leader, Text: fmt.Sprintf("I have undone %s (%s): %s. The task stays completed. "+
 		"If that work is still to be done in another way, create a task for it.", task.ID, task.Title, how)}
@@ -63,8 +64,8 @@ func (t Branch) noteUndone(ctx context.Context, task team.Task, by team.AgentID,
 	return t.board.Undo(ctx, task.ID, cmp.Or(by, team.UserAgent), commit)
 }
 
-// undo moves the line to a commit that takes back a task's, and returns it; the one that is there
-// if an earlier call has come so far.
+// undo moves the integration branch to a commit that reverts a task's, and returns it; the existing
+// one if an earlier call has made it.
 func (p position) undo(ctx context.Context, task team.Task, by team.AgentID) (gitrepo.Hash, error) {
 	m := gitrepo.Message{Subject: fmt.Sprintf("Undo %s: %s", task.ID, task.Title), Agent: by, Undoes: task.ID}
 	for head := p.head; ; {

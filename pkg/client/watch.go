@@ -12,12 +12,12 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Watch calls f with the whole board, and then for each change with the tasks that it
-// concerns: the one that was written, and those that wait for it if it has ended.
-// Tasks that are created together come together. It continues until ctx ends, then it
-// returns nil, and misses no change while the server restarts. An error of f ends it.
+// Watch calls f with the whole board, and then for each change with the tasks that it affects: the
+// written one, and those that wait for it if it has ended. Tasks that are created together come
+// together. It continues until ctx ends, then it returns nil, and misses no change while the server
+// restarts. An error of f ends it.
 func (t Board) Watch(ctx context.Context, f func(Snapshot) error) error {
-	// What a creator left half done would be held back for ever if nobody leads.
+	// An interrupted creation would be held back forever if no process leads.
 	if err := t.board.FinishCreate(ctx); err != nil {
 		return err
 	}
@@ -25,7 +25,7 @@ func (t Board) Watch(ctx context.Context, f func(Snapshot) error) error {
 	defer cancel()
 	w := &watch{tasks: map[team.TaskID]team.Task{}, news: map[team.TaskID]bool{}}
 	ready := false
-	var ended error // of f, when it was told the whole board
+	var ended error // of f's call with the whole board
 	err := t.team.Bucket.Watch(ctx, func(e broker.Entry) error {
 		w.take(e)
 		if !ready {
@@ -44,12 +44,12 @@ func (t Board) Watch(ctx context.Context, f func(Snapshot) error) error {
 	return cmp.Or(ended, err)
 }
 
-// watch is the board as the bucket's feed has told it so far.
+// watch is the board as the bucket's feed has shown it so far.
 type watch struct {
 	reader board.Reader
 	tasks  map[team.TaskID]team.Task
 
-	// Not told yet.
+	// Not returned yet.
 	news map[team.TaskID]bool // shown; true: it has ended, or is gone
 	bad  []team.Quarantined
 	gone []team.TaskID
@@ -77,10 +77,10 @@ func (w *watch) Show(id team.TaskID, after team.Task) {
 	w.news[id] = w.news[id] || before.Status != after.Status && !after.Status.Open()
 }
 
-// tell returns what has changed since it was called last.
+// tell returns the changes since its last call.
 func (w *watch) tell() Snapshot {
 	b := Snapshot{Bad: w.bad, Gone: w.gone}
-	if len(w.news) > 0 { // many entries of a creation tell nothing yet
+	if len(w.news) > 0 { // many entries of a creation have no news yet
 		byNumber := func(a, b team.TaskID) int { return cmp.Compare(a.Number(), b.Number()) }
 		for _, v := range team.View(slices.Collect(maps.Values(w.tasks))) {
 			_, shown := w.news[v.ID]

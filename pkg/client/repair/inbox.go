@@ -17,10 +17,9 @@ import (
 
 const inboxPrefix = "inbox."
 
-// Inboxes returns the members that have read further than the message stream reaches, by name. The
-// stream was restored from an older copy: it uses the same sequences again, and a member that goes by
-// them would not hear the messages. It reads each journal as far as its agent would. Errors:
-// Unavailable.
+// Inboxes returns the members whose read position is beyond the end of the message stream, by name.
+// The stream was restored from an older copy: it uses the same sequences again, and such a member
+// would miss the messages. It reads each journal as far as its agent would. Errors: Unavailable.
 func (r *Repairer) Inboxes(ctx context.Context) ([]Damage, error) {
 	members, err := roster.New(r.o.Team).List(ctx)
 	if err != nil {
@@ -55,8 +54,8 @@ func (r *Repairer) Inboxes(ctx context.Context) ([]Damage, error) {
 	return all, nil
 }
 
-// setBack has a member read on at the end of the message stream. A process that reads by a
-// consumer which is ahead loses its membership, and comes back as another incarnation.
+// setBack has a member continue reading at the end of the message stream. A process that reads by a
+// consumer beyond it loses its membership, and comes back as another incarnation.
 func (r *Repairer) setBack(ctx context.Context, a team.AgentID) ([]Damage, error) {
 	all, err := r.Inboxes(ctx)
 	i := slices.IndexFunc(all, func(d Damage) bool { return d.Key == inboxPrefix+string(a) })
@@ -89,7 +88,7 @@ func (r *Repairer) setBack(ctx context.Context, a team.AgentID) ([]Damage, error
 	return []Damage{d}, nil
 }
 
-// parseInbox is the member whose inbox a key names; ok is false if it names none.
+// parseInbox returns the member whose inbox a key names; ok is false if it names none.
 func parseInbox(key string) (a team.AgentID, ok bool) {
 	name, ok := strings.CutPrefix(key, inboxPrefix)
 	return team.AgentID(name), ok

@@ -1,9 +1,9 @@
-// Package repair finds the records of a team that cannot be read, and mends them: a key of
-// the bucket by the newest copy that can be read, of those that the bucket keeps; a journal
-// by setting the record aside. It is the one place that knows all of them.
+// Package repair finds the unreadable records of a team and repairs them: a key of the bucket by
+// its newest readable copy, of those that the bucket keeps; a journal by setting the record aside;
+// a read position beyond the end of the mail by setting it back.
 //
-// It guesses nothing: what no copy tells is not made up. Nor does it judge anybody by a
-// record; those who work do without it until it is mended.
+// It invents no data: content without a readable copy is lost. It judges no member by a damaged
+// record; the team works without it until it is repaired.
 package repair
 
 import (
@@ -28,7 +28,7 @@ import (
 	"agentteam/pkg/team/codec"
 )
 
-// Damage is a record that cannot be read, and what mends it.
+// Damage is an unreadable record, and its remedy.
 type Damage struct {
 	Key      string    `json:"key"`              // of the bucket; "log.NAME" is the journal of a member, "inbox.NAME" its place in the mail
 	Revision uint64    `json:"revision"`         // of the damaged copy; of a journal's record its sequence; of an inbox that of the newest message that was read
@@ -42,7 +42,7 @@ type Damage struct {
 	Mended   bool      `json:"mended,omitempty"` // it was done
 }
 
-// Remedy is what mends a record.
+// Remedy is a way to repair a record.
 type Remedy string
 
 // The remedies.
@@ -62,22 +62,22 @@ type Copy struct {
 	entry broker.Entry
 }
 
-// Options are what a Repairer needs.
+// Options are the parts of a Repairer.
 type Options struct {
 	Team    *broker.Storage                        // required
 	Publish func(context.Context, team.Team) error // tells the list of all teams of the team's record; required
 	Takes   journal.Takes                          // what a conversation takes; required
 }
 
-// Repairer mends the records of one team. Safe for concurrent use, also from many
-// processes: of those that mend one record, one does, and the others find it mended.
+// Repairer repairs the records of one team. Safe for concurrent use, also from many processes: of
+// several that repair one record, one does it, and the others find it repaired.
 type Repairer struct{ o Options }
 
 // New returns a repairer.
 func New(o Options) *Repairer { return &Repairer{o} }
 
-// Find returns all records that cannot be read, by key. It reads the whole board, and all
-// journals as far as their agents would. Errors: Unavailable.
+// Find returns all unreadable records, by key. It reads the whole board, and all journals as far as
+// their agents would. Errors: Unavailable.
 func (r *Repairer) Find(ctx context.Context) ([]Damage, error) {
 	found := map[string]Damage{}
 	bad := map[string]broker.Entry{}
@@ -112,9 +112,9 @@ func (r *Repairer) Find(ctx context.Context) ([]Damage, error) {
 	return append(all, inboxes...), err
 }
 
-// Mend mends the record of that key, or the journal, and returns what it did: nothing if
-// that can be read. Errors: NotFound if there is no such record; InvalidState if no copy of
-// it can be read; Unavailable.
+// Mend repairs the record with that key, or the journal, and returns what it did: nothing if the
+// record can be read. Errors: NotFound for an unknown key; InvalidState if no copy of it can be
+// read; Unavailable.
 func (r *Repairer) Mend(ctx context.Context, key string) ([]Damage, error) {
 	if a, ok := journal.ParseKey(key); ok {
 		records, err := journal.SetAside(ctx, r.o.Team, a, r.o.Takes)
@@ -136,7 +136,7 @@ func (r *Repairer) Mend(ctx context.Context, key string) ([]Damage, error) {
 			err = r.putBack(ctx, d)
 		}
 		switch {
-		case errors.Is(err, team.Conflict): // somebody has mended it, or damaged it again
+		case errors.Is(err, team.Conflict): // another process has repaired it, or it was damaged again
 			continue
 		case err != nil:
 			return []Damage{d}, err
@@ -174,8 +174,8 @@ func (r *Repairer) readable(ctx context.Context, e broker.Entry) (err error) {
 	return err
 }
 
-// lineReadable returns why the record of the team's line cannot be used, or nil: it may have been put
-// by hand to what no host can have.
+// lineReadable returns why the record of the integration branch cannot be used, or nil: it may have
+// been set by hand to a commit that no host has.
 func (r *Repairer) lineReadable(ctx context.Context, e broker.Entry) error {
 	var h struct {
 		V    int    `json:"v"`
@@ -189,7 +189,7 @@ func (r *Repairer) lineReadable(ctx context.Context, e broker.Entry) error {
 		_, err = r.o.Team.Files.Digest(ctx, subject.LineBundle(string(at)))
 	}
 	if errors.Is(err, team.Unavailable) {
-		return nil // what is not answered says nothing
+		return nil // a missing answer proves nothing
 	}
 	if err != nil {
 		err = team.Errorf(team.InvalidState, "record %s %w: %w", e.Key, team.ErrUnreadable, err)
@@ -197,7 +197,7 @@ func (r *Repairer) lineReadable(ctx context.Context, e broker.Entry) error {
 	return err
 }
 
-// examine returns what repairs the record of an entry that cannot be read.
+// examine returns the remedy for the unreadable record of an entry.
 func (r *Repairer) examine(ctx context.Context, e broker.Entry) (Damage, error) {
 	d := Damage{Key: e.Key, Revision: e.Revision, Stored: e.Time, Remedy: PutBack}
 	if bad := r.readable(ctx, e); bad != nil { // else it was repaired a moment ago
@@ -217,7 +217,7 @@ func (r *Repairer) examine(ctx context.Context, e broker.Entry) (Damage, error) 
 	return d, nil
 }
 
-// newer reports whether a record is of a protocol that this program does not speak yet.
+// newer reports whether a record is of a protocol that this program does not know yet.
 func newer(e broker.Entry) bool {
 	var any struct {
 		V int `json:"v"`
@@ -226,15 +226,15 @@ func newer(e broker.Entry) bool {
 	return err == nil && any.V > team.Protocol
 }
 
-// putBack stores the copy over the damaged one. Errors: Conflict if the key was written
-// since; InvalidState if there is no copy.
+// putBack stores the copy over the damaged one. Errors: Conflict if the key was written since;
+// InvalidState if there is no copy.
 func (r *Repairer) putBack(ctx context.Context, d Damage) (err error) {
 	bt := r.o.Team
 	switch {
 	case d.Copy == nil:
 		return team.Errorf(team.InvalidState, "none of the copies of %s that the bucket keeps can be read", d.Key).WithHint("%s", without(d.Key))
 	case d.Key == subject.KeySequence:
-		// A goal may have ended meanwhile, which nobody could write there.
+		// A goal may have ended meanwhile, which no process could write there.
 		record, damaged, err := registry.Shown(ctx, bt)
 		if err != nil {
 			return err
@@ -254,7 +254,7 @@ func (r *Repairer) putBack(ctx context.Context, d Damage) (err error) {
 	return err
 }
 
-// without returns what to do where nothing can be put back.
+// without returns the instructions if no copy can be restored.
 func without(key string) string {
 	const backup = "restore a backup of the NATS server"
 	switch kind, name := subject.ParseKey(key); {
@@ -266,7 +266,7 @@ func without(key string) string {
 	return backup + ", or go on in a new team; what the members wrote is in the workspace, or, where tasks have trees, in agentteam/lines of the user's cache folder"
 }
 
-// ofJournal is the damage of an agent's journal.
+// ofJournal returns the damage of an agent's journal.
 func ofJournal(a team.AgentID, records []*journal.Bad, mended bool) (all []Damage) {
 	for _, b := range records {
 		all = append(all, Damage{Key: journal.Key(a), Revision: b.Seq, Stored: b.At, Error: b.Error(), Remedy: SetAside, Kept: b.Kept(a), Mended: mended})
@@ -274,7 +274,7 @@ func ofJournal(a team.AgentID, records []*journal.Bad, mended bool) (all []Damag
 	return all
 }
 
-// Text says in a line what is damaged, and what mends it or has.
+// Text describes in a line the damage and its repair.
 func (d Damage) Text() string {
 	damaged := fmt.Sprintf("stored %s: %s", d.Stored.Local().Format(time.DateTime), strings.TrimSpace(d.Error))
 	switch d.Remedy {

@@ -1,12 +1,12 @@
-// Package seat holds the rule by which a person takes tasks. A seat is a person's
-// place in a team: a member without a process, which holds at most one task.
+// Package seat implements how a person takes tasks. A seat is a person's place in a team: a member
+// without a process, which holds at most one task.
 //
-// A seat has no process that puts its claims in order, as a [board.ClaimSlot] does. So it
-// writes the claim into its own record first, by compare-and-set, and then writes the
-// task. Any later call finishes a claim that was left open before it starts another,
-// so two terminals that act for one person never get two tasks.
+// A seat has no process that orders its claims, as a [board.ClaimSlot] does. So it writes the claim
+// into its own record first, by compare-and-set, and then writes the task. Any later call finishes
+// a claim that was left open before it starts another, so two terminals that act for one person
+// never get two tasks.
 //
-// It knows no agents: a member with a process is asked by package client.
+// It does not ask agents: package client asks a member with a process.
 package seat
 
 import (
@@ -21,14 +21,14 @@ import (
 	"agentteam/pkg/team"
 )
 
-// ErrAgent says that an agent is the member of this name, and no person.
+// ErrAgent reports that the member of this name is an agent, not a person.
 var ErrAgent = errors.New("the member is an agent")
 
-// ErrNobody says that no member of this name is there now, and that no seat was asked for.
+// ErrNobody reports that no member of this name exists now, and that no seat may be made.
 var ErrNobody = errors.New("nobody of that name is there")
 
-// errChanged: somebody else has written the seat's record, or the task, since they
-// were read. The call begins again.
+// errChanged: another caller has written the seat's record, or the task, since they were read. The
+// call begins again.
 var errChanged = errors.New("the seat has changed since it was read")
 
 // Seats are the seats of one team. Safe for concurrent use, also from many processes.
@@ -40,24 +40,23 @@ type Seats struct {
 // New returns the seats of the team that b and r belong to.
 func New(b *board.Board, r *roster.Roster) *Seats { return &Seats{b, r} }
 
-// Holder is the holder of what the seat m takes. It has no role: a person may take a
-// task of any.
+// Holder returns the seat m as the holder of a task. It has no role: a person may take a task of
+// any.
 func Holder(m team.Member) team.Holder {
 	return team.Holder{Agent: m.AgentID, Incarnation: m.Incarnation}
 }
 
-// made is the seat that a call has made: what stood in its place before, and the
-// record as the call has written it last. Both are zero if it has made none.
+// made is the seat that a call has made: the record before, and the last one that the call has
+// written. Both are zero if it has made none.
 type made struct{ before, now team.Member }
 
-// Take has the seat of this name take a task; of want, Task, By and Take count. If mayMake
-// is set, a seat that is not there is made, and taken back if the claim is lost. isNew
-// reports that there was no member of that name at all. If the seat holds the task already,
-// that is what Take returns.
+// Take has the seat of this name take a task; of want, only Task, By and Take are used. If mayMake
+// is set, a missing seat is made, and taken back if the claim is lost. isNew reports that there was
+// no member of that name at all. If the seat holds the task already, Take returns it.
 //
-// Errors: ErrAgent, unless the agent is stopped; ErrNobody for a seat that would have to be
-// made; Busy if the seat holds another task; those of [board.Board.ClaimAt], or of
-// [board.Board.AssignAt] if want says By.
+// Errors: ErrAgent, unless the agent is stopped; ErrNobody for a missing seat without mayMake; Busy
+// if the seat holds another task; those of [board.Board.ClaimAt], or of [board.Board.AssignAt] if
+// want.By is set.
 func (s *Seats) Take(ctx context.Context, name team.AgentID, want team.SeatClaim, mayMake bool) (task team.Task, isNew bool, err error) {
 	var own made
 	for {
@@ -85,9 +84,9 @@ func (s *Seats) Take(ctx context.Context, name team.AgentID, want team.SeatClaim
 	}
 }
 
-// Sit makes the seat of this name without a claim, for a task that is reserved for it; isNew reports that there
-// was no member of that name at all. A seat that is there stays as it is. Errors: ErrAgent, unless the agent is
-// stopped; Unavailable.
+// Sit makes the seat of this name without a claim, for a task that is reserved for it; isNew
+// reports that there was no member of that name at all. An existing seat stays as it is. Errors:
+// ErrAgent, unless the agent is stopped; Unavailable.
 func (s *Seats) Sit(ctx context.Context, name team.AgentID) (isNew bool, err error) {
 	for {
 		m, err := s.roster.Get(ctx, name)
@@ -108,10 +107,10 @@ func (s *Seats) Sit(ctx context.Context, name team.AgentID) (isNew bool, err err
 	}
 }
 
-// try is one attempt to take a task, by the seat m; it is made if m is none.
+// try is one attempt to take a task by the seat m, which is made if m is not a seat.
 func (s *Seats) try(ctx context.Context, name team.AgentID, m team.Member, want team.SeatClaim, own *made) (team.Task, error) {
 	if m.Revision != own.now.Revision {
-		*own = made{} // another terminal has used it since, and may go on
+		*own = made{} // another terminal has used it since, and may continue
 	}
 	seat, isSeat := m, m.Backend == team.Person && m.State != team.Stopped
 	if isSeat {
@@ -128,7 +127,7 @@ func (s *Seats) try(ctx context.Context, name team.AgentID, m team.Member, want 
 		return team.Task{}, err
 	}
 	h := Holder(seat)
-	if task.HeldBy(h) { // since the seat was read, by another terminal
+	if task.HeldBy(h) { // another terminal took it after the seat was read
 		return task, nil
 	}
 	if err := s.mayTake(ctx, task, want, h); err != nil {
@@ -149,15 +148,15 @@ func (s *Seats) try(ctx context.Context, name team.AgentID, m team.Member, want 
 		task, err = s.takeAt(ctx, task, want, h)
 	}
 	if errors.Is(err, team.Conflict) {
-		// The task went to somebody else, or another terminal of the seat claims too, or
-		// has finished this very claim.
+		// Another member took the task, or another terminal of the seat claims too, or has finished
+		// this very claim.
 		return team.Task{}, errChanged
 	}
 	return task, err
 }
 
-// busy is the refusal of another task to a seat that holds one, unless there is no
-// such task at all.
+// busy returns the error for another task to a seat that holds one; NotFound if there is no such
+// task.
 func (s *Seats) busy(ctx context.Context, name team.AgentID, held team.Task, other team.TaskID) error {
 	if _, err := s.board.Get(ctx, other); errors.Is(err, team.NotFound) {
 		return err
@@ -166,7 +165,7 @@ func (s *Seats) busy(ctx context.Context, name team.AgentID, held team.Task, oth
 		WithHint("complete it or put it back first: teamctl tasks release %s", held.ID)
 }
 
-// sit is a person's seat, a member without a process, in the place of m.
+// sit returns m as a person's seat, a member without a process.
 func sit(m team.Member, name team.AgentID) team.Member {
 	m.AgentID, m.Backend, m.State, m.Role = name, team.Person, team.Joined, "person"
 	m.Incarnation++
@@ -192,10 +191,10 @@ func (s *Seats) takeAt(ctx context.Context, task team.Task, c team.SeatClaim, h 
 	return s.board.ClaimAt(ctx, task, h)
 }
 
-// settle returns the task that the seat holds, the zero Task if none, after finishing a
-// claim that was left open, maybe long ago. An open assignment that would take the task
-// from somebody is carried out only if that is wanted again. Otherwise settle rewrites
-// the task unchanged; its revision moves, and the old assignment can no longer succeed.
+// settle returns the task that the seat holds, the zero Task if none, after finishing a claim that
+// was left open, maybe long ago. An open assignment that would take the task from another holder is
+// carried out only if want asks for it again. Otherwise settle rewrites the task unchanged; its
+// revision moves, and the old assignment can no longer succeed.
 func (s *Seats) settle(ctx context.Context, seat team.Member, want team.SeatClaim) (team.Task, error) {
 	if seat.Claim == nil {
 		return team.Task{}, nil
@@ -204,7 +203,7 @@ func (s *Seats) settle(ctx context.Context, seat team.Member, want team.SeatClai
 	switch {
 	case errors.Is(err, team.NotFound): // deleted, so it holds nothing
 		return team.Task{}, nil
-	case errors.Is(err, team.ErrUnreadable): // it may hold the task, once the record is healed
+	case errors.Is(err, team.ErrUnreadable): // it may hold the task, once the record is repaired
 		return team.Task{}, team.Errorf(team.InvalidState, "whether %s still holds %s is not known: %w", seat.AgentID, seat.Claim.Task, err).
 			WithHint("stop the seat, then it begins anew: teamctl stop %s", seat.AgentID)
 	case err != nil:
@@ -230,10 +229,9 @@ func (s *Seats) settle(ctx context.Context, seat team.Member, want team.SeatClai
 	return team.Task{}, nil
 }
 
-// takeBack undoes the seat that a call made for a claim that ended with err, so that a
-// lost claim changes nothing. The seat stays if somebody else has used it since, or if
-// the claim may yet be applied. It also stays if it cannot be taken back now: it does
-// no harm.
+// takeBack undoes the seat that a call made for a claim that ended with err, so that a lost claim
+// changes nothing. The seat stays if another caller has used it since, if the claim may yet be
+// applied, or if it cannot be taken back now: it does no harm.
 func (s *Seats) takeBack(ctx context.Context, own made, err error) {
 	if own.now.Revision == 0 || errors.Is(err, team.Unavailable) || team.CodeOf(err) == "" {
 		return
@@ -253,9 +251,9 @@ func (s *Seats) takeBack(ctx context.Context, own made, err error) {
 	_, _ = s.roster.Put(ctx, m)
 }
 
-// Stop ends a seat after putting back, in by's name, what it holds: it has no process
-// that could do so, and no lease after which the watchdog would. A seat that is stopped
-// already stays so. Errors: NotFound; ErrAgent, also for an agent that is stopped.
+// Stop ends a seat after releasing its task, as by: it has no process that could do so, and no
+// lease after which the watchdog would. A stopped seat stays so. Errors: NotFound; ErrAgent, also
+// for an agent that is stopped.
 func (s *Seats) Stop(ctx context.Context, name team.AgentID, by team.Actor) error {
 	for {
 		m, err := s.roster.Get(ctx, name)
@@ -281,7 +279,7 @@ func (s *Seats) stop(ctx context.Context, seat team.Member, by team.Actor) error
 	}
 	switch {
 	case errors.Is(err, team.ErrUnreadable):
-		// Should the record be healed, the watchdog frees the task: its holder has left.
+		// If the record is repaired, the watchdog frees the task: its holder has left.
 	case err != nil && !team.HoldLost(err): // else it was taken back meanwhile
 		return err
 	}
