@@ -16,16 +16,16 @@ import (
 	"agentteam/pkg/team"
 )
 
-// How long a member's process may take to answer, and how much longer than that a leader's lease is
-// watched for a change.
+// Bounds of the wait for a member's process, and of the time that a leader's lease is watched for a
+// change in addition to a third of the lease.
 const (
 	answerWait  = 2 * time.Second
 	renewalRoom = time.Second
 )
 
-// busy returns Conflict if the team is worked for, and names by whom: a member that answers, a
-// person with a task, or with leading the process that leads it. A member that is only about to begin
-// finds the mark.
+// busy returns Conflict if the team is worked for, with the workers: a member that answers, a
+// person with a task, or, with leading, the process that leads it. A member that is only about to
+// begin finds the mark.
 func (s *Store) busy(ctx context.Context, bt *broker.Storage, leading bool) error {
 	members, err := roster.New(bt).List(ctx)
 	if err != nil {
@@ -59,7 +59,7 @@ func (s *Store) busy(ctx context.Context, bt *broker.Storage, leading bool) erro
 		WithHint("`teamctl stop --team %s` ends that; --copy saves it as it is, and it continues here", bt.ID)
 }
 
-// alive names the members whose processes answer.
+// alive returns the members whose processes answer.
 func alive(ctx context.Context, bt *broker.Storage, members []team.Member) (who []string) {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -79,8 +79,8 @@ func alive(ctx context.Context, bt *broker.Storage, members []team.Member) (who 
 	return who
 }
 
-// leads returns the process that renews its lease on the team; "" if there is none. That of a
-// process that was killed is still there, so it is watched for a while.
+// leads returns the process that renews its lease on the team; "" if there is none. The lease of a
+// killed process remains, so it is watched for some time.
 func (s *Store) leads(ctx context.Context, id team.TeamID) (process string, err error) {
 	first, ok, err := election.Holder(ctx, s.registry.Bucket(), id)
 	if err != nil || !ok {

@@ -12,10 +12,11 @@ import (
 	"agentteam/pkg/team"
 )
 
-// A snapshot as the server packs it: this entry, then a message each, then an entry without a name.
+// A snapshot as the server packs it: this entry, then one for each message, then an entry without a
+// name.
 const stateEntry = "state.json"
 
-// held is the state of a stream, as a snapshot begins with it.
+// held is the state of a stream, with which a snapshot begins.
 type held struct {
 	Msgs  uint64 `json:"messages"`
 	Bytes uint64 `json:"bytes"`
@@ -23,19 +24,19 @@ type held struct {
 	Last  uint64 `json:"last_seq"`
 }
 
-// What an entry may hold, so that a small file does not become a large value in memory: the state has four
-// numbers, and no server takes a larger message.
+// Bounds of an entry, so that a small file does not become a large value in memory: the state has
+// four numbers, and no server takes a larger message.
 const (
 	mostState   = 64 << 10
 	mostMessage = 64 << 20
 )
 
-// errPacked: a snapshot is not of the form that this package knows.
+// errPacked: the form of a snapshot is unknown to this package.
 var errPacked = errors.New("it is not packed as nats-server 2.15 packs a stream")
 
-// cut copies a snapshot without the messages behind sequence last: the stream as it was when that
-// was its newest. It returns how many messages it has found up to sequence before, and checks what
-// it copies, so that a snapshot that has lost a part does not become a save.
+// cut copies a snapshot without the messages after sequence last: the stream as it was when that
+// was its newest. It returns how many messages it has found up to sequence before, and checks the
+// copied ones, so that an incomplete snapshot does not become a save.
 func cut(w io.Writer, r io.Reader, last, before uint64) (found uint64, err error) {
 	in := archive.NewReader(s2.NewReader(r))
 	pack := s2.NewWriter(w)
@@ -119,8 +120,8 @@ func messages(in *archive.Reader, f func(*archive.Header) error) error {
 	}
 }
 
-// inspect reads a part of a save through. Errors: InvalidArgument for what the server could not make
-// the stream of.
+// inspect reads and checks a part of a save. Errors: InvalidArgument if the server could not make
+// the stream from it.
 func inspect(name string, r io.Reader, belongs func(subject string) bool) error {
 	in := archive.NewReader(s2.NewReader(r))
 	state, err := readState(in)

@@ -1,11 +1,11 @@
-// Package archive saves a team into one file, and makes a team of such a file in another cluster,
-// or exports it as files that people read.
+// Package archive saves a team into one file, makes a team from such a file in another cluster, and
+// exports a team as files for people.
 //
-// A save holds the team's streams as they were at one instant: board, members, mail, conversations
-// and files, the line's history among these. Every message keeps its sequence, since conversations
-// and places in the feed name them. What is on a host only is not in it: the trees of tasks, the
-// homes of members, the user's checkout.
+// A save holds the team's streams at one instant: board, members, mail, conversations and files,
+// including the history of the integration branch. Every message keeps its sequence, since
+// conversations and positions in the feed refer to them. Data on hosts is not included: the trees
+// of tasks, the homes of members, the user's checkout.
 //
-// The marks by which a team is not worked on in two places are kept by package registry. Who runs
-// the loaded team is none of its business: a leader finds it, as after a crash of everything.
+// Package registry keeps the marks that prevent work on a team in two places. This package starts
+// no process for a loaded team: a leader finds it, as after a crash of everything.
 package archive

@@ -31,28 +31,28 @@ var reportText string
 
 var reportPage = template.Must(template.New("report").Funcs(template.FuncMap{"plain": plain}).Parse(reportText))
 
-// mostDiff bounds the difference in an export.
+// mostDiff bounds the diff in an export.
 const mostDiff = 8 << 20
 
-// report is what an export tells of a team.
+// report is the content of an export.
 type report struct {
 	At      time.Time
 	Record  team.Team
 	Tasks   []team.TaskView
 	Members []exported
 	Costs   []costLine // the last is of all
-	Diff    string     // of the line since it began; "" without one
+	Diff    string     // of the integration branch since it began; "" without one
 	DiffCut bool
 }
 
-// exported is a member in a report, or below it one of its subagents, whose State is "".
+// exported is a member in a report, or after it one of its subagents, whose State is "".
 type exported struct {
 	Name, Role, State, Transcript string
 
 	File string // with the transcript; "" if there is none
 }
 
-// About is what it is, in a few words.
+// About returns its role and state, in a few words.
 func (e exported) About() string {
 	if e.State == "" {
 		return e.Role
@@ -66,12 +66,13 @@ type costLine struct {
 	Cost           string
 }
 
-// Export writes what a team has done into a folder for people to read: README.md and report.html (a
-// page without scripts), config.json (the team with its members), transcripts/NAME.md of members and their subagents, tasks/ID.json,
-// inboxes/NAME.jsonl, and changes.diff if it has a line. The folder must be empty, or not there.
+// Export writes a team's work into a folder for people to read: README.md and report.html (a page
+// without scripts), config.json (the team with its members), transcripts/NAME.md of members and
+// their subagents, tasks/ID.json, inboxes/NAME.jsonl, and changes.diff if it has an integration
+// branch. The folder must be empty or missing.
 //
-// Errors: Conflict if there is something in the folder; those of reading the team; those of the disk.
-// After an error there is nothing new.
+// Errors: Conflict if the folder is not empty; those of reading the team; those of the disk. After
+// an error no new file remains.
 func Export(ctx context.Context, t *client.Team, dir string) error {
 	left, err := os.ReadDir(dir)
 	for _, e := range left {
@@ -103,11 +104,11 @@ func Export(ctx context.Context, t *client.Team, dir string) error {
 	return coded(dir, err)
 }
 
-// unfinished begins the name of a folder with what is not complete.
+// unfinished is the prefix of the name of a folder with an incomplete export.
 const unfinished = ".export-"
 
-// aside makes a folder for what is not complete: in the empty folder dir, which may be the only one of
-// its disk, or beside where dir is to be.
+// aside makes a folder for an incomplete export: in the empty folder dir, which may be a separate
+// disk, or next to a missing dir.
 func aside(dir string) (string, error) {
 	full, err := filepath.Abs(dir)
 	if err != nil {
@@ -119,7 +120,8 @@ func aside(dir string) (string, error) {
 	return os.MkdirTemp(full, unfinished)
 }
 
-// moveInto makes of a folder the folder dir. One that is there stays the same one: a shell may be in it.
+// moveInto moves the content of a folder to dir. An existing dir stays the same folder: a shell may
+// be in it.
 func moveInto(dir, from string) error {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return os.Rename(from, dir)
@@ -153,7 +155,7 @@ func newExport(dir string) (*export, error) {
 	return &export{root}, nil
 }
 
-// write writes a file.
+// write creates and writes a file.
 func (e *export) write(name string, f func(io.Writer) error) error {
 	file, err := e.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -219,8 +221,8 @@ func indented(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
-// members writes the conversations of the members and of their subagents, and the members' inboxes. A seat
-// has no conversation.
+// members writes the conversations of the members and of their subagents, and the members' inboxes.
+// A seat has no conversation.
 func (e *export) members(ctx context.Context, t *client.Team, members []team.Member) (all []exported, err error) {
 	subagents, err := t.Members().Subagents(ctx)
 	if err != nil {
@@ -247,7 +249,7 @@ func (e *export) members(ctx context.Context, t *client.Team, members []team.Mem
 	return all, nil
 }
 
-// transcript writes the conversation of one, and keeps it for the page.
+// transcript writes one conversation, and keeps it for the page.
 func (e *export) transcript(ctx context.Context, t *client.Team, one *exported) error {
 	var text strings.Builder
 	s := render.New(render.Options{Full: true, Journal: true, Dated: true, Zone: time.UTC, Traits: runtime.Traits})
@@ -258,7 +260,7 @@ func (e *export) transcript(ctx context.Context, t *client.Team, one *exported) 
 	}
 	err := t.Members().Transcript(ctx, team.AgentID(one.Name), false, func(e client.Entry) error { add(s.Tell(e)); return nil })
 	switch {
-	case errors.Is(err, team.NotFound): // of a subagent: its time was up meanwhile
+	case errors.Is(err, team.NotFound): // of a subagent: its journal has expired meanwhile
 		return nil
 	case err != nil && !errors.Is(err, team.ErrUnreadable):
 		return err
@@ -274,7 +276,7 @@ func (e *export) transcript(ctx context.Context, t *client.Team, one *exported) 
 	})
 }
 
-// inbox writes the mail to a member, a letter a line.
+// inbox writes the mail to a member, one message a line.
 func (e *export) inbox(ctx context.Context, t *client.Team, a team.AgentID) error {
 	letters, err := t.Mail().Inbox(ctx, a)
 	if err != nil {
@@ -291,8 +293,8 @@ func (e *export) inbox(ctx context.Context, t *client.Team, a team.AgentID) erro
 	})
 }
 
-// changes returns what the line has changed. That it is not to be had keeps nothing else from being
-// exported.
+// changes returns the diff of the integration branch, or the error as text: it does not stop the
+// export.
 func (e *export) changes(ctx context.Context, t *client.Team) (text string, cut bool) {
 	d, err := t.Branch().Diff(ctx, client.DiffOptions{All: true, Most: mostDiff})
 	if err != nil {
@@ -348,14 +350,14 @@ func (r report) readme(w io.Writer) error {
 	return err
 }
 
-// markdown makes a text that stands in a cell of a table as it is.
+// markdown escapes a text for the cell of a table.
 func markdown(s string) string {
 	return escapes.Replace(strings.TrimSpace(plain(team.OneLine(s))))
 }
 
 var escapes = strings.NewReplacer(`\`, `\\`, "|", `\|`, "<", "&lt;", ">", "&gt;", "&", "&amp;", "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "!", `\!`, "#", `\#`)
 
-// fenceFor is a fence that the text does not hold.
+// fenceFor returns a fence that the text does not contain.
 func fenceFor(text string) string {
 	fence := "```"
 	for strings.Contains(text, fence) {
@@ -364,8 +366,8 @@ func fenceFor(text string) string {
 	return fence
 }
 
-// plain leaves out of a text what is not seen, such as what turns the direction of writing, but for
-// tabs and the ends of lines.
+// plain removes invisible characters from a text, such as those that turn the direction of writing,
+// except tabs and line ends.
 func plain(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) {

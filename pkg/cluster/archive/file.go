@@ -34,7 +34,7 @@ const (
 	maxSmall = 1 << 20
 )
 
-// Head is the beginning of a save.
+// Head is the header of a save.
 type Head struct {
 	Format  int         `json:"format"`
 	ID      string      `json:"id"` // of the save
@@ -55,8 +55,8 @@ type Part struct {
 	at int64 // where in the file it begins
 }
 
-// tail is the end of a save: an entry with the digest of all that is before it, and the end of the
-// tar. It is the same for the same digest, so that a changed byte shows there, too.
+// tail returns the end of a save: an entry with the digest of all bytes before it, and the end of
+// the tar. It is the same for the same digest, so that a changed byte in it is found, too.
 func tail(sum []byte) []byte {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
@@ -97,7 +97,7 @@ func (w *writer) entry(name string, size int64, r io.Reader) error {
 	return err
 }
 
-// part adds a stream, which has been packed into f.
+// part adds a stream that was packed into f.
 func (w *writer) part(p Part, f *os.File) (err error) {
 	if p.Size, err = f.Seek(0, io.SeekEnd); err != nil {
 		return err
@@ -125,7 +125,7 @@ func (w *writer) close() error {
 	return err
 }
 
-// File is a save that was verified. It must be closed.
+// File is a verified save. It must be closed.
 type File struct {
 	Head  Head
 	Parts []Part
@@ -133,8 +133,8 @@ type File struct {
 	f *os.File
 }
 
-// Open opens a save and verifies all of it. Errors: NotFound; InvalidArgument for what is no save,
-// or one of a later version, or one that was cut short or changed.
+// Open opens a save and verifies all of it. Errors: NotFound; InvalidArgument for a file that is
+// not a save, has a later version, was cut short or changed.
 func Open(name string) (*File, error) {
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a named pipe is not waited for
 	if errors.Is(err, os.ErrNotExist) {
@@ -151,7 +151,7 @@ func Open(name string) (*File, error) {
 	return s, nil
 }
 
-// Name is the file's name, as it was opened.
+// Name returns the file's name, as it was opened.
 func (s *File) Name() string { return s.f.Name() }
 
 // Close closes the file.
@@ -174,7 +174,7 @@ func (s *File) verify() error {
 	return err
 }
 
-// readHead reads the first entry, so that a file of another kind or version is named as that.
+// readHead reads the first entry, so that the error names a file of another kind or version.
 func (s *File) readHead() error {
 	r := tar.NewReader(s.f)
 	h, err := r.Next()
@@ -224,7 +224,7 @@ func (s *File) verifyDigest(size int64) error {
 
 var errCut = errors.New("it is cut short, or something was added to it: it does not end as a save does")
 
-// readParts finds the streams, and reads them through.
+// readParts finds and checks the streams.
 func (s *File) readParts() error {
 	if _, err := s.f.Seek(0, io.SeekStart); err != nil {
 		return err
@@ -276,7 +276,7 @@ func (s *File) readPart(stream string, size int64, r io.Reader) (Part, error) {
 	return Part{Stream: stream, Size: size, SHA256: hex.EncodeToString(sum.Sum(nil)), at: at}, err
 }
 
-// compare compares the parts that were found with the list of them.
+// compare compares the found parts with the list of them.
 func (s *File) compare(found map[string]Part) error {
 	want := names(s.Head.Team)
 	if len(s.Parts) != len(want) {
@@ -293,10 +293,10 @@ func (s *File) compare(found map[string]Part) error {
 	return nil
 }
 
-// open is the part's bytes in the file.
+// open returns a reader of the part's bytes in the file.
 func (s *File) open(p Part) io.Reader { return io.NewSectionReader(s.f, p.at, p.Size) }
 
-// names are those of a team's streams.
+// names returns the names of a team's streams.
 func names(id team.TeamID) (all []string) {
 	for _, c := range broker.Streams(id) {
 		all = append(all, c.Name)

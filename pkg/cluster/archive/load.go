@@ -13,13 +13,13 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Load makes the team of a save on this server, as it was: at work if it had a goal under way. It is
-// led, and listed as there, only once it is whole. One that was killed can be repeated, which takes
-// some seconds.
+// Load makes the team of a save on this server, as it was: at work if it had a goal under way. It
+// is led, and listed as usual, only once it is complete. A load that was killed can be repeated,
+// which takes some seconds.
 //
 // Errors: Conflict if there is a team of that name, or another process is loading one; Unavailable;
-// InvalidArgument if the file has changed since it was opened. After an error nothing is left of
-// it, unless the error names what is.
+// InvalidArgument if the file has changed since it was opened. After an error nothing remains of
+// it, unless the error names it.
 func (s *Store) Load(ctx context.Context, f *File) (t team.Team, err error) {
 	l, err := s.registry.Load(ctx, f.Head.Team)
 	if err != nil {
@@ -34,7 +34,7 @@ func (s *Store) Load(ctx context.Context, f *File) (t team.Team, err error) {
 		}
 		for _, p := range f.Parts {
 			err := s.restore(ctx, f, p)
-			if !errors.Is(err, team.Conflict) { // else it is none of this load's
+			if !errors.Is(err, team.Conflict) { // else the stream is not of this load
 				begun = append(begun, p.Stream)
 			}
 			if err != nil {
@@ -54,7 +54,7 @@ func (s *Store) Load(ctx context.Context, f *File) (t team.Team, err error) {
 func (s *Store) restore(ctx context.Context, f *File, p Part) error {
 	all := broker.Streams(f.Head.Team)
 	config := all[slices.Index(names(f.Head.Team), p.Stream)]
-	var made time.Time // a reader of the team that was copied knows places that the copy has not reached
+	var made time.Time // a reader of the copied team knows positions that the copy has not reached
 	if !f.Head.Copy {
 		made = p.Made
 	}

@@ -11,13 +11,13 @@ import (
 	"agentteam/pkg/team"
 )
 
-// output is a file under a temporary name, until it is whole.
+// output is a file under a temporary name, until it is complete.
 type output struct {
 	f    *os.File
-	name string // that it will have; "" once it has it
+	name string // its final name; "" once it has it
 }
 
-// create begins a file. Errors: Conflict if it is there.
+// create begins a file. Errors: Conflict if it exists.
 func create(name string) (*output, error) {
 	if _, err := os.Lstat(name); err == nil {
 		return nil, thereAlready(name)
@@ -35,8 +35,8 @@ func thereAlready(name string) *team.Error {
 	return team.Errorf(team.Conflict, "there is a file %s already", name).WithHint("name another, or remove it")
 }
 
-// keep gives the file its name, and returns its size. Errors: Conflict if one of that name has come
-// up meanwhile.
+// keep gives the file its name, and returns its size. Errors: Conflict if a file of that name was
+// made meanwhile.
 func (o *output) keep() (size int64, err error) {
 	if err := o.f.Sync(); err != nil {
 		return 0, err

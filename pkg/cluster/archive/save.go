@@ -24,7 +24,7 @@ import (
 	"agentteam/pkg/telemetry"
 )
 
-// Options name the server that a team is saved from, or loaded into.
+// Options select the server from which a team is saved, or into which it is loaded.
 type Options struct {
 	URL      string // of the NATS server; required
 	Replicas int    // of the streams that a load makes; default 1
@@ -53,19 +53,20 @@ func Connect(ctx context.Context, o Options) (*Store, error) {
 // Close ends the connection.
 func (s *Store) Close() { s.conn.Close() }
 
-// Saved is a save that was written.
+// Saved describes a written save.
 type Saved struct {
 	Head
 	File  string `json:"file"`
 	Bytes int64  `json:"bytes"`
 }
 
-// Save writes a team to a file that must not be there, and marks the team: no process works for it
+// Save writes a team to a file that must not exist, and marks the team: no process works for it
 // here any more. With asCopy it is not marked, and may be at work: the file then shows it as if
 // every process had been killed at one instant.
 //
-// Errors: NotFound without the team; Conflict if the file is there, or a member or a leader works for the
-// team, who is named; Unavailable; those of the disk. After an error there is no file, and no new mark.
+// Errors: NotFound without the team; Conflict if the file exists, or a member or a leader works for
+// the team, which it names; Unavailable; those of the disk. After an error there is no file, and no
+// new mark.
 func (s *Store) Save(ctx context.Context, id team.TeamID, file string, asCopy bool) (saved Saved, err error) {
 	out, err := create(file)
 	if err != nil {
@@ -82,7 +83,8 @@ func (s *Store) Save(ctx context.Context, id team.TeamID, file string, asCopy bo
 		if err != nil {
 			return saved, err
 		}
-		// Before it is marked, since members leave a team that is; and after, for who has begun meanwhile.
+		// Before it is marked, since members leave a marked team; and after, for processes that
+		// have begun meanwhile.
 		if err := s.busy(ctx, bt, true); err != nil {
 			return saved, err
 		}
@@ -104,7 +106,7 @@ func (s *Store) Save(ctx context.Context, id team.TeamID, file string, asCopy bo
 	return saved, coded(file, err)
 }
 
-// coded is the error of a file that cannot be written, in one line.
+// coded returns the error of a file that cannot be written, in one line.
 func coded(file string, err error) error {
 	switch path := (*fs.PathError)(nil); {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
@@ -115,12 +117,12 @@ func coded(file string, err error) error {
 	return err
 }
 
-// mostTries is how often a team is copied again whose older records were removed meanwhile.
+// mostTries is how often a team is copied again because older records were removed meanwhile.
 const mostTries = 5
 
 var errMoved = errors.New("older records were removed while they were read")
 
-// write writes the save, and returns the instant that it shows.
+// write writes the save, and returns its instant.
 func (s *Store) write(ctx context.Context, bt *broker.Storage, head Head, f *os.File) (time.Time, error) {
 	for try := 1; ; try++ {
 		at, err := s.writeOnce(ctx, bt, head, f)
@@ -139,9 +141,9 @@ func (s *Store) write(ctx context.Context, bt *broker.Storage, head Head, f *os.
 	}
 }
 
-// writeOnce takes the streams one after the other, each without what was stored after the same
-// instant. So no order is needed in which one's references would hold in another. The files come
-// last and as they are: what names them was written later, and none is ever removed.
+// writeOnce copies the streams one after the other, each without messages after the same instant.
+// So the order of streams does not matter for references between them. The files come last and
+// complete: records that name them were written later, and no file is ever removed.
 func (s *Store) writeOnce(ctx context.Context, bt *broker.Storage, head Head, f *os.File) (at time.Time, err error) {
 	streams := bt.Streams()
 	states := make([]broker.State, len(streams))
@@ -180,7 +182,7 @@ func (s *Store) writeOnce(ctx context.Context, bt *broker.Storage, head Head, f 
 	return at, buf.Flush()
 }
 
-// clip is how a stream is taken.
+// clip selects the part of a stream to copy.
 type clip struct {
 	stream *broker.Stream
 	config jetstream.StreamConfig
@@ -188,8 +190,8 @@ type clip struct {
 	last   uint64       // the newest message at the instant
 }
 
-// whole returns errMoved if messages that were there before the instant, of which so many were found,
-// may be missing for good. What a log of events forgets may be missing. A key of a bucket has lost
+// whole returns errMoved if messages from before the instant may be missing for good; found is how
+// many were found. Messages that a log of events forgets may be missing. A key of a bucket has lost
 // older values only, unless it was written as often as it keeps values.
 func (c clip) whole(ctx context.Context, found uint64) error {
 	if found >= c.before.Count || c.config.MaxAge > 0 {
@@ -202,8 +204,8 @@ func (c clip) whole(ctx context.Context, found uint64) error {
 	return err
 }
 
-// part adds a stream. It is packed into a file without a name first, since a tar names the size of
-// an entry before it.
+// part adds a stream. It is packed into an unnamed file first, since a tar has the size of an entry
+// before it.
 func (s *Store) part(ctx context.Context, w *writer, c clip, dir string) error {
 	f, err := os.CreateTemp(dir, ".agentteam-save-")
 	if err != nil {
@@ -220,7 +222,7 @@ func (s *Store) part(ctx context.Context, w *writer, c clip, dir string) error {
 	taking.Go(func() { pipe.CloseWithError(s.conn.Snapshot(ctx, c.config.Name, pipe)) })
 	found, err := cut(f, r, c.last, c.before.Last)
 	if err == nil {
-		_, err = io.Copy(io.Discard, r) // the end of what the server packs
+		_, err = io.Copy(io.Discard, r) // the end of the server's snapshot
 	}
 	cancel()
 	r.CloseWithError(err)

@@ -1,5 +1,5 @@
-// Package childproc starts programs of agentteam as child processes, and ties them to
-// the one who owns the cluster: they end when it does, in whatever way.
+// Package childproc starts programs of agentteam as child processes, tied to the owner of the
+// cluster: they end when it ends, in whatever way.
 //
 // It does not know what the programs do, and restarts none (package local does).
 package childproc
@@ -19,23 +19,22 @@ import (
 	"agentteam/pkg/team"
 )
 
-// lifelineEnv names the file descriptor of a pipe that nobody writes to. Its other
-// end is held by the `teamctl up` or `run` that owns the cluster; when that ends,
-// in whatever way, the pipe closes and everybody who reads it stops.
+// lifelineEnv names the file descriptor of a pipe to which no process writes. The `teamctl up` or
+// `run` that owns the cluster holds its other end; when that process ends, in whatever way, the
+// pipe closes and every process that reads it stops.
 const lifelineEnv = "AGENTTEAM_LIFELINE"
 
-// clusterEnv names the cluster that this process was started for.
+// clusterEnv contains the id of the cluster for which this process was started.
 const clusterEnv = "AGENTTEAM_CLUSTER"
 
-// Cluster is the id of the embedded cluster that this process is a child of, "" if it is
-// none. With the cluster ends its NATS server, and every process of it.
+// Cluster returns the id of the embedded cluster of which this process is a child, "" if there is
+// none. The cluster's NATS server and all its processes end with it.
 func Cluster() string { return os.Getenv(clusterEnv) }
 
-// OfCluster is the environment of a child of the cluster with that id.
+// OfCluster returns the environment of a child of the cluster with that id.
 func OfCluster(id string) []string { return []string{clusterEnv + "=" + id} }
 
-// Lifeline returns the pipe this process was given, or nil. It must be called
-// once.
+// Lifeline returns the pipe that this process was given, or nil. It must be called once.
 func Lifeline() *os.File {
 	fd, err := strconv.Atoi(os.Getenv(lifelineEnv))
 	if err != nil || fd < 3 {
@@ -45,8 +44,8 @@ func Lifeline() *os.File {
 	return os.NewFile(uintptr(fd), "lifeline")
 }
 
-// WithLifeline returns a context that ends when the lifeline closes; with a nil
-// lifeline it is ctx itself.
+// WithLifeline returns a context that ends when the lifeline closes; with a nil lifeline it returns
+// ctx.
 func WithLifeline(ctx context.Context, lifeline *os.File) context.Context {
 	if lifeline == nil {
 		return ctx
@@ -59,8 +58,8 @@ func WithLifeline(ctx context.Context, lifeline *os.File) context.Context {
 	return ctx
 }
 
-// FindBinary returns the path of one of agentteam's programs: beside the running
-// one, else in PATH.
+// FindBinary returns the path of one of agentteam's programs: in the folder of the running one,
+// else in PATH.
 func FindBinary(name string) (string, error) {
 	if self, err := os.Executable(); err == nil {
 		p := filepath.Join(filepath.Dir(self), name)
@@ -76,17 +75,16 @@ func FindBinary(name string) (string, error) {
 	return p, nil
 }
 
-// Process is a program of agentteam that this process has started. Safe for
-// concurrent use.
+// Process is a program of agentteam that this process has started. Safe for concurrent use.
 type Process struct {
 	cmd  *exec.Cmd
 	done chan struct{}
 	err  error
 }
 
-// Start starts a program of agentteam in a process group of its own, so that
-// Ctrl-C in the terminal reaches only its owner, and on the lifeline. env is added
-// to this process's environment; output gets what the program prints.
+// Start starts a program of agentteam in a separate process group, so that Ctrl-C in the terminal
+// reaches only its owner, and on the lifeline. env is added to this process's environment; output
+// gets the program's output.
 func Start(bin string, args, env []string, lifeline *os.File, output io.Writer) (*Process, error) {
 	cmd := exec.Command(bin, args...)
 	cmd.Env = append(os.Environ(), env...)
@@ -108,17 +106,17 @@ func Start(bin string, args, env []string, lifeline *os.File, output io.Writer) 
 	return p, nil
 }
 
-// PID is the process's id.
+// PID returns the process's id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Done is closed when the process has ended.
+// Done returns a channel that is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err is how the process ended, nil for exit status 0; call it after Done.
+// Err returns how the process ended, nil for exit status 0; call it after Done.
 func (p *Process) Err() error { return p.err }
 
 // Terminate asks the process to stop.
 func (p *Process) Terminate() { _ = p.cmd.Process.Signal(syscall.SIGTERM) }
 
-// Kill ends the process at once.
+// Kill ends the process immediately.
 func (p *Process) Kill() { _ = p.cmd.Process.Kill() }

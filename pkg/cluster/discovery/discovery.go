@@ -1,10 +1,9 @@
-// Package discovery tells Prometheus which processes there are to scrape and what
-// each of them is: standby, member of which team, leader.
+// Package discovery implements Prometheus' HTTP service discovery for agentteam: the processes to
+// scrape, with the state of each: standby, member of a team, leader.
 //
-// It asks the processes themselves and keeps nothing. So every leader process gives
-// the same answer, one that has just started too; a process that is gone is not in
-// it; and no stream is read, so a team whose storage is in trouble is still
-// watched. What the processes count is told by themselves (package telemetry).
+// It asks the processes and stores nothing. So every leader process gives the same answer, also one
+// that has just started; an ended process is missing; and no stream is read, so a team whose
+// storage fails is still watched. The processes publish their own metrics (package telemetry).
 package discovery
 
 import (
@@ -21,17 +20,16 @@ import (
 	"agentteam/pkg/team"
 )
 
-// wait is how long the processes may take to answer. Prometheus gives a refresh as
-// long as its interval, 5 s in our configuration; a process that is slow because
-// its machine is overloaded should not fall out of the answer for that.
+// wait is how long the processes may take to answer. Prometheus gives a refresh as long as its
+// interval, 5 s in our configuration; a slow process on an overloaded machine should not be missing
+// because of that.
 const wait = time.Second
 
-// returning is how long the processes take, one by one, to come back to a NATS server
-// that was away: they try again within 1.2 s, and a try at an address where nobody
-// answers takes up to 3 s.
+// returning is how long processes may take to reconnect to a NATS server that was away: they try
+// again within 1.2 s, and a try at an address where no server answers takes up to 3 s.
 const returning = 5 * time.Second
 
-// standby is the state of a process that is no member, or leads no team.
+// standby is the state of a process that is not a member, or leads no team.
 const standby = "standby"
 
 // Group is one process in Prometheus' HTTP service discovery format
@@ -41,10 +39,9 @@ type Group struct {
 	Labels  map[string]string `json:"labels"`
 }
 
-// Handler answers with a JSON array of [Group], one for each process that answers
-// within a second, self, the ID of the asking process, among them. Where the
-// answers cannot be relied on it responds 503 and the reason in one line: then
-// Prometheus keeps the targets that it has.
+// Handler answers with a JSON array of [Group], one for each process that answers within a second;
+// self is the ID of the asking process, which must be among them. If the answers are unreliable it
+// responds 503 with the reason in one line: then Prometheus keeps its targets.
 func Handler(c *broker.Conn, self string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		all, err := ask(r.Context(), c, self)
@@ -53,7 +50,7 @@ func Handler(c *broker.Conn, self string) http.Handler {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(Groups(all)) // whoever asked is gone
+		_ = json.NewEncoder(w).Encode(Groups(all)) // the client has closed the connection
 	})
 }
 
@@ -74,14 +71,14 @@ func ask(ctx context.Context, c *broker.Conn, self string) ([]control.Process, e
 	case asked.Sub(c.Restored()) < returning || c.NATS().Stats().Reconnects != before:
 		return nil, team.Errorf(team.Unavailable, "NATS has only just come back, and not yet all processes with it")
 	case !slices.ContainsFunc(all, func(p control.Process) bool { return p.ID == self }):
-		// The question or the answers were lost, so the others' silence means nothing.
+		// The request or the answers were lost, so the silence of the others proves nothing.
 		return nil, team.Errorf(team.Unavailable, "NATS did not even bring this process's own answer")
 	}
 	return all, nil
 }
 
-// Groups describes processes to Prometheus, in order of their addresses. Those
-// without an address are left out.
+// Groups describes processes to Prometheus, in order of their addresses. Those without an address
+// are left out.
 func Groups(all []control.Process) []Group {
 	groups := make([]Group, 0, len(all))
 	for _, p := range all {
@@ -95,9 +92,9 @@ func Groups(all []control.Process) []Group {
 	return groups
 }
 
-// labels returns what p is. Each change of them begins new time series for all that p
-// tells, so they say only what changes with a membership. Whether a member runs or
-// idles changes every few seconds and is told by agentteam_members instead.
+// labels returns the labels of p. Each change of them begins new time series for all metrics of p,
+// so they contain only facts that change with a membership. Whether a member runs or idles changes
+// every few seconds; agentteam_members has that.
 func labels(p control.Process) map[string]string {
 	l := map[string]string{"kind": p.Kind, "state": standby}
 	if p.Kind == team.LeaderRole {
@@ -108,8 +105,8 @@ func labels(p control.Process) map[string]string {
 	}
 	m := p.Memberships[0]
 	l["state"], l["role"], l["agent_id"] = string(team.Joined), m.Role, string(m.AgentID)
-	// A process that leads several teams is scraped once like any other. Metrics
-	// about a team carry its name as a label of their own.
+	// A process that leads several teams is scraped once like any other. Metrics about a team carry
+	// its name as a separate label.
 	if len(p.Memberships) == 1 {
 		l["team"] = string(m.Team)
 	}

@@ -1,10 +1,9 @@
-// Package doctor looks whether agentteam can work from here: the programs, the
-// workspace, git, the server, the processes on it, the model. It changes nothing but a key
-// of the registry that is there for that, and says what to do about each thing that it
-// finds wrong.
+// Package doctor checks whether agentteam can work from here: the programs, the workspace, git, the
+// server, the processes on it, the model. It changes only one key of the registry that exists for
+// that, and gives a hint for each fault.
 //
-// It also names what this version does not protect against, so that nobody takes
-// it for granted.
+// It also names threats against which this version does not protect, so that no user takes the
+// protection for granted.
 package doctor
 
 import (
@@ -33,13 +32,13 @@ import (
 	"agentteam/pkg/tool/workspace"
 )
 
-// Status is what a check found.
+// Status is the result of a check.
 type Status string
 
 // The statuses of a check.
 const (
 	OK   Status = "ok"
-	Warn Status = "warn" // works, with a limit that one should know
+	Warn Status = "warn" // works, with a limit that users should know
 	Fail Status = "fail" // does not work
 )
 
@@ -47,13 +46,12 @@ const (
 type Check struct {
 	Name   string    `json:"name"`
 	Status Status    `json:"status"`
-	Detail string    `json:"detail"`         // what was found; one line
-	Hint   string    `json:"hint,omitempty"` // what to do; "" if there is nothing
+	Detail string    `json:"detail"`         // the finding; one line
+	Hint   string    `json:"hint,omitempty"` // what to do; "" if nothing
 	Code   team.Code `json:"code,omitempty"` // of a failure
 }
 
-// Err is the check's failure as an error with its code and hint; nil if it did
-// not fail.
+// Err returns the check's failure as an error with its code and hint; nil if it did not fail.
 func (c Check) Err() error {
 	if c.Status != Fail {
 		return nil
@@ -65,7 +63,7 @@ func (c Check) Err() error {
 	return err
 }
 
-// Err is the first failure among checks, or nil.
+// Err returns the first failure among checks, or nil.
 func Err(checks []Check) error {
 	for _, c := range checks {
 		if err := c.Err(); err != nil {
@@ -78,19 +76,19 @@ func Err(checks []Check) error {
 // modelWait is how long the model endpoint may take to answer.
 const modelWait = 10 * time.Second
 
-// Options say what is checked beyond the usual; the zero value: nothing.
+// Options select optional checks; the zero value: none.
 type Options struct {
-	// ProbeWindow sends the model a prompt that fills the window of the settings, 6,000 tokens
-	// at least, to see whether its endpoint cuts it, also if that may cost money.
+	// ProbeWindow sends the model a prompt that fills the window of the settings, at least 6,000
+	// tokens, to check whether its endpoint cuts it, also if that may cost money.
 	ProbeWindow bool
 
-	Waits []trust.Waiting // what of the files of the folder waits for a person's trust
+	Waits []trust.Waiting // keys of the folder's files that wait for a person's trust
 }
 
-// Run checks what a process with these settings could do, on this machine and on
-// its server. It blocks for a few seconds, where a model on this machine is slow for
-// up to two minutes, or until ctx ends. The checks are always the same, in the same
-// order; one that depends on another that failed is left out.
+// Run checks what a process with these settings could do, on this machine and on its server. It
+// blocks for a few seconds, with a slow model on this machine for up to two minutes, or until ctx
+// ends. The checks are always the same, in the same order; a check that depends on a failed one is
+// left out.
 func Run(ctx context.Context, cfg config.Config, o Options) []Check {
 	checks := []Check{programs(), shell(), inWorkspace(cfg.Workspace)}
 	checks = append(checks, gitChecks(ctx, cfg)...)
@@ -123,7 +121,7 @@ func failed(name string, err error) Check {
 	return Check{Name: name, Status: Fail, Detail: err.Error(), Hint: team.HintOf(err), Code: code}
 }
 
-// trusted names what of the files of a repository is not in force.
+// trusted lists the parts of a repository's files that are not in force.
 func trusted(cfg config.Config, waits []trust.Waiting) Check {
 	c := Check{Name: "trust", Status: OK, Detail: "no key of this folder's files waits for trust"}
 	var files, how []string
@@ -140,8 +138,7 @@ func trusted(cfg config.Config, waits []trust.Waiting) Check {
 	return c
 }
 
-// programs are only needed where a cluster is started, so their absence alone is
-// no failure.
+// programs are only needed where a cluster is started, so their absence alone is not a failure.
 func programs() Check {
 	c := Check{Name: "programs", Status: OK}
 	for _, name := range []string{"leader", "teammate"} {
@@ -165,8 +162,7 @@ func shell() Check {
 	return Check{Name: "bash", Status: OK, Detail: path}
 }
 
-// inWorkspace tries to write, since permission bits do not tell of read-only mounts
-// and full disks.
+// inWorkspace writes a file, since permission bits do not show read-only mounts and full disks.
 func inWorkspace(dir string) Check {
 	dir, err := filepath.Abs(dir) // "" is the current one
 	if err == nil {
@@ -182,7 +178,7 @@ func inWorkspace(dir string) Check {
 	return Check{Name: "workspace", Status: OK, Detail: dir + " can be written"}
 }
 
-// server returns a client, or nil if there is nothing to be asked.
+// server returns a client, or nil if no server answers.
 func server(ctx context.Context, cfg config.Config) (*client.Client, []Check) {
 	c, err := client.Connect(ctx, client.Options{URL: cfg.Server, Replicas: cfg.Replicas})
 	switch {
@@ -197,8 +193,8 @@ func server(ctx context.Context, cfg config.Config) (*client.Client, []Check) {
 	return nil, []Check{failed("server", err)}
 }
 
-// startsOwn reports whether a command that needs a cluster would start one here: no server was named, and what a
-// cluster of this folder has left is of one that is gone.
+// startsOwn reports whether a command that needs a cluster would start one here: no server was
+// named, and a cluster file of this folder is of a cluster that is gone.
 func startsOwn(cfg config.Config) bool {
 	if _, err := childproc.FindBinary("leader"); err != nil {
 		return false
@@ -210,7 +206,7 @@ func startsOwn(cfg config.Config) bool {
 	return !cfg.ServerKnown()
 }
 
-// confinement looks in which sandbox commands run, here and where the processes are.
+// confinement checks the sandbox for commands, here and where the processes are.
 func confinement(ctx context.Context, cfg config.Config, s client.Status) Check {
 	c := Check{Name: "sandbox", Status: OK}
 	found, err := sandbox.Find(ctx, cfg.Sandbox)
@@ -240,8 +236,8 @@ func confinement(ctx context.Context, cfg config.Config, s client.Status) Check 
 	return c
 }
 
-// storage reports whether a write is stored, and those of the members, each of which has streams
-// that nobody else writes.
+// storage reports whether the server stores a write, and those of the members, each of which writes
+// to its own streams.
 func storage(ctx context.Context, c *client.Client, s client.Status) Check {
 	if err := c.Storage(ctx); err != nil {
 		return failed("storage", err)
@@ -252,7 +248,7 @@ func storage(ctx context.Context, c *client.Client, s client.Status) Check {
 	return Check{Name: "storage", Status: OK, Detail: "the server stores what it is told"}
 }
 
-// records names what cannot be read of the teams, as far as that hinders somebody.
+// records lists the unreadable records of the teams that hinder a member.
 func records(s client.Status) Check {
 	var bad []string
 	for _, t := range s.Teams {
@@ -271,13 +267,13 @@ func records(s client.Status) Check {
 	return Check{Name: "records", Status: Warn, Detail: "damaged: " + strings.Join(bad, ", "), Hint: team.RepairHint + "; --team names the team"}
 }
 
-// mail names the members that have read further in their team's mail than it reaches.
+// mail lists the members whose read position is beyond the end of their team's mail.
 func mail(ctx context.Context, c *client.Client, s client.Status) Check {
 	var ahead []string
 	for _, status := range s.Teams {
 		t, err := c.Open(ctx, status.ID)
 		if err != nil {
-			continue // what is wrong with it is named elsewhere
+			continue // another check names its fault
 		}
 		inboxes, err := t.Inboxes(ctx)
 		if err != nil {
@@ -294,7 +290,7 @@ func mail(ctx context.Context, c *client.Client, s client.Status) Check {
 		Hint: "teamctl repair --all has them read on (--team names the team); a member also does when its process starts, and with the next message"}
 }
 
-// lost names the members that no process can play, such as a leader whose folder is gone.
+// lost lists the members that no process can play, such as a leader whose folder is gone.
 func lost(s client.Status) Check {
 	var who []string
 	for _, t := range s.Teams {
@@ -319,8 +315,8 @@ func leaders(s client.Status, err error) Check {
 	return Check{Name: "leaders", Status: OK, Detail: fmt.Sprintf("%d running", len(s.Leaders))}
 }
 
-// api names the addresses at which the leaders serve the HTTP API. They are not asked, since
-// some may be reached from elsewhere only.
+// api lists the addresses at which the leaders serve the HTTP API. They are not contacted, since
+// some may be reachable from elsewhere only.
 func api(s client.Status) Check {
 	var served []string
 	for _, l := range s.Leaders {
@@ -342,8 +338,8 @@ func standbys(s client.Status) Check {
 	return c
 }
 
-// modelCheck asks the endpoint itself where the settings are here. What leaders
-// say counts as well: they run elsewhere, with settings of their own.
+// modelCheck asks the endpoint if its settings are here. The leaders' reports count as well: they
+// run elsewhere, with other settings.
 func modelCheck(ctx context.Context, cfg config.Config, s client.Status) Check {
 	const name = "model"
 	missing := cfg.CheckModel()
@@ -368,8 +364,8 @@ func modelCheck(ctx context.Context, cfg config.Config, s client.Status) Check {
 	return c
 }
 
-// endpoints asks the endpoint of each model that the settings name. That of the default
-// must answer; of the others it is told what is wrong with them.
+// endpoints asks the endpoint of each configured model. That of the default must answer; faults of
+// the others are warnings.
 func endpoints(ctx context.Context, cfg config.Config) Check {
 	routes := cfg.Routes()
 	errs := make([]error, len(routes.Aliases))
@@ -390,7 +386,7 @@ func endpoints(ctx context.Context, cfg config.Config) Check {
 	for i, a := range routes.Aliases {
 		err := errs[i]
 		name := a.Options.Model
-		if len(cfg.Models) > 0 { // else there is one, and it has no name of the user's
+		if len(cfg.Models) > 0 { // else there is one, without a name of the user's
 			name = a.Name + " (" + name + ")"
 		}
 		if err != nil && len(cfg.Models) > 0 {
@@ -440,7 +436,7 @@ func toolsCheck(ctx context.Context, cfg config.Config) Check {
 	return Check{Name: name, Status: OK, Detail: o.Model + " calls tools"}
 }
 
-// aliases returns which models the processes have, by name.
+// aliases returns the models of the processes, by name.
 func aliases(s client.Status) Check {
 	var names []string
 	have := map[string]int{}

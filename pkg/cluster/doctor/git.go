@@ -11,11 +11,11 @@ import (
 	"agentteam/pkg/team"
 )
 
-// gitChecks look at git, and at how the repository of the workspace stands.
+// gitChecks check git, and the state of the workspace's repository.
 func gitChecks(ctx context.Context, cfg config.Config) []Check {
 	dir, err := filepath.Abs(cfg.Workspace)
 	if err != nil {
-		return nil // which the check of the workspace reports
+		return nil // the check of the workspace reports it
 	}
 	s, err := gitrepo.StateOf(ctx, dir)
 	if err != nil {
@@ -33,7 +33,7 @@ func gitChecks(ctx context.Context, cfg config.Config) []Check {
 		return []Check{g, r}
 	case s.Unfit != nil:
 		r.Status, r.Detail, r.Hint = Warn, s.Unfit.Error()+", so that all members work in the folder itself", team.HintOf(s.Unfit)
-		if s.Root == "" { // a folder without git is no fault
+		if s.Root == "" { // a folder without git is not a fault
 			r.Status = OK
 		}
 	}
@@ -59,7 +59,7 @@ func gitChecks(ctx context.Context, cfg config.Config) []Check {
 	return []Check{g, r}
 }
 
-// instructions names the files with instructions for agents that are not read.
+// instructions lists the files with instructions for agents that are not read.
 func instructions(cfg config.Config) Check {
 	c := Check{Name: "instructions", Status: OK, Detail: "no AGENTS.md or CLAUDE.md is here"}
 	dir, err := filepath.Abs(cfg.Workspace)

@@ -15,22 +15,22 @@ import (
 )
 
 const (
-	// probeTokens is a prompt that any window in use must take and that is above what
-	// Ollama takes if it is told nothing, 4,096.
+	// probeTokens is a prompt that any window in use must take and that exceeds Ollama's default
+	// window, 4,096.
 	probeTokens = 6000
-	// probeWait is for a model on a slow machine to read the prompt; the time limit of
-	// the whole examination may be nearer.
+	// probeWait lets a model on a slow machine read the prompt; the time limit of all checks may be
+	// nearer.
 	probeWait = 2 * time.Minute
-	// lastWord of that limit is left for the other checks to be told.
+	// lastWord of that limit is left for reporting the other checks.
 	lastWord = time.Second
 )
 
-// windowCheck looks whether the endpoint cuts long prompts without a word, as Ollama
-// does: its agents would forget how they are to work. That costs a prompt, so it is not
-// done unasked where it may cost money. Where it is asked for, the prompt fills the window
-// that the settings name; else it is a short one, and the rest is not proven.
+// windowCheck checks whether the endpoint cuts long prompts silently, as Ollama does: its agents
+// would forget their instructions. That costs a prompt, so it is done only on request where it may
+// cost money. On request the prompt fills the configured window; else it is a short one, and a
+// larger window is not proven.
 //
-// It asks the default, with all that the settings say of it.
+// It asks the default model, with all its settings.
 func windowCheck(ctx context.Context, cfg config.Config, ask bool) Check {
 	o := defaultOf(cfg.Routes())
 	size := probeTokens
@@ -61,7 +61,7 @@ func windowCheck(ctx context.Context, cfg config.Config, ask bool) Check {
 	return c
 }
 
-// trialWait is how long the model may take for one answer.
+// trialWait returns how long the model may take for one answer.
 func trialWait(ctx context.Context) time.Duration {
 	if end, ok := ctx.Deadline(); ok {
 		return min(probeWait, time.Until(end)-lastWord)
@@ -69,7 +69,7 @@ func trialWait(ctx context.Context) time.Duration {
 	return probeWait
 }
 
-// defaultOf is the client of the alias that is asked when none is named.
+// defaultOf returns the client options of the default alias.
 func defaultOf(r router.Routes) (o model.Options) {
 	for _, a := range r.Aliases {
 		if a.Name == r.Default {
@@ -94,7 +94,7 @@ func local(ctx context.Context, baseURL string) bool {
 	return err == nil && len(addrs) > 0
 }
 
-// judge returns what the answer to a probe tells of the endpoint's window.
+// judge returns the check for the answer to a probe of the endpoint's window.
 func judge(p probe.Prompt, name string, reply model.Reply, err error) Check {
 	c := Check{Name: "window", Status: OK}
 	var refusal *model.Refusal

@@ -12,8 +12,8 @@ import (
 	"agentteam/pkg/team"
 )
 
-// openAPI opens the HTTP API of the process, on a connection of its own, as any other
-// client has one. serve serves it until its context ends; done closes it after that.
+// openAPI opens the HTTP API of the process, on a separate connection, like any other client. serve
+// serves it until its context ends; done closes it after that.
 func openAPI(ctx context.Context, p *process.Process) (serve func(context.Context) error, done func(), err error) {
 	workspace, err := p.Workspaces.Folder(team.Team{})
 	if err != nil {
@@ -39,8 +39,8 @@ func openAPI(ctx context.Context, p *process.Process) (serve func(context.Contex
 	return s.Run, c.Close, nil
 }
 
-// newTeam returns what a team is made with that the API is asked for: what teamctl would make
-// it with in the same folder. It is refused where agent teams are turned off.
+// newTeam returns the description of a team that the API makes: the same that teamctl would make in
+// the same folder. It returns an error where agent teams are turned off.
 func newTeam(cfg config.Config, workspace string) func() (client.NewTeam, error) {
 	return func() (client.NewTeam, error) {
 		if err := config.TeamsAllowed(os.LookupEnv); err != nil {

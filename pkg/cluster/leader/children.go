@@ -7,8 +7,8 @@ import (
 	"agentteam/pkg/cluster/childproc"
 )
 
-// children are the teammate processes that this one started. They outlive it,
-// unless the owner of the whole cluster has ended.
+// children are the teammate processes that this one started. They outlive it, unless the owner of
+// the whole cluster has ended.
 type children struct {
 	mu  sync.Mutex
 	all map[*childproc.Process]bool
@@ -29,8 +29,8 @@ func (c *children) add(p *childproc.Process) {
 	}()
 }
 
-// end waits for the children, which end by the same lifeline, and kills those that
-// have not ended when ctx does.
+// end waits for the children, which end by the same lifeline, and kills those that have not ended
+// when ctx does.
 func (c *children) end(ctx context.Context) {
 	c.mu.Lock()
 	var all []*childproc.Process

@@ -15,24 +15,24 @@ import (
 	"agentteam/pkg/team/explain"
 )
 
-// refusal is what finish_team was refused for last.
+// refusal is the state at the last refusal of finish_team.
 type refusal struct {
 	revision uint64 // of the team's record: another one means that a goal was mailed since
 	upTo     uint64 // sequence of the last message that the leader had not seen
 }
 
-// Finish is what finish_team does. Mail that the leader's model has not seen refuses
-// it: the mail stands in its next input, and it may decide again. What other members
-// write from then on does not refuse it a second time, but a goal does.
+// Finish implements finish_team. Mail that the leader's model has not seen refuses it: the mail is
+// in its next input, and it may decide again. Later mail of other members does not refuse it a
+// second time, but a goal does.
 func (t *term) Finish(ctx context.Context, summary string, givenUp []team.TaskID) error {
 	return t.end(ctx, team.Ending{Status: team.TeamFinished, Summary: summary, GivenUp: givenUp}, func(revision, seen uint64) bool {
 		return t.refused.revision == revision && t.refused.upTo <= seen
 	})
 }
 
-// End ends the goal on behalf of a leader that has nothing more to do; its last text is
-// the summary. A model that has called no tool may be one that cannot: then it has not finished
-// anything. Errors: Conflict if it has: mail that its model has not seen.
+// End ends the goal for a leader that has nothing more to do; its last text is the summary. If its
+// model cannot call tools, the goal ends as failed. Errors: Conflict for mail that its model has
+// not seen.
 func (t *term) End(ctx context.Context, status team.Status, reason string) error {
 	if status == team.TeamFinished && t.onlyTalks(ctx) {
 		status, reason = team.TeamFailed, noTools
@@ -45,9 +45,9 @@ const noTools = "the model called no tool; can it? (teamctl doctor tries it; tak
 // trialWait is how long the leader's model may take to show that it can call a tool.
 const trialWait = time.Minute
 
-// onlyTalks reports whether the leader's model calls no tools: it has never called one for
-// this leader, and calls none when it is asked for just that. What cannot be found out is no
-// reason to fail a goal.
+// onlyTalks reports whether the leader's model calls no tools: it has never called one for this
+// leader, and calls none when it is asked for just that. If that cannot be determined, it reports
+// false.
 func (t *term) onlyTalks(ctx context.Context) bool {
 	a := t.agent.Load()
 	if a == nil || t.model == nil || a.HasCalled() {
@@ -68,12 +68,12 @@ func (t *term) onlyTalks(ctx context.Context) bool {
 // spareNone lets all unseen mail refuse the end of a goal.
 func spareNone(uint64, uint64) bool { return false }
 
-// end closes the board and ends the goal. Unseen mail refuses it, unless spare says
-// otherwise for the record's revision and the last message that the model has seen.
+// end closes the board and ends the goal. Unseen mail refuses it, unless spare returns true for the
+// record's revision and the last message that the model has seen.
 //
-// A goal may come at any moment. Whoever sets it mails it first and then writes the
-// team's record; so the record is read before the mail is counted, and the goal ends
-// only if that record is still the newest.
+// A goal may arrive at any moment. Its setter mails it first and then writes the team's record; so
+// the record is read before the mail is counted, and the goal ends only if that record is still the
+// newest.
 func (t *term) end(ctx context.Context, e team.Ending, spare func(revision, seen uint64) bool) error {
 	t.ending.Lock()
 	defer t.ending.Unlock()
@@ -103,7 +103,7 @@ func (t *term) end(ctx context.Context, e team.Ending, spare func(revision, seen
 			return err
 		}
 		e.Failed = record.Failed(tasks)
-		// Once the record says so, this member is told to leave, and ctx ends.
+		// Once the record has changed, this member is notified to leave, and ctx ends.
 		_, err = t.leader.registry.EndAt(t.bye, t.team, record.Revision, e)
 		if !errors.Is(err, team.Conflict) {
 			return err
@@ -114,12 +114,12 @@ func (t *term) end(ctx context.Context, e team.Ending, spare func(revision, seen
 	}
 }
 
-// selfWait is how long this process may take to answer its own question.
+// selfWait bounds the wait for this process's own heartbeat.
 const selfWait = 5 * time.Second
 
-// unseen counts the mail that the leader's model has not seen, which is not the same
-// as unread mail: a message is read into the journal while the model answers. The consent of a member
-// to leave is none: it asks for nothing.
+// unseen counts the mail that the leader's model has not seen, which is more than the unread mail:
+// a message is read into the journal while the model answers. A member's consent to leave does not
+// count: it asks for nothing.
 func (t *term) unseen(ctx context.Context) (n int, last, seen uint64, err error) {
 	beat, err := control.Ping(ctx, t.team, team.Leader, selfWait)
 	if err != nil {
@@ -134,8 +134,8 @@ func (t *term) unseen(ctx context.Context) (n int, last, seen uint64, err error)
 	return n, last, beat.InboxSeq, err
 }
 
-// refusedGoal ends a goal whose very first call the leader's model refuses: nobody else
-// can answer for it.
+// refusedGoal ends a goal whose very first call the leader's model refuses: no other member can
+// answer for it.
 func (t *term) refusedGoal(ctx context.Context, cause string) {
 	record, err := registry.Record(ctx, t.team)
 	if err == nil && record.Goal != "" {

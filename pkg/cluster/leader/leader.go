@@ -1,7 +1,6 @@
-// Package leader is the leader process: it campaigns for every active team and
-// leads those whose lease it gets. Leading a team is the leader's own membership,
-// the index that offers tasks, and the watchdog; all three share one view of the
-// team.
+// Package leader is the leader process: it campaigns for every active team and leads those whose
+// lease it gets. Leading a team consists of the leader's own membership, the index that offers
+// tasks, and the watchdog; all three share one view of the team.
 package leader
 
 import (
@@ -39,18 +38,17 @@ import (
 	"agentteam/pkg/tool/workspace"
 )
 
-// Options say what the process is to lead.
+// Options select what the process leads.
 type Options struct {
 	Config    config.Config
 	Only      team.TeamID // lead this team only; "" = every team
 	LocalExec bool        // start a teammate process where no standby takes a spawn
-	Lifeline  *os.File    // ends this process and, handed on, those; nil: none
+	Lifeline  *os.File    // ends this process and the teammates that inherit it; nil: none
 	Stderr    io.Writer
 }
 
-// Run leads until ctx ends, then returns nil within five seconds. Errors: Conflict
-// if Only is led by a process that answers; NotFound if there is no such team;
-// Unavailable without NATS.
+// Run leads until ctx ends, then returns nil within five seconds. Errors: Conflict if Only is led
+// by a process that answers; NotFound for an unknown team; Unavailable without NATS.
 func Run(ctx context.Context, o Options) error {
 	owner := childproc.WithLifeline(context.WithoutCancel(ctx), o.Lifeline)
 	ctx, cancel := context.WithCancel(ctx)
@@ -107,7 +105,7 @@ func led(ctx context.Context, p *process.Process, reg *registry.Registry, id tea
 		return team.Errorf(team.Conflict, "team %s is led by %s", id, holder.Process).
 			WithHint("stop that process first, or start this one without --team as a standby leader")
 	}
-	return nil // it does not answer: its lease will run out
+	return nil // it does not answer: its lease will expire
 }
 
 type leader struct {
@@ -138,7 +136,7 @@ func (l *leader) lead(ctx context.Context, id team.TeamID, term uint64) error {
 	if err != nil {
 		return err
 	}
-	// Whoever made or ended the team may have died before the registry knew.
+	// The process that made or ended the team may have died before it updated the registry.
 	if err := l.registry.Publish(ctx, record); err != nil || record.Status != team.Active {
 		return err
 	}
@@ -155,10 +153,10 @@ func (l *leader) lead(ctx context.Context, id team.TeamID, term uint64) error {
 	case err != nil:
 		return errors.Join(err, l.cannot(ctx, bt, record, term, err))
 	}
-	// A predecessor may have died, or lost the race against the goal, after it had
-	// closed the board.
+	// A predecessor may have died, or lost the race against the goal, after it had closed the
+	// board.
 	if err := board.New(bt.Bucket, board.Options{}).Reopen(ctx); err != nil && !errors.Is(err, team.ErrUnreadable) {
-		return err // else nothing can be added for now, and the tasks that are there go on
+		return err // else no task can be added for now, and the existing ones continue
 	}
 	m, err := l.join(ctx, bt, role, term, folder)
 	if err != nil {
@@ -186,7 +184,7 @@ func (l *leader) lead(ctx context.Context, id team.TeamID, term uint64) error {
 	return l.over(ctx, t, record, err)
 }
 
-// over is how a term has ended, of which a part has returned err.
+// over returns the error with which a term has ended, err being that of a part.
 func (l *leader) over(ctx context.Context, t *term, record team.Team, err error) error {
 	if errors.Is(err, runtime.ErrTeamEnded) {
 		l.Workspaces.Ended(record)
@@ -202,7 +200,8 @@ func (l *leader) over(ctx context.Context, t *term, record team.Team, err error)
 	return err
 }
 
-// watchdog makes the watchdog of a term, which knows what this process has heard of the members before.
+// watchdog returns the watchdog of a term, which knows the heartbeats that this process received
+// before.
 func (l *leader) watchdog(t *term, record team.Team) *watchdog.Watchdog {
 	vigil, _ := l.vigils.Load(t.team.ID)
 	before, _ := vigil.(*roster.Vigil)
@@ -211,7 +210,7 @@ func (l *leader) watchdog(t *term, record team.Team) *watchdog.Watchdog {
 		Cluster: childproc.Cluster(), Server: t.team.Conn.ServerID, Lease: record.Lease(), Logger: t.log, Metrics: l.Metrics})
 }
 
-// decide decides how the members of the team's goal are kept apart, once for each goal.
+// decide decides how the members of the team's goal are isolated, once for each goal.
 func (l *leader) decide(ctx context.Context, bt *broker.Storage, record team.Team, folder string) (team.Team, error) {
 	if l := record.Line; l != nil && l.Goal >= record.NextGoal() && (!l.Early || record.Goal == "") {
 		return record, reach(ctx, bt, record)
@@ -234,7 +233,8 @@ func (l *leader) decide(ctx context.Context, bt *broker.Storage, record team.Tea
 	return l.registry.Edit(ctx, bt, func(t *team.Team) { t.Line = &decided })
 }
 
-// reach returns why this host has not the integration branch that the team works on; nil if it has, or there is none.
+// reach returns why this host does not have the team's integration branch; nil if it has, or there
+// is none.
 func reach(ctx context.Context, bt *broker.Storage, record team.Team) error {
 	if !record.HasBranch() {
 		return nil
@@ -246,9 +246,9 @@ func reach(ctx context.Context, bt *broker.Storage, record team.Team) error {
 	return err
 }
 
-// begunUndecided reports whether a leader works at the team's goal already, or has until it died, and
-// has decided nothing: a program before there were trees. What its members have done is in the
-// shared folder, and in no commit.
+// begunUndecided reports whether a leader works at the team's goal already, or did until it died,
+// without a decision: a program from before there were trees. Its members' work is in the shared
+// folder, and in no commit.
 func begunUndecided(ctx context.Context, bt *broker.Storage, record team.Team) (bool, error) {
 	if record.Line != nil || record.Goal == "" {
 		return false, nil
@@ -260,8 +260,8 @@ func begunUndecided(ctx context.Context, bt *broker.Storage, record team.Team) (
 	return m.State != team.Stopped && m.State != team.Lost && m.Revision > record.EndSeq, err
 }
 
-// fit returns what this process needs to lead the team, before anything is written: the
-// leader's role, and a folder to work in. It may have been moved, or be on another machine.
+// fit returns what this process needs to lead the team, before any write: the leader's role, and a
+// folder to work in. The folder may have been moved, or be on another machine.
 func (l *leader) fit(ctx context.Context, record team.Team) (role team.Role, folder string, err error) {
 	if role, err = record.Role(team.LeaderRole); err != nil {
 		return role, "", err
@@ -277,9 +277,9 @@ func (l *leader) fit(ctx context.Context, record team.Team) (role team.Role, fol
 	return role, ws.Dir(), nil
 }
 
-// cannot writes why no process can lead the team into its leader's record, where whoever
-// looks finds it; once for each goal and embedded cluster, since whoever follows the goal begins there, however
-// often and by how many processes of the cluster it is tried.
+// cannot writes why no process can lead the team into its leader's record; once for each goal and
+// embedded cluster, however often and by how many processes of the cluster it is tried, since
+// followers of the goal begin there.
 func (l *leader) cannot(ctx context.Context, bt *broker.Storage, record team.Team, term uint64, why error) error {
 	reason := team.Line(why)
 	_, err := l.write(ctx, bt, func(m *team.Member) bool {
@@ -296,8 +296,7 @@ func (l *leader) cannot(ctx context.Context, bt *broker.Storage, record team.Tea
 // join writes the leader's member record for this term.
 func (l *leader) join(ctx context.Context, bt *broker.Storage, role team.Role, term uint64, folder string) (team.Member, error) {
 	return l.write(ctx, bt, func(m *team.Member) bool {
-		// Terms are counted in the registry; should that have been lost, the record
-		// still knows that there were higher ones.
+		// Terms are counted in the registry; if that was lost, the record still has a higher one.
 		m.Incarnation = max(term, m.Incarnation+1)
 		m.Role, m.Model, m.State, m.LastError = role.Name, role.Model, team.Joined, ""
 		m.PID, m.Workspace = os.Getpid(), folder
@@ -307,8 +306,7 @@ func (l *leader) join(ctx context.Context, bt *broker.Storage, role team.Role, t
 	})
 }
 
-// write changes the leader's member record, which may not be there yet, unless change
-// returns false.
+// write changes the leader's member record, which may not exist yet, unless change returns false.
 func (l *leader) write(ctx context.Context, bt *broker.Storage, change func(*team.Member) bool) (team.Member, error) {
 	r := roster.New(bt)
 	for {
@@ -339,7 +337,7 @@ func (l *leader) newTerm(bt *broker.Storage, m team.Member, bye context.Context,
 	t.index = index.New(index.Options{Team: bt, Logger: log, Metrics: l.Metrics, Finish: t.board.FinishCreate, Heard: func(b team.Heartbeat) { t.pulse.Hear(b) },
 		Send: func(to team.AgentID, task team.Task) error { return control.TellOffer(bt, to, task) },
 		Taken: func(from team.AgentID, id team.TaskID) {
-			if err := control.TellRevoked(bt, from, id); err != nil { // a holder that is not told finds out when it looks at its task
+			if err := control.TellRevoked(bt, from, id); err != nil { // without the notice, the holder finds out when it reads its task
 				log.Debug("former holder not told", "task", id, "agent", from, "err", err)
 			}
 		}})
@@ -354,7 +352,7 @@ func (l *leader) newTerm(bt *broker.Storage, m team.Member, bye context.Context,
 	return t
 }
 
-// start answers a spawner elsewhere that found no standby.
+// start answers a spawner in another process that found no standby.
 func (t *term) start(ctx context.Context, o control.Order) error {
 	if !t.leader.options.LocalExec {
 		return t.refuseExec(ctx, o)
@@ -374,7 +372,7 @@ func (t *term) exec(_ context.Context, o control.Order) error {
 	if err != nil {
 		return err
 	}
-	// The address may hold a password, which must not stand in the process list.
+	// The address may contain a password, which must not appear in the process list.
 	p, err := childproc.Start(bin, []string{"--team", string(o.Team), "--name", string(o.Agent), "--incarnation", strconv.FormatUint(o.Incarnation, 10), "--http", "127.0.0.1:0"},
 		[]string{"AGENTTEAM_SERVER=" + t.leader.Config.Server, "AGENTTEAM_SANDBOX=" + string(t.leader.Config.Sandbox)}, t.leader.options.Lifeline, t.leader.options.Stderr)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"agentteam/pkg/team/explain"
 )
 
-// overview is how the team stands, from what this process has heard. Only the mail that
-// waits is asked for. Errors: Unavailable.
+// overview returns the team's state, from the heartbeats that this process received. Only the count
+// of waiting mail is requested. Errors: Unavailable.
 func (t *term) overview(ctx context.Context) (explain.Overview, error) {
 	l := t.index.Look()
 	if l.Team.Goal != "" && l.Team.Line != nil && l.Team.Line.Early {
@@ -41,7 +41,7 @@ func (t *term) overview(ctx context.Context) (explain.Overview, error) {
 			continue
 		}
 		n, err := t.mailbox.Waiting(ctx, m.AgentID, m.Incarnation)
-		if err != nil && !errors.Is(err, team.NotFound) { // it has yet to begin to receive
+		if err != nil && !errors.Is(err, team.NotFound) { // it has not begun to receive
 			return o, err
 		}
 		o.Unread += n
@@ -52,11 +52,11 @@ func (t *term) overview(ctx context.Context) (explain.Overview, error) {
 // decideWithin bounds how long the first turn of a goal waits for git.
 const decideWithin = 2 * time.Minute
 
-// decideAgain decides how the members of a goal are kept apart that was set after the term had
-// begun: the checkout may be elsewhere now. It is done before the leader's first turn, so before
-// anybody has a task. A goal that cannot begin is ended.
+// decideAgain decides how the members of a goal are isolated that was set after the term had begun:
+// the checkout may have changed since. It runs before the leader's first turn, so before any member
+// has a task. A goal that cannot begin is ended.
 func (t *term) decideAgain(ctx context.Context, record team.Team) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), decideWithin) // the look at the team is over sooner
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), decideWithin) // the context of the overview ends sooner
 	defer cancel()
 	_, err := t.leader.decide(ctx, t.team, record, t.member.Workspace)
 	if code := team.CodeOf(err); code == team.Conflict || code == team.InvalidState {
@@ -67,7 +67,7 @@ func (t *term) decideAgain(ctx context.Context, record team.Team) {
 	}
 }
 
-// away are the members of earlier goals that may come back.
+// away returns the members of earlier goals that may come back.
 func (t *term) away(l index.Look) (all []explain.Away) {
 	var names []team.AgentID
 	for _, m := range l.Members {

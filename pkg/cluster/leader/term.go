@@ -32,8 +32,8 @@ import (
 	"agentteam/pkg/team"
 )
 
-// term is one team led by this process: what the leader's tools and the watchdog
-// do to the team.
+// term is the leadership of one team by this process; it carries out the actions of the leader's
+// tools and of the watchdog.
 type term struct {
 	leader  *leader
 	team    *broker.Storage
@@ -49,20 +49,20 @@ type term struct {
 	agent   atomic.Pointer[agent.Agent]
 	model   engine.Model // nil: none
 
-	bye      context.Context // ends a little after the term's, for what must still be said
+	bye      context.Context // ends some time after the term's, for the last writes
 	respawns sync.WaitGroup
 
-	returning map[team.AgentID]uint64 // the incarnations of lost members that a person has let come back
+	returning map[team.AgentID]uint64 // the incarnations of lost members that a person has allowed to come back
 
 	ending  sync.Mutex // one end of the goal at a time
 	refused refusal
 }
 
-// removeWait is how long the leader's call waits for the answer of a member that it asks to
-// leave; after that the answer comes as mail.
+// removeWait is how long the leader's call waits for the answer of a member that it asks to leave;
+// after that the answer comes as mail.
 const removeWait = 5 * time.Second
 
-// Spawn is what spawn_teammate does.
+// Spawn implements spawn_teammate.
 func (t *term) Spawn(ctx context.Context, m team.Member) (team.Member, error) {
 	record, err := registry.Record(ctx, t.team)
 	if err != nil {
@@ -88,12 +88,12 @@ func (t *term) Spawn(ctx context.Context, m team.Member) (team.Member, error) {
 	select {
 	case s := <-done:
 		return s.member, s.err
-	case <-t.bye.Done(): // taking the member back may last, and the process is to end
+	case <-t.bye.Done(): // taking the member back may take time, and the process must end
 		return m, context.Cause(ctx)
 	}
 }
 
-// Describe is what TeamCreate does.
+// Describe implements TeamCreate.
 func (t *term) Describe(ctx context.Context, name, text string) error {
 	_, err := t.leader.registry.Edit(ctx, t.team, func(record *team.Team) {
 		record.Call(name)
@@ -102,8 +102,8 @@ func (t *term) Describe(ctx context.Context, name, text string) error {
 	return err
 }
 
-// Remove is what remove_teammate does: it asks a member to leave. One whose process is gone
-// is asked nothing.
+// Remove implements remove_teammate: it asks a member to leave. A member without a process is
+// stopped without a request.
 func (t *term) Remove(ctx context.Context, a team.AgentID, reason string) (spawn.Answer, error) {
 	m, err := t.roster.Get(ctx, a)
 	if err != nil {
@@ -136,8 +136,8 @@ func (t *term) Assign(ctx context.Context, a team.AgentID, id team.TaskID) (team
 	})
 }
 
-// listen takes in the heartbeats of all members until stop is called: for the index, which learns
-// from them who is idle, and passes those of present incarnations on to the watchdog's pulse.
+// listen receives the heartbeats of all members until stop is called: for the index, which learns
+// from them who is idle, and passes those of current incarnations to the watchdog's pulse.
 func (t *term) listen() (stop func(), err error) {
 	return t.roster.Listen(team.Everyone, func(b team.Heartbeat) {
 		t.index.Hear(b)
@@ -149,14 +149,14 @@ func (t *term) Unread(ctx context.Context, m team.Member) (int, error) {
 	return t.mailbox.Unread(ctx, m.AgentID, m.Incarnation)
 }
 
-// Ping asks a member's process for a beat.
+// Ping asks a member's process for a heartbeat.
 func (t *term) Ping(ctx context.Context, a team.AgentID, wait time.Duration) (team.Heartbeat, error) {
 	return control.Ping(ctx, t.team, a, wait)
 }
 
 // Reap frees a task, unless its work waits to be merged: then its holder is not needed any more.
 func (t *term) Reap(ctx context.Context, task team.Task, f team.Freed) error {
-	record, _, err := registry.Shown(ctx, t.team) // a damaged one keeps no task from being freed
+	record, _, err := registry.Shown(ctx, t.team) // a task is freed also if the record is damaged
 	if err != nil {
 		return err
 	}
@@ -171,8 +171,8 @@ func (t *term) Unreserve(ctx context.Context, task team.Task) error {
 	return t.board.Unreserve(ctx, task, team.Actor{Holder: team.Holder{Agent: team.Watchdog}, Leads: true})
 }
 
-// Answered reports whether the journal of its holder shows work on a task. A journal that
-// cannot be read does not excuse a task whose holders are lost.
+// Answered reports whether the journal of its holder shows work on a task; true if the journal is
+// unreadable, so that a task whose holders are lost is not excused.
 func (t *term) Answered(ctx context.Context, task team.Task) (bool, error) {
 	answered, err := journal.Answered(ctx, t.team, task)
 	if errors.Is(err, team.InvalidState) {
@@ -181,8 +181,8 @@ func (t *term) Answered(ctx context.Context, task team.Task) (bool, error) {
 	return answered, err
 }
 
-// GiveUp stops a member that is lost again and again. Its record says why, and the leader
-// is told once, also if this process ends in the middle.
+// GiveUp stops a member that is lost again and again. Its record contains the reason, and the
+// leader is notified once, also if this process ends in the middle.
 func (t *term) GiveUp(ctx context.Context, m team.Member, why string) error {
 	if err := t.Tell(ctx, fmt.Sprintf("given-up-%s-%d", m.AgentID, m.Incarnation), watchdog.GivenUpText(m.AgentID, why)); err != nil {
 		return err
@@ -190,25 +190,25 @@ func (t *term) GiveUp(ctx context.Context, m team.Member, why string) error {
 	return t.stop(ctx, m, why)
 }
 
-// Mark writes into a member's record what is wrong with it, and tells the leader so.
+// Mark writes a member's fault into its record, and notifies the leader.
 func (t *term) Mark(ctx context.Context, m team.Member, why, notice string) error {
 	if err := t.Tell(ctx, fmt.Sprintf("silent-%s-%d-%s", m.AgentID, m.Incarnation, hyphened(why)), notice); err != nil {
 		return err
 	}
 	err := t.roster.Note(ctx, m.AgentID, m.Incarnation, why)
-	if errors.Is(err, team.ErrSuperseded) { // somebody has seen to it
+	if errors.Is(err, team.ErrSuperseded) { // it was stopped, or a later incarnation exists
 		return nil
 	}
 	return err
 }
 
-// hyphened is a text as part of a message's id, which people type.
+// hyphened returns a text as part of a message's id, which people type.
 func hyphened(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) }), "-")
 }
 
-// Refuse stops a member that joined uninvited. Its record says why, and the leader is
-// told.
+// Refuse stops a member that joined uninvited. Its record contains the reason, and the leader is
+// notified.
 func (t *term) Refuse(ctx context.Context, m team.Member, why string) error {
 	if err := t.Tell(ctx, fmt.Sprintf("refused-%s-%d", m.AgentID, m.Incarnation), watchdog.RefusedText(m.AgentID, why)); err != nil {
 		return err
@@ -219,9 +219,9 @@ func (t *term) Refuse(ctx context.Context, m team.Member, why string) error {
 // Dismiss stops a member that an earlier end of the team has dismissed.
 func (t *term) Dismiss(ctx context.Context, m team.Member) error { return t.stop(ctx, m, "") }
 
-// dismissLost stops, at the end of the goal, members whose processes are known to be gone.
-// Those that live see for themselves that the team has ended. Who is missed only later is
-// dismissed by the watchdog of the next goal.
+// dismissLost stops, at the end of the goal, members whose processes are known to be gone. Live
+// members see the end in the team's record. The watchdog of the next goal dismisses members that
+// are missed later.
 func (t *term) dismissLost(ctx context.Context) error {
 	all, err := t.roster.List(ctx)
 	if err != nil {
@@ -236,11 +236,11 @@ func (t *term) dismissLost(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// stop ends the membership of one whose process is gone, or does not hear.
+// stop ends the membership of a member without a process, or whose process does not answer.
 func (t *term) stop(ctx context.Context, m team.Member, why string) error {
 	if err := t.roster.Leave(ctx, m.AgentID, m.Incarnation, why); err != nil {
 		if errors.Is(err, team.ErrSuperseded) {
-			return nil // somebody else has seen to it
+			return nil // it was stopped, or a later incarnation exists
 		}
 		return err
 	}
@@ -252,8 +252,8 @@ func (t *term) stop(ctx context.Context, m team.Member, why string) error {
 	return err
 }
 
-// Respawn brings a lost member back after a while. It does not block: a process may take its
-// time, and the watchdog has others to look at.
+// Respawn brings a lost member back after wait. It does not block: a process may take its time, and
+// the watchdog has other members to check.
 func (t *term) Respawn(ctx context.Context, m team.Member, wait time.Duration) error {
 	t.respawns.Go(func() {
 		if !shutdown.Sleep(ctx, wait) {
@@ -266,9 +266,9 @@ func (t *term) Respawn(ctx context.Context, m team.Member, wait time.Duration) e
 	return nil
 }
 
-// MayReturn reports whether a person has allowed that a lost member is brought back, and there is
-// room for it. If there is none, its record and a notice to the leader state that. It is not called
-// concurrently.
+// MayReturn reports whether a person has allowed a lost member to be brought back, and there is
+// room for it. If there is none, its record and a notice to the leader state that. It must not be
+// called concurrently.
 func (t *term) MayReturn(ctx context.Context, m team.Member, record team.Team) (bool, error) {
 	may, err := t.plans.MayReturn(ctx, m, record.Workspace, m.LastError)
 	if err != nil || !may || t.returning[m.AgentID] == m.Incarnation {
@@ -279,13 +279,13 @@ func (t *term) MayReturn(ctx context.Context, m team.Member, record team.Team) (
 		return false, err
 	}
 	for i, o := range all {
-		if o.State == team.Lost && t.returning[o.AgentID] == o.Incarnation { // its record is yet to show that
+		if o.State == team.Lost && t.returning[o.AgentID] == o.Incarnation { // its record does not show that yet
 			all[i].State = team.Created
 		}
 	}
 	if err := roster.LimitOf(record, m.Role, record.MaxTeammates).Check(all, m.Role); err != nil {
 		why := "it may come back, and there is no room: " + team.OneLine(err.Error())
-		if m.LastError == why { // which its record has after the notice
+		if m.LastError == why { // its record has that after the notice
 			return false, nil
 		}
 		return false, t.Mark(ctx, m, why, watchdog.NoRoomText(m.AgentID, err))
@@ -311,17 +311,16 @@ func (t *term) Ready(ctx context.Context, record team.Team, role string, n int) 
 	return nil
 }
 
-// Lose writes that a member is lost, and why.
+// Lose records that a member is lost, and why.
 func (t *term) Lose(ctx context.Context, m team.Member, why string) error {
 	err := t.roster.Lose(ctx, m.AgentID, m.Incarnation, why)
-	if errors.Is(err, team.ErrSuperseded) { // somebody has seen to it
+	if errors.Is(err, team.ErrSuperseded) { // it was stopped, or a later incarnation exists
 		return nil
 	}
 	return err
 }
 
-// settle waits until nobody is being brought back any more, as long as the goodbye
-// lasts.
+// settle waits until no member is being brought back any more, or the context bye ends.
 func (t *term) settle() {
 	done := make(chan struct{})
 	go func() {
@@ -335,14 +334,14 @@ func (t *term) settle() {
 	}
 }
 
-// Tell sends the leader a notice of the watchdog, which may quote what programs have printed: as it is, a mailbox refuses that, and
-// with each look again.
+// Tell sends the leader a notice of the watchdog. The text may quote output of programs and is
+// cleaned: the mailbox would refuse it unchanged, at each check again.
 func (t *term) Tell(ctx context.Context, id, text string) error {
 	_, _, err := t.mailbox.Send(ctx, team.Message{ID: id, Type: team.MsgWatchdog, From: team.Watchdog, To: team.Leader, Content: team.Clean(text, team.MaxTextBytes)})
 	return err
 }
 
-// lastText is the leader's last text answer.
+// lastText returns the leader's last text answer.
 func (t *term) lastText() string {
 	if a := t.agent.Load(); a != nil {
 		return a.LastText()

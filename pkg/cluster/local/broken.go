@@ -14,11 +14,12 @@ import (
 	"agentteam/pkg/team"
 )
 
-// faults are the signals by which the system ends a program for what it does.
+// faults are the signals by which the system ends a program because of the program's own error.
 var faults = []syscall.Signal{syscall.SIGILL, syscall.SIGTRAP, syscall.SIGABRT, syscall.SIGBUS, syscall.SIGFPE, syscall.SIGSEGV, syscall.SIGSYS}
 
-// faulty reports whether a child that ended like this would most likely end so again: by its own error. What others
-// have ended by a signal, and what did not reach its server in time, starts again well.
+// faulty reports whether a child ended by its own error, so that it would most likely end so again.
+// A child that another process has ended by a signal, or that did not reach its server in time, is
+// expected to start well.
 func faulty(ended error) bool {
 	exit := (*exec.ExitError)(nil)
 	if !errors.As(ended, &exit) {
@@ -27,12 +28,12 @@ func faulty(ended error) bool {
 	if w, ok := exit.Sys().(syscall.WaitStatus); ok && w.Signaled() {
 		return slices.Contains(faults, w.Signal())
 	}
-	code := exit.ExitCode() // 126 and 127 are of a program that the system cannot load
+	code := exit.ExitCode() // 126 and 127 are the codes of a program that the system cannot load
 	return code != 0 && code != team.ExitCode(team.Unavailable) && code != team.ExitCode(context.DeadlineExceeded) && code < 128
 }
 
-// breaks reports why a child cannot start, if the cluster cannot do without the child: before all have answered each
-// of them is needed, later the leader.
+// breaks reports why a child cannot start, if the cluster needs the child: until all have answered
+// that is each of them, later only the leader.
 func (c *Cluster) breaks(label, reason string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -41,11 +42,11 @@ func (c *Cluster) breaks(label, reason string) {
 	}
 	select {
 	case c.broken <- team.Errorf(team.InvalidState, "the %s process cannot start, tried %d times: %s", label, mostTries, reason):
-	default: // another one's is there
+	default: // another error waits already
 	}
 }
 
-// lastLine passes on what is written to it, and keeps the end of it.
+// lastLine passes on its input, and keeps the end of it.
 type lastLine struct {
 	to   io.Writer
 	tail []byte
@@ -63,7 +64,8 @@ func (l *lastLine) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// reason is the last line, else how the program ended. It is called once the program has ended.
+// reason returns the last line, else how the program ended. It is called once the program has
+// ended.
 func (l *lastLine) reason(ended error) string {
 	said := ""
 	if l != nil {

@@ -1,7 +1,6 @@
-// Package local runs a cluster on this machine: an embedded NATS server in this
-// process, and a leader and standby teammates as its children. A child that dies
-// is started again with back-off; all of them end when this process does, however
-// it does.
+// Package local runs a cluster on this machine: an embedded NATS server in this process, and a
+// leader and standby teammates as its children. A child that dies is restarted with backoff; all of
+// them end when this process does, however it ends.
 package local
 
 import (
@@ -30,7 +29,7 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// Options say what the cluster is made of.
+// Options configure a cluster.
 type Options struct {
 	Dir      string     // where .agentteam/cluster.json is written; "" = nowhere
 	DataDir  string     // of the NATS server; required
@@ -38,12 +37,12 @@ type Options struct {
 	HTTP     string     // of the leader; default 127.0.0.1:0
 	API      config.API // of the leader; default 127.0.0.1:0; its TokenFile is required
 	Standbys int        // teammate processes that wait for work
-	Env      []string   // for the children, beside this process's environment
+	Env      []string   // for the children, in addition to this process's environment
 	Output   io.Writer
 	Logger   *slog.Logger
 
-	// First is called once the server of that address runs, before any process is started; its
-	// error ends the start. nil: nothing is to be done then.
+	// First is called once the server at that address runs, before any process is started; its
+	// error ends the start. nil: it is not called.
 	First func(ctx context.Context, server string) error
 }
 
@@ -55,34 +54,34 @@ type Cluster struct {
 	cancel   context.CancelFunc
 	wg       sync.WaitGroup
 
-	id     string     // by which its processes know it
-	broken chan error // gets why a child cannot start
+	id     string     // its processes know the cluster by this id
+	broken chan error // receives why a child cannot start
 
 	mu   sync.Mutex
 	up   bool           // all have answered
 	pids map[string]int // by the child's label
-	// http and api are the addresses of the leader's pages and of its API, the last one's
-	// until its successor tells its own; "" = none was up yet.
+	// http and api are the addresses of the leader's pages and of its API, kept until its successor
+	// reports its own; "" = none reported yet.
 	http, api string
-	apiPort   string // of the last leader's API; "" = it ended before it told an address
+	apiPort   string // of the last leader's API; "" = it ended before it reported an address
 }
 
 // leader is the label of the child that leads.
 const leader = "leader"
 
 const (
-	orphanWait   = time.Second      // for others, who had as long already
+	orphanWait   = time.Second      // for orphans, which had as long already
 	readyWait    = 30 * time.Second // for the first process to answer, and for each further one
 	firstBackoff = 200 * time.Millisecond
 	maxBackoff   = 10 * time.Second
-	steady       = 10 * time.Second // a child that ran so long had started well
-	mostTries    = 5                // of a child that ends early by its own fault: with these back-offs 3 s
+	steady       = 10 * time.Second // a child that ran for this long had started well
+	mostTries    = 5                // of a child that ends early by its own error: with these backoffs 3 s
 )
 
-// Start starts a cluster and returns once its leader and all its standbys answer.
-// The caller must Stop it. Errors: InvalidState for a port in use, a folder that
-// cannot be written or is in use ([embedded.ErrInUse]), or a cluster that runs in
-// o.Dir already; NotFound for programs that are not installed; ctx's cause.
+// Start starts a cluster and returns once its leader and all its standbys answer. The caller must
+// Stop it. Errors: InvalidState for a port in use, a folder that cannot be written or is in use
+// ([embedded.ErrInUse]), or a cluster that runs in o.Dir already; NotFound for programs that are
+// not installed; ctx's cause.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
 	o.HTTP, o.API.Addr = cmp.Or(o.HTTP, "127.0.0.1:0"), cmp.Or(o.API.Addr, "127.0.0.1:0")
 	o.Logger = telemetry.OrDiscard(o.Logger)
@@ -136,7 +135,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	return c, nil
 }
 
-// checkPages finds out what the leader would too, but only it, again and again.
+// checkPages checks the addresses first, since the leader would fail at them again and again.
 func (o Options) checkPages() error {
 	l, err := net.Listen("tcp", o.HTTP)
 	if err != nil {
@@ -152,8 +151,8 @@ func (o Options) checkPages() error {
 	return l.Close()
 }
 
-// apiFlags are those of the leader. The rest of the API's settings reaches it by the
-// environment and by team.yaml, as it reached this process.
+// apiFlags returns the leader's flags for the API. The API's other settings reach it by the
+// environment and by team.yaml, as they reached this process.
 func (o Options) apiFlags() []string {
 	flags := []string{"--api", o.API.Addr, "--api-token-file", o.API.TokenFile, "--insecure=" + strconv.FormatBool(o.API.Insecure)}
 	if o.API.ReadTokenFile != "" {
@@ -162,9 +161,9 @@ func (o Options) apiFlags() []string {
 	return flags
 }
 
-// leaderArgs are the arguments of the next leader. Its API has the port of the last one's,
-// so that whoever was cut off finds it again. If the last one told no address, that port
-// may have been what it failed for, and the next one begins with what was asked for.
+// leaderArgs returns the arguments of the next leader. Its API has the port of the last one's, so
+// that clients find it again. If the last one reported no address, that port may have been the
+// reason of its failure, and the next one begins with the configured address.
 func (c *Cluster) leaderArgs() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -176,9 +175,9 @@ func (c *Cluster) leaderArgs() []string {
 	return append([]string{"--local-exec", "--http", o.HTTP}, o.apiFlags()...)
 }
 
-// Running reports whether the cluster that dir's file tells of is there, and the
-// process that owns it. The file may be of a cluster that was killed, and its
-// process id given to another program since, so the server must answer too.
+// Running reports whether the cluster in dir's file runs, and the process that owns it. The file
+// may be of a cluster that was killed, and its process id reused since, so the server must answer
+// too.
 func Running(dir string) (bool, int) {
 	cl, _, err := config.FindCluster(dir)
 	if err != nil || !cl.Alive() {
@@ -196,27 +195,26 @@ func Running(dir string) (bool, int) {
 	return true, cl.Owner()
 }
 
-// Ended reports whether nothing is left of the cluster of that owner.
+// Ended reports whether no process of that owner's cluster is left.
 func Ended(dir string, owner int) bool {
 	cl, _, err := config.FindCluster(dir)
 	return err != nil || cl.Owner() != owner || !cl.Alive()
 }
 
-// URL is the address of the NATS server.
+// URL returns the address of the NATS server.
 func (c *Cluster) URL() string { return c.server.URL() }
 
-// ID is how the member records of its processes name the cluster.
+// ID returns the cluster's name in the member records of its processes.
 func (c *Cluster) ID() string { return c.id }
 
-// Broken receives, once, why the leader cannot start again, however often it is tried: a fault of the
-// program, its settings or its environment. It is tried further.
+// Broken receives, once, why the leader cannot start again after several tries: a fault of the
+// program, its settings or its environment. Further tries follow.
 func (c *Cluster) Broken() <-chan error { return c.broken }
 
-// supervise keeps one child running until ctx ends, then stops it. Each start asks for its
-// arguments.
+// supervise keeps one child running until ctx ends, then stops it. Each start calls args.
 func (c *Cluster) supervise(ctx context.Context, label, bin string, args func() []string) {
 	c.wg.Go(func() {
-		tries := 0 // in a row that the child has ended early by its own fault
+		tries := 0 // in a row that the child has ended early by its own error
 		for backoff := firstBackoff; ctx.Err() == nil; {
 			begun, output, said := time.Now(), c.opt.Output, (*lastLine)(nil)
 			if tries == mostTries-1 { // not before: output through this process ends with it
@@ -255,7 +253,7 @@ func (c *Cluster) supervise(ctx context.Context, label, bin string, args func() 
 	})
 }
 
-// attend waits until the child has ended, and reports whether that was wanted.
+// attend waits until the child has ended, and reports whether that was intended.
 func (c *Cluster) attend(ctx context.Context, p *childproc.Process) bool {
 	select {
 	case <-p.Done():
@@ -294,8 +292,8 @@ func (c *Cluster) write() {
 	}
 }
 
-// learnPages asks the leader of this process id for its addresses until it tells them. The
-// pages of each one that is started have another, unless it was given a port.
+// learnPages asks the leader with this process id for its addresses until it reports them. Each
+// leader's pages have another address, unless a port is configured.
 func (c *Cluster) learnPages(ctx context.Context, pid int) {
 	cl, err := c.connect(ctx)
 	if err != nil {
@@ -305,7 +303,7 @@ func (c *Cluster) learnPages(ctx context.Context, pid int) {
 	for ctx.Err() == nil {
 		s, err := cl.Processes(ctx)
 		if err != nil {
-			continue // nobody answered within the time that it waits for answers
+			continue // no leader answered within the wait
 		}
 		for _, p := range s.Leaders {
 			if p.PID == strconv.Itoa(pid) && p.API != "" {
@@ -323,8 +321,8 @@ func (c *Cluster) learnPages(ctx context.Context, pid int) {
 	}
 }
 
-// connect connects to the cluster's own server until ctx ends. While a dozen processes
-// start on two cores, a server that runs may take longer than a client waits.
+// connect connects to the cluster's own server until ctx ends. While a dozen processes start on two
+// cores, a running server may take longer than a client waits.
 func (c *Cluster) connect(ctx context.Context) (*client.Client, error) {
 	for {
 		cl, err := client.Connect(ctx, client.Options{URL: c.server.URL()}) // each try takes as long as it needs, up to 3 s
@@ -334,15 +332,15 @@ func (c *Cluster) connect(ctx context.Context) (*client.Client, error) {
 	}
 }
 
-// knowsPages reports whether the leader has told its addresses.
+// knowsPages reports whether the leader has reported its addresses.
 func (c *Cluster) knowsPages() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.http != ""
 }
 
-// ready waits until the leader and every standby answer, and gives up once no further
-// one has answered for readyWait: many processes on a busy machine need their time.
+// ready waits until the leader and every standby answer, and gives up once no further process has
+// answered for readyWait: many processes on a busy machine need time.
 func (c *Cluster) ready(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -379,12 +377,12 @@ func (c *Cluster) ready(ctx context.Context) error {
 	}
 }
 
-// Stop ends the children, then the server, and removes its own cluster file. It
-// returns within about six seconds, when no process of the cluster is left.
+// Stop ends the children, then the server, and removes its own cluster file. It returns within
+// about six seconds, when no process of the cluster is left.
 func (c *Cluster) Stop() {
 	c.cancel()
-	// The lifeline ends the teammates that the leader started as well, and tells
-	// the leader to wait for them.
+	// The lifeline ends the teammates that the leader started as well, and makes the leader wait
+	// for them.
 	c.lifeline[1].Close()
 	c.wg.Wait()
 	endOrphans(c.lifeline[0], orphanWait)
@@ -394,7 +392,7 @@ func (c *Cluster) Stop() {
 	if c.opt.Dir == "" {
 		return
 	}
-	// Another cluster may have put its own file there.
+	// Another cluster may have written its own file there.
 	if cl, _, err := config.FindCluster(c.opt.Dir); err != nil || cl.NATS != url || cl.Owner() != os.Getpid() {
 		return
 	}

@@ -9,10 +9,9 @@ import (
 	"time"
 )
 
-// holders returns the processes that hold an end of the pipe, this one left out:
-// every process of the cluster, also one that is frozen, or whose parent has died so
-// that nobody else knows it. Tools do not inherit the pipe. Where there is no /proc
-// nobody is found.
+// holders returns the processes that hold an end of the pipe, without this one: every process of
+// the cluster, also a frozen one, or one whose parent has died so that no other process knows it.
+// Tools do not inherit the pipe. Without /proc the result is empty.
 func holders(pipe *os.File) (pids []int) {
 	info, err := pipe.Stat()
 	if err != nil {
@@ -37,8 +36,8 @@ func holders(pipe *os.File) (pids []int) {
 	return pids
 }
 
-// endOrphans waits for teammates whose leader died before it could, and kills those
-// that do not end.
+// endOrphans waits for teammates whose leader died before it could, and kills those that do not
+// end.
 func endOrphans(lifeline *os.File, wait time.Duration) {
 	limit := time.Now().Add(wait)
 	for {

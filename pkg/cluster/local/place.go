@@ -12,10 +12,10 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Apart makes dir's .agentteam a symbolic link to a folder of the user's state, and moves there
-// what it holds. The sandbox that has no mount namespace cannot hide a folder inside of the one
-// in which commands work; what a link leads to is out of their reach. It is called while no
-// cluster runs in dir. Errors: InvalidState if the folder cannot be moved or made.
+// Apart makes dir's .agentteam a symbolic link to a folder of the user's state, and moves its
+// content there. A sandbox without a mount namespace cannot hide a folder inside of the commands'
+// folder; the target of a link is out of their reach. It is called while no cluster runs in dir.
+// Errors: InvalidState if the folder cannot be moved or made.
 func Apart(dir string) error {
 	at := filepath.Join(dir, team.ClusterDir)
 	info, err := os.Lstat(at)
@@ -58,7 +58,7 @@ func Apart(dir string) error {
 	return failed(err)
 }
 
-// stateDir is where the clusters of a user are that are apart from their folders.
+// stateDir returns the folder of the user's clusters that are kept apart from their workspaces.
 func stateDir() (string, error) {
 	state := os.Getenv("XDG_STATE_HOME")
 	if !filepath.IsAbs(state) {

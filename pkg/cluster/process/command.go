@@ -10,10 +10,9 @@ import (
 	"agentteam/pkg/telemetry"
 )
 
-// Command is what the command lines of all processes have in common: the settings
-// of every process as flags, the sub-command health, and errors in the arguments
-// that are InvalidArgument. The caller adds what is its own. kind is the program's
-// name.
+// Command returns the common command of all processes: the settings of every process as flags, the
+// sub-command health, and InvalidArgument for errors in the arguments. The caller adds its own
+// flags. kind is the program's name.
 func Command(kind, short string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: kind, Short: short, Args: noArgs,
@@ -39,7 +38,7 @@ func Command(kind, short string) *cobra.Command {
 	return cmd
 }
 
-// noArgs is cobra's own as a usage error.
+// noArgs is cobra.NoArgs as a usage error.
 func noArgs(cmd *cobra.Command, args []string) error {
 	if err := cobra.NoArgs(cmd, args); err != nil {
 		return team.Errorf(team.InvalidArgument, "%w", err)

@@ -12,13 +12,12 @@ import (
 	"agentteam/pkg/team"
 )
 
-// healthWait is how long a process may take to say whether it is ready.
+// healthWait is how long a process may take to answer whether it is ready.
 const healthWait = 3 * time.Second
 
-// health asks the process that has these settings, on this machine, whether it is
-// ready. It is for the health check of a container, whose image may hold nothing
-// else that could ask. Errors: Unavailable if the process does not answer or is not
-// ready; InvalidArgument if the settings do not tell where it listens.
+// health asks the process with these settings, on this machine, whether it is ready. It is for the
+// health check of a container, whose image may have no other client. Errors: Unavailable if the
+// process does not answer or is not ready; InvalidArgument if the settings do not contain its port.
 func health(ctx context.Context, cfg config.Config) error {
 	host, port, err := net.SplitHostPort(cfg.HTTP)
 	if err != nil || port == "0" {
@@ -34,8 +33,8 @@ func health(ctx context.Context, cfg config.Config) error {
 	if err != nil {
 		return team.Errorf(team.InvalidArgument, "%w", err)
 	}
-	// Not the default client: the process is on this machine, whatever the proxy
-	// settings are that its tools need.
+	// Not the default client: the process is on this machine, and the proxy settings are for its
+	// tools.
 	client := http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
 	resp, err := client.Do(req)

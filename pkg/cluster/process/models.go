@@ -13,21 +13,21 @@ import (
 	"agentteam/pkg/shutdown"
 )
 
-// lookEvery is how often a process looks whether its settings file has changed.
+// lookEvery is how often a process checks whether its settings file has changed.
 const lookEvery = 2 * time.Second
 
-// Models returns the aliases of this process's models, without further names of the
-// same. The slice is the caller's.
+// Models returns the aliases of this process's models, without further names of the same. The slice
+// is the caller's.
 func (p *Process) Models() []string { return p.models.Names() }
 
-// Aliases returns every name that this process has for a model, its default first. The
-// slice is the caller's.
+// Aliases returns every name that this process has for a model, its default first. The slice is the
+// caller's.
 func (p *Process) Aliases() []string { return p.models.Known() }
 
-// ModelsChanged returns a channel that is closed when the process has other models.
+// ModelsChanged returns a channel that is closed when the process gets other models.
 func (p *Process) ModelsChanged() <-chan struct{} { return p.models.Changed() }
 
-// tellModels returns what is wrong with the models of cfg, which may work all the same.
+// tellModels logs the faults of the models of cfg, which may work all the same.
 func (p *Process) tellModels(cfg config.Config) {
 	for _, err := range cfg.Lacking() {
 		p.Log.Warn("model left out", "err", err)
@@ -37,7 +37,7 @@ func (p *Process) tellModels(cfg config.Config) {
 	}
 }
 
-// announce makes the process known with a change, in place of what was known of it before.
+// announce announces the process with a change, in place of its last announcement.
 func (p *Process) announce(change func(*control.Process)) error {
 	p.telling.Lock()
 	defer p.telling.Unlock()
@@ -56,12 +56,12 @@ func (p *Process) announce(change func(*control.Process)) error {
 	return nil
 }
 
-// AnnounceAPI tells others where this process serves the HTTP API.
+// AnnounceAPI announces where this process serves the HTTP API.
 func (p *Process) AnnounceAPI(url string) error {
 	return p.announce(func(told *control.Process) { told.API = url })
 }
 
-// modelName is that of the default, as its endpoint knows it.
+// modelName returns the endpoint's name of the default model.
 func modelName(routes router.Routes) string {
 	for _, a := range routes.Aliases {
 		if a.Name == routes.Default {
@@ -71,7 +71,7 @@ func modelName(routes router.Routes) string {
 	return control.NoModel
 }
 
-// stamp is how a file stood; two that are equal are taken for the same content.
+// stamp is the state of a file; equal stamps are taken for the same content.
 type stamp struct {
 	changed time.Time
 	size    int64
@@ -85,9 +85,10 @@ func stampOf(file string) stamp {
 	return stamp{info.ModTime(), info.Size()}
 }
 
-// Decided returns the error of [config.Config.Decided] for a process as it starts. The place, the server and the sandbox of a child
-// the command has decided that has started its cluster. The models each child reads itself: once a file of the repository has
-// changed, a child that is started again continues with no other model.
+// Decided returns the error of [config.Config.Decided] for a process as it starts. For a child, the
+// command that started its cluster has decided on the place, the server and the sandbox. Each child
+// decides on the models: after a file of the repository has changed, a restarted child continues
+// with no other model.
 func Decided(cfg config.Config) error {
 	if childproc.Cluster() == "" {
 		return cfg.Decided()
@@ -95,8 +96,8 @@ func Decided(cfg config.Config) error {
 	return cfg.Decided("base_url", "model", "profile", "models", "default_model")
 }
 
-// follow reads the models again whenever the settings file has changed, until stop is
-// called. What else stands there holds from the next start on.
+// follow reads the models again whenever the settings file has changed, until stop is called. Its
+// other settings take effect at the next start.
 func (p *Process) follow(ctx context.Context, file string) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	last := stampOf(file)

@@ -1,6 +1,5 @@
-// Package process is what every process of agentteam has: its log, its metrics and
-// health pages, its connection to NATS, its model client, and a name by which it
-// can be found.
+// Package process is the common base of every process of agentteam: its log, its metrics and health
+// pages, its connection to NATS, its model client, and a name by which others can find it.
 package process
 
 import (
@@ -34,11 +33,11 @@ import (
 	"agentteam/pkg/tool/workspace"
 )
 
-// connectWait is how long a process tries to reach NATS before it gives up with
-// one clear line; whoever supervises it starts it again with back-off.
+// connectWait is how long a process tries to reach NATS before it gives up with one clear line; its
+// supervisor restarts it with backoff.
 const connectWait = 10 * time.Second
 
-// tellAfter is when it says that it waits.
+// tellAfter is when it logs that it waits.
 const tellAfter = 500 * time.Millisecond
 
 // Process is one running process. Its fields must not be changed.
@@ -49,20 +48,20 @@ type Process struct {
 	Metrics *telemetry.Registry
 	Conn    *broker.Conn
 
-	Workspaces *execenv.Source // where its members work, and what runs their commands
+	Workspaces *execenv.Source // its members' workspaces, and the runner of their commands
 
 	models    *router.Router
 	telling   sync.Mutex      // one announcement at a time
-	told      control.Process // what was announced
-	hide      func()          // takes it back
+	told      control.Process // the last announcement
+	hide      func()          // withdraws it
 	http      *telemetry.Server
 	httpDone  chan struct{}
 	stopPages func()
-	stop      []func() // what else Close undoes, last first
+	stop      []func() // further steps of Close, last first
 }
 
-// Open starts the pages, connects to NATS and announces the process as kind
-// ("leader" or "teammate"). The caller must Close it.
+// Open starts the pages, connects to NATS and announces the process as kind ("leader" or
+// "teammate"). The caller must Close it.
 func Open(ctx context.Context, kind string, cfg config.Config, stderr io.Writer) (*Process, error) {
 	log, err := telemetry.NewLogger(stderr, cfg.LogLevel, cfg.LogFormat)
 	if err != nil {
@@ -83,7 +82,7 @@ func Open(ctx context.Context, kind string, cfg config.Config, stderr io.Writer)
 
 func (p *Process) open(ctx context.Context, kind string) error {
 	if p.Config.Workspace != "" {
-		// Said once, at the start, instead of by every member that this becomes.
+		// Reported once, at the start, instead of by every member that this process becomes.
 		_, release, err := p.Workspaces.Open(ctx, workspace.Work{}, workspace.Options{})
 		if err != nil {
 			return err
@@ -141,8 +140,8 @@ func (p *Process) open(ctx context.Context, kind string) error {
 	return nil
 }
 
-// try begins to find out which sandbox works, while NATS is connected; confinement waits for that. The returned
-// function ends it.
+// try begins to determine which sandbox works, while NATS is connected; confinement waits for that.
+// The returned function ends it.
 func (p *Process) try(ctx context.Context) context.CancelFunc {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() { _, _ = p.Workspaces.Sandbox(ctx, team.Team{}, "") }()
@@ -160,7 +159,7 @@ func (p *Process) ofTeam(a netip.AddrPort) bool {
 	})
 }
 
-// confinement is in what sandbox commands run here, in the words of [control.Process].
+// confinement returns the sandbox of commands here, as in [control.Process].
 func (p *Process) confinement(ctx context.Context) string {
 	found, err := p.Workspaces.Sandbox(ctx, team.Team{}, "")
 	if err != nil {
@@ -173,7 +172,7 @@ func (p *Process) confinement(ctx context.Context) string {
 	return found.String()
 }
 
-// shownServer is the address that the settings name, without credentials.
+// shownServer returns the address in the settings, without credentials.
 func (p *Process) shownServer() string {
 	for _, o := range p.Config.Origins() {
 		if o.Name == "server" {
@@ -183,7 +182,7 @@ func (p *Process) shownServer() string {
 	return p.Config.Server
 }
 
-// Ready logs that the process is at its work, once nothing is left that could refuse it.
+// Ready logs that the process works, once no part of it can fail to start.
 func (p *Process) Ready() {
 	p.Log.Info("ready", "nats", p.Conn.Server(), "http", p.http.URL(), "model", modelName(p.Config.Routes()))
 }
@@ -191,15 +190,15 @@ func (p *Process) Ready() {
 // Handle adds a page to those of every process; see [telemetry.Server.Handle].
 func (p *Process) Handle(pattern string, h http.Handler) { p.http.Handle(pattern, h) }
 
-// Close ends the pages, hides the process, and ends the connection. It takes
+// Close ends the pages, withdraws the announcement, and ends the connection. It takes
 // [shutdown.Close] at most.
 func (p *Process) Close() {
 	if p.stopPages != nil {
-		p.stopPages() // their readers may take as long as the flush
+		p.stopPages() // open requests may take as long as the flush
 	}
 	if p.Conn != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), shutdown.Close)
-		_ = p.Conn.Flush(ctx) // what was published last, such as an ack, should arrive
+		_ = p.Conn.Flush(ctx) // the last publications, such as an ack, should arrive
 		cancel()
 	}
 	for _, stop := range slices.Backward(p.stop) {
@@ -213,9 +212,9 @@ func (p *Process) Close() {
 	}
 }
 
-// As returns where a process counts what it does as this member of a team, and the
-// models to do it with, nil if none is configured; the alias that m names is warned of
-// if they do not have it. done is to be called when it no longer is that member.
+// As returns the metrics registry for the process as this member of a team, and its models, nil if
+// none is configured; if they do not have the alias that m names, it logs a warning. done must be
+// called when the process no longer is that member.
 func (p *Process) As(id team.TeamID, m team.Member) (reg prometheus.Registerer, with engine.Model, done func()) {
 	reg, done = p.Metrics.Labelled(prometheus.Labels{"team": string(id), "role": m.Role, "agent_id": string(m.AgentID)})
 	alias, known := p.models.Resolve(m.Model)

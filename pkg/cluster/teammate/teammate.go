@@ -1,6 +1,5 @@
-// Package teammate is the teammate process: a standby that becomes a member when
-// it is asked and a standby again when its membership ends, or one named member
-// from the start.
+// Package teammate is the teammate process: a standby that becomes a member on request and a
+// standby again when its membership ends, or one named member from the start.
 package teammate
 
 import (
@@ -30,18 +29,18 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Options say what the process is to be.
+// Options select what the process becomes.
 type Options struct {
 	Config      config.Config
 	Name        team.AgentID // "" = a standby
-	Role        string       // of a named member that is not there yet
+	Role        string       // of a named member that does not exist yet
 	Incarnation uint64       // of a named member whose spawn waits for this process; 0 = it joins in any case
 	Stderr      io.Writer
 }
 
-// Run serves until ctx ends, then returns nil within five seconds. A named member
-// also ends when its membership does. Errors: Conflict for the name of a live
-// member; NotFound for an unknown team or role; Unavailable without NATS.
+// Run serves until ctx ends, then returns nil within five seconds. A named member also ends when
+// its membership does. Errors: Conflict for the name of a live member; NotFound for an unknown team
+// or role; Unavailable without NATS.
 func Run(ctx context.Context, o Options) error {
 	p, err := process.Open(ctx, "teammate", o.Config, o.Stderr)
 	if err != nil {
@@ -70,12 +69,11 @@ type joined struct {
 	team    *broker.Storage
 	record  team.Team
 	member  team.Member
-	metrics prometheus.Registerer // while it works
+	metrics prometheus.Registerer // while the member works
 }
 
-// standby offers the process to the pool, works as what it is asked to be, and
-// offers itself again. While it is a member it is not in the pool, so that nobody
-// asks it in vain.
+// standby offers the process to the pool, works as the member that it becomes, and offers itself
+// again. While it is a member it is not in the pool, so that no spawner asks it in vain.
 func (t *teammate) standby(ctx context.Context) error {
 	for rest := firstRest; ctx.Err() == nil; {
 		j, err := t.offer(ctx)
@@ -93,8 +91,8 @@ func (t *teammate) standby(ctx context.Context) error {
 		if err == nil {
 			continue
 		}
-		// It may be this process that is at fault, and it would be the first again to
-		// take the member that it has just failed as.
+		// This process may be at fault, and it would be the first again to take the member that it
+		// has just failed as.
 		t.Log.Error("membership failed", "team", j.team.ID, "agent", j.member.AgentID, "err", err, "rest", rest)
 		shutdown.Sleep(ctx, rest)
 		rest = min(2*rest, maxRest)
@@ -103,13 +101,13 @@ func (t *teammate) standby(ctx context.Context) error {
 }
 
 const (
-	firstRest = time.Second      // out of the pool after a membership that failed; doubles
+	firstRest = time.Second      // backoff before it returns to the pool after a membership that failed; doubles
 	maxRest   = 30 * time.Second // at most
-	steady    = time.Minute      // a membership that lasted so long was no false start
+	steady    = time.Minute      // a membership that lasted this long was no false start
 )
 
-// offer waits in the pool until the process has joined a team, or ctx ends or other
-// models make it another standby (nil).
+// offer waits in the pool until the process has joined a team. It returns nil if ctx ends or if
+// other models require another offer.
 func (t *teammate) offer(ctx context.Context) (*joined, error) {
 	var taken atomic.Bool
 	got := make(chan joined, 1)
@@ -138,7 +136,7 @@ func (t *teammate) offer(ctx context.Context) (*joined, error) {
 		return &j, nil
 	}
 	stop()
-	select { // what was taken meanwhile is to be worked on, or given back
+	select { // a membership taken meanwhile must be worked on, or given back
 	case j := <-got:
 		return &j, nil
 	default:
@@ -146,7 +144,7 @@ func (t *teammate) offer(ctx context.Context) (*joined, error) {
 	}
 }
 
-// take makes the process the member that an order names, before anything else.
+// take makes the process the member that an order names, before any other step.
 func (t *teammate) take(ctx context.Context, o control.Order) (joined, error) {
 	bt, record, err := t.registry.Open(ctx, o.Team)
 	if err != nil {
@@ -165,8 +163,8 @@ func (t *teammate) take(ctx context.Context, o control.Order) (joined, error) {
 	return t.join(ctx, bt, record, m)
 }
 
-// confines refuses to become a member whose commands would be confined less than those of who spawns it
-// are. A process that can run no command at all becomes it.
+// confines returns an error for a member whose commands would be confined less than those of its
+// spawner. A process that can run no command at all may become it.
 func (t *teammate) confines(ctx context.Context, record team.Team, m team.Member, least team.Sandbox) error {
 	found, err := t.Workspaces.Sandbox(ctx, record, m.Role)
 	if err != nil || found.Level().Stronger(least) == found.Level() {
@@ -194,8 +192,8 @@ func (t *teammate) join(ctx context.Context, bt *broker.Storage, record team.Tea
 	if m.Workspace, err = t.Workspaces.Folder(record); err != nil {
 		return joined{}, err
 	}
-	// Once begun the write is seen through: a process that is told to stop just now
-	// must know whether there is a membership to give back.
+	// Once begun the write is completed: a process that is stopped just now must know whether there
+	// is a membership to give back.
 	ctx, cancel := shutdown.Outlive(ctx, shutdown.Join)
 	defer cancel()
 	m, err = roster.New(bt).Put(ctx, m)
@@ -214,8 +212,8 @@ func (t *teammate) named(ctx context.Context, o Options) error {
 		if err != nil {
 			return err
 		}
-		// A leader that is bringing the member back may have given it up just now: the next look finds it lost,
-		// or alive elsewhere, which ends this.
+		// A leader that is bringing the member back may have given it up just now: the next read
+		// finds it lost, or alive elsewhere, which ends this.
 		if j, err = t.join(ctx, bt, record, m); err == nil {
 			break
 		}
@@ -227,9 +225,9 @@ func (t *teammate) named(ctx context.Context, o Options) error {
 	return t.work(ctx, j)
 }
 
-// claimName returns the record, in state created, of the name that this process
-// was given: one that a spawn wrote for it, a new one, or the next incarnation of
-// a member that does not answer.
+// claimName returns the record, in state created, of the name that this process was given: the
+// record that a spawn wrote for it, a new one, or the next incarnation of a member that does not
+// answer.
 func (t *teammate) claimName(ctx context.Context, bt *broker.Storage, record team.Team, o Options) (team.Member, error) {
 	r := roster.New(bt)
 	m, err := r.Get(ctx, o.Name)
@@ -258,7 +256,7 @@ func (t *teammate) claimName(ctx context.Context, bt *broker.Storage, record tea
 		return m, err
 	}
 	alive := false
-	if m.State != team.Lost { // else its process has said goodbye
+	if m.State != team.Lost { // else its process has signed off
 		if alive, err = t.alive(ctx, bt, m); err != nil {
 			return m, err
 		}
@@ -274,8 +272,8 @@ func (t *teammate) claimName(ctx context.Context, bt *broker.Storage, record tea
 	return m, err
 }
 
-// alive reports whether a process works as m. One that does not answer, or does not
-// even listen, may just be connecting again: then it is heard within a beat or two.
+// alive reports whether a process works as m. A process that does not answer, or does not listen,
+// may just be reconnecting: then its heartbeat arrives within two intervals.
 func (t *teammate) alive(ctx context.Context, bt *broker.Storage, m team.Member) (bool, error) {
 	heard := make(chan struct{}, 1)
 	stop, err := roster.New(bt).Listen(m.AgentID, func(b team.Heartbeat) {
@@ -304,9 +302,8 @@ func (t *teammate) alive(ctx context.Context, bt *broker.Storage, m team.Member)
 	}
 }
 
-// work runs the membership and writes into the record how it ended: for good, by a
-// decision, or for this process only. It returns the error of a membership that
-// failed.
+// work runs the membership and records how it ended: for good, by a decision, or for this process
+// only. It returns the error of a membership that failed.
 func (t *teammate) work(ctx context.Context, j joined) error {
 	role, err := j.record.Role(j.member.Role)
 	if err != nil {
@@ -326,7 +323,7 @@ func (t *teammate) work(ctx context.Context, j joined) error {
 	if errors.Is(err, runtime.ErrTeamEnded) {
 		t.Workspaces.Ended(j.record)
 	}
-	// The caller's context may be over by now.
+	// The caller's context may have ended.
 	bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdown.SignOff)
 	defer cancel()
 	switch {
@@ -338,7 +335,7 @@ func (t *teammate) work(ctx context.Context, j joined) error {
 		return nil
 	}
 	if ctx.Err() != nil {
-		err = nil // the process was told to stop, and that is all that was wrong
+		err = nil // the process was stopped, which is not a fault
 	}
 	t.lose(bye, j, err)
 	return err
@@ -364,9 +361,9 @@ func (t *teammate) leave(ctx context.Context, j joined, cause error) {
 	t.Log.Info("left", "agent", j.member.AgentID)
 }
 
-// lose tells the team that this process goes away, or cannot continue because of cause,
-// so that the member is brought back without waiting for its lease to run out. That
-// is no decision to leave: whatever stands in one process's way may not in another's.
+// lose notifies the team that this process stops, or cannot continue because of cause, so that the
+// member is brought back before its lease expires. That is no decision to leave: the obstacle of
+// one process may not exist for another.
 func (t *teammate) lose(ctx context.Context, j joined, cause error) {
 	why := ""
 	if cause != nil {
@@ -384,7 +381,7 @@ func (t *teammate) lose(ctx context.Context, j joined, cause error) {
 		return
 	}
 	box := mailbox.New(j.team, mailbox.Options{Members: r, Metrics: j.metrics})
-	// Once a goal for one cause: each try may fail alike, and each mail is a turn of the leader's.
+	// Once a goal for one cause: each try may fail alike, and each mail costs the leader a turn.
 	sum := sha256.Sum256([]byte(why))
 	id := fmt.Sprintf("fails-%s-%d-%x", j.member.AgentID, j.record.GoalNumber, sum[:8])
 	if _, _, err := box.Send(ctx, team.Message{ID: id, Type: team.MsgMessage, From: j.member.AgentID, To: team.Leader,

@@ -14,15 +14,15 @@ import (
 	"agentteam/pkg/team/explain"
 )
 
-// snapshot is what the watchdog saw of the team at one moment: the bucket as the index
-// knows it, with what was heard and read besides.
+// snapshot is the state of the team at one moment: the bucket as the index has it, with heartbeats
+// and counts.
 type snapshot struct {
 	index.Look
 	Beats  map[team.AgentID]team.Heartbeat // the last of each member with a process
 	Unread int                             // messages that wake their reader, stored and not in its journal
-	Missed map[team.AgentID]bool           // could not be brought back time and again, and the leader knows
-	Done   []team.Task                     // completed since the leader was told last, for the notice
-	Lapsed map[team.TaskID]bool            // reservations whose time is over
+	Missed map[team.AgentID]bool           // members that could not be brought back repeatedly, which the leader knows
+	Done   []team.Task                     // completed since the last notice to the leader, for the next one
+	Lapsed map[team.TaskID]bool            // reservations that have expired
 }
 
 // Activity returns why the team is not idle in this snapshot, or "".
@@ -31,9 +31,9 @@ func (l snapshot) Activity() string {
 		return "no goal"
 	}
 	waiting := map[team.AgentID]bool{}
-	hands := false                  // a member could take a task without a role that does not only look
+	hands := false                  // a member whose role does more than look could take a task without a role
 	idle := map[string]bool{}       // roles of members that would claim
-	free := map[team.AgentID]bool{} // these members
+	free := map[team.AgentID]bool{} // those members
 	for _, m := range l.Members {
 		switch {
 		case m.State == team.Created:
@@ -41,7 +41,7 @@ func (l snapshot) Activity() string {
 		case m.State == team.Lost && m.Absent(l.Team.Policies) == "" && !l.Missed[m.AgentID]:
 			return string(m.AgentID) + " is being brought back"
 		case m.Backend == team.Person:
-			waiting[m.AgentID] = true // a person's task may take as long as it takes
+			waiting[m.AgentID] = true // a person's task has no time limit
 			continue
 		case !m.HasProcess():
 			continue
@@ -67,7 +67,7 @@ func (l snapshot) Activity() string {
 		if !l.Team.Roles[role].Claims() {
 			continue
 		}
-		any := l.Claimable[""] // also those that rest: they are offered in minutes at most
+		any := l.Claimable[""] // includes tasks from which members rest: they are offered in minutes at most
 		if hands && l.Team.Roles[role].Looks() {
 			any = 0
 		}
@@ -76,7 +76,7 @@ func (l snapshot) Activity() string {
 		}
 	}
 	for _, r := range l.Reserved {
-		if r.Claimable && (r.Lapses || free[r.ReservedFor]) { // one that lapses is somebody's in minutes at most
+		if r.Claimable && (r.Lapses || free[r.ReservedFor]) { // a reservation that lapses ends in minutes at most
 			return string(r.ID) + " is about to be claimed by " + string(r.ReservedFor)
 		}
 	}
@@ -86,8 +86,8 @@ func (l snapshot) Activity() string {
 	return ""
 }
 
-// allQuiet reports whether nobody moved between two looks and nothing would move by
-// itself. One look is not enough: a message may be between two agents.
+// allQuiet reports whether no member moved between two snapshots and nothing would happen without
+// news. One snapshot is not enough: a message may be between two agents.
 func allQuiet(before, now snapshot) bool {
 	return before.Activity() == "" && now.Activity() == "" && before.Seq == now.Seq &&
 		len(before.Beats) == len(now.Beats) && samePeople(before, now)
@@ -102,9 +102,9 @@ func samePeople(before, now snapshot) bool {
 	return true
 }
 
-// spell names a stretch of quiet by all whose moving ends it: teammates, the board, and
-// who writes to the leader. What the leader does is not in it: mail to a teammate moves
-// that teammate, and a word to a person moves nobody.
+// spell identifies a stretch of quiet by all facts whose change ends it: teammates, the board, and
+// mail to the leader. The leader's actions are not in it: mail to a teammate moves that teammate,
+// and a message to a person moves no member.
 func (l snapshot) spell() string {
 	var b strings.Builder
 	for _, m := range l.Members {
@@ -120,16 +120,16 @@ func (l snapshot) spell() string {
 	return b.String()
 }
 
-// knowing is what the leader has known of the team, as spells, when it made a turn. A
-// leader that waits for a person need not be told what it knew when it asked.
+// knowing is the leader's knowledge of the team, as spells, when it made a turn. A leader that
+// waits for a person needs no notice of facts that it knew when it asked.
 type knowing struct {
-	turn  uint64 // the leader's, as it was seen last
-	runs  bool   // as it was seen last
+	turn  uint64 // the leader's last seen turn
+	runs  bool   // whether it was last seen running
 	begun string // the spell when it began on the next turn
 	of    string // the spell when it began on that turn
 }
 
-// see takes in a look at the leader. The zero knowing knows nothing.
+// see takes in a heartbeat of the leader. The zero knowing knows nothing.
 func (k *knowing) see(leader team.Heartbeat, spell string) {
 	runs := leader.State == team.Running
 	switch {
@@ -141,14 +141,14 @@ func (k *knowing) see(leader team.Heartbeat, spell string) {
 	k.turn, k.runs = leader.Turn, runs
 }
 
-// deserted reports that the leader is alone with nothing to do.
+// deserted reports whether the leader is alone with nothing to do.
 func (l snapshot) deserted() bool {
 	return !slices.ContainsFunc(l.Members, func(m team.Member) bool { return m.AgentID != team.Leader && m.State != team.Stopped }) &&
 		!l.open()
 }
 
-// stands reports whether the work waits for a person: one has a task or is to take one, one was asked, or
-// somebody who could do the work cannot, since its model's endpoint refuses it.
+// stands reports whether the work waits for a person: a person has a task or a reserved one, was
+// asked, or must repair the model's endpoint of a member that could do the work.
 func (l snapshot) stands() bool {
 	return slices.ContainsFunc(l.Members, func(m team.Member) bool {
 		b := l.Beats[m.AgentID]
@@ -158,8 +158,8 @@ func (l snapshot) stands() bool {
 	})
 }
 
-// answers reports whether the person a, whom somebody waits for, may still answer: the user
-// may at any time, and who has a seat until it is stopped.
+// answers reports whether the person a, for whom a member waits, may still answer: the user at any
+// time, a person with a seat until it is stopped.
 func (l snapshot) answers(a team.AgentID) bool {
 	return a == "" || a == team.UserAgent || slices.ContainsFunc(l.Members, func(m team.Member) bool {
 		return m.AgentID == a && m.Backend == team.Person && m.State != team.Stopped
@@ -178,7 +178,7 @@ func (l snapshot) forPerson(m team.Member, t team.Task) bool {
 
 func (l snapshot) open() bool { return l.Tasks[team.Pending]+l.Tasks[team.InProgress] > 0 }
 
-// situation is what decides who takes a pending task.
+// situation returns the facts that decide which member takes a pending task.
 func (l snapshot) situation() explain.Situation {
 	s := explain.Situation{Status: l.Team.Status, Led: true, Roles: l.Team.Roles}
 	for _, m := range l.Members {
@@ -197,14 +197,14 @@ func (l snapshot) situation() explain.Situation {
 	return s
 }
 
-// UnreachableReservation is pending tasks that are reserved for a member that will not come.
+// UnreachableReservation holds pending tasks that are reserved for a member that will not come.
 type UnreachableReservation struct {
 	Member team.AgentID
-	Why    string      // it will not
-	Tasks  []team.Task // written last at the end
+	Why    string      // why the member will not come
+	Tasks  []team.Task // in order of their last writes
 }
 
-// UnreachableReservations returns the reservations that are to end, by members.
+// UnreachableReservations returns the reservations to end, by members.
 func (l snapshot) UnreachableReservations() (all []UnreachableReservation) {
 	for _, r := range l.Reserved {
 		why := l.unreachable(r.Task)
@@ -243,13 +243,13 @@ func (l snapshot) unreachable(t team.Task) string {
 
 const (
 	maxCrashes = 5  // of a member in a row
-	maxLosses  = 10 // the same, where its process had signed off each time
+	maxLosses  = 10 // the same, if its process had signed off each time
 )
 
-// lossesOf is how often in a row m was lost soon after it had joined, now that it is lost
-// once more; one that has lived for [roster.Steady] begins again, by its own clock. Not
-// counted is what was not m's: nobody became it, it could not continue and says why, or its
-// cluster has ended.
+// lossesOf returns how often in a row m was lost soon after it had joined, including now; after a
+// life of [roster.Steady], by its own clock, the count begins again. Losses without m's fault do
+// not count: no process became it, it could not continue and recorded why, or its cluster has
+// ended.
 func lossesOf(m team.Member, cluster string) int {
 	if m.PID == 0 || m.State == team.Lost && m.LastError != "" || team.Foreign(m.Cluster, cluster) {
 		return m.Losses
@@ -257,8 +257,8 @@ func lossesOf(m team.Member, cluster string) int {
 	return m.Losses + 1
 }
 
-// hopeless returns why m, which is lost, is not brought back any more; "" if it is. A process
-// that signed off may have been moved elsewhere, so that is forgiven more often.
+// hopeless returns why m, which is lost, is not brought back any more; "" if it is. A process that
+// signed off may have been moved elsewhere, so that is allowed more often.
 func hopeless(m team.Member) string {
 	limit := maxCrashes
 	if m.State == team.Lost {
@@ -270,22 +270,22 @@ func hopeless(m team.Member) string {
 	return fmt.Sprintf("its process was lost %d times in a row, each time within %s", m.Losses, span(roster.Steady))
 }
 
-// failures are the incarnations of a member that ended by an error, or that no process
-// became, one soon after the other.
+// failures counts the incarnations of a member that ended by an error, or that no process became,
+// in quick succession.
 type failures struct {
 	n    int
 	last time.Time
-	told bool // the leader knows
+	told bool // the leader was notified
 }
 
 const (
 	firstRest = time.Second      // before a member that has failed is brought back; doubles
 	maxRest   = 30 * time.Second // at most
-	forgotten = 2 * time.Minute  // a member that worked so long had come back well
-	tellAfter = 3                // failures in a row: the leader is told
+	forgotten = 2 * time.Minute  // a member that worked for this long had come back well
+	tellAfter = 3                // failures in a row until the leader is notified
 )
 
-// after returns f with m, which is lost, if it ended by an error: then its record says so.
+// after returns f with the loss of m, if m ended by an error, as its record states.
 func (f failures) after(m team.Member, now time.Time) failures {
 	if m.LastError == "" {
 		return f
@@ -296,8 +296,8 @@ func (f failures) after(m team.Member, now time.Time) failures {
 	return failures{f.n + 1, now, f.told}
 }
 
-// wait is how long m waits to be brought back. One that fell silent is replaced at once the
-// first time, and later each time in a row; one that failed may do so wherever it runs.
+// wait returns the backoff before m is brought back. A silent member is replaced immediately the
+// first time, and later each time in a row; a member that failed may fail on any host.
 func (f failures) wait(m team.Member) time.Duration {
 	n := f.n - 1
 	if m.LastError == "" {
@@ -309,14 +309,13 @@ func (f failures) wait(m team.Member) time.Duration {
 	return min(firstRest<<min(n, 10), maxRest)
 }
 
-// crowd returns the members that joined since they were counted last and for whom there was no
-// room, and counts again. Whoever is spawned is refused before it joins; a program that writes
-// its own record may not ask. A limit that was lowered sends nobody away, and at the first look
-// all are taken as they are (known is nil).
+// crowd returns the members that joined since the last count and exceed the limit, and the new
+// count. A spawn is refused before it joins; a program that writes its own record may not ask. A
+// lowered limit removes no member, and the first count accepts all (known is nil).
 func crowd(t team.Team, members []team.Member, known map[team.AgentID]bool) (late []team.Member, now map[team.AgentID]bool) {
 	now = map[team.AgentID]bool{}
 	for _, m := range members {
-		if !m.Fills(t.Policies) || m.State == team.Created && !known[m.AgentID] { // a spawn that is one too many gives way
+		if !m.Fills(t.Policies) || m.State == team.Created && !known[m.AgentID] { // a spawn over the limit gives way
 			continue
 		}
 		now[m.AgentID] = true
@@ -332,18 +331,18 @@ func crowd(t team.Team, members []team.Member, known map[team.AgentID]bool) (lat
 	return late, now
 }
 
-// absence is a member with a process that was not heard for the lease.
+// absence is a member with a process without heartbeats for the lease.
 type absence struct {
 	Member    team.Member
 	For       time.Duration
-	Restarted bool // the NATS server was started since it was heard last
+	Restarted bool // the NATS server was restarted since its last heartbeat
 }
 
-// silentOf returns the members that were not heard for the lease. If that is more than half of
-// those with a process (self, the leader, counted), it is more likely that the watchdog is cut off
-// than that they are all dead, and only silences of three leases are returned, and those since
-// before a restart of the server: it may have fallen with all of them, and who lives is connected
-// again within seconds. held reports whether some are left out by that.
+// silentOf returns the members without heartbeats for the lease. If that is more than half of those
+// with a process (including self, the leader), the watchdog is more likely cut off than all of them
+// dead, and only silences of three leases are returned, and those since before a restart of the
+// server: it may have failed with all of them, and live members reconnect within seconds. held
+// reports whether that left some out.
 func silentOf(members []team.Member, silence func(team.Member) (d time.Duration, restarted bool), lease time.Duration) (lost []absence, held bool) {
 	processes := 0
 	for _, m := range members {
@@ -363,8 +362,8 @@ func silentOf(members []team.Member, silence func(team.Member) (d time.Duration,
 	return lost, len(lost) < silent
 }
 
-// unjudged are the members of a look, of whom those are [team.Unreadable] whose records
-// cannot be read now: nobody is judged by what may no longer be so.
+// unjudged returns the members of a snapshot; those with unreadable records get the state
+// [team.Unreadable]: no member is judged by outdated data.
 func unjudged(l index.Look) []team.Member {
 	bad := map[string]bool{}
 	for _, q := range l.Quarantined {
@@ -379,9 +378,9 @@ func unjudged(l index.Look) []team.Member {
 	return members
 }
 
-// orphansOf returns those of the tasks in progress whose holder is no longer a member
-// as it was when it claimed: stopped, removed, or superseded by a later incarnation
-// that may still adopt it. A holder whose record cannot be read loses nothing by that.
+// orphansOf returns the tasks in progress whose holder is no longer the member that claimed:
+// stopped, removed, or superseded by a later incarnation that may still adopt the task. A holder
+// with an unreadable record loses nothing by that.
 func orphansOf(members []team.Member, running []team.Task) (orphans []team.Task) {
 	byName := make(map[team.AgentID]team.Member, len(members))
 	for _, m := range members {

@@ -37,7 +37,7 @@ var states = []team.MemberState{team.Created, team.Joined, team.Running, team.St
 
 func (m *metrics) show(l index.Look, heard map[team.AgentID]roster.Heard, now time.Time) {
 	m.team = l.Team.ID
-	m.lost.WithLabelValues(string(m.team)) // at 0, so that the first one is seen as an increase
+	m.lost.WithLabelValues(string(m.team)) // at 0, so that the first loss shows as an increase
 	m.expired.WithLabelValues(string(m.team))
 	m.stalled.WithLabelValues(string(m.team))
 	m.allIdle.WithLabelValues(string(m.team))
@@ -60,8 +60,7 @@ func (m *metrics) show(l index.Look, heard map[team.AgentID]roster.Heard, now ti
 // count counts one more of c, for the team that was shown last.
 func (m *metrics) count(c *prometheus.CounterVec) { c.WithLabelValues(string(m.team)).Inc() }
 
-// clear forgets how the team stands once this process no longer leads it. What was
-// counted until then stays true.
+// clear removes the team's gauges once this process no longer leads it. The counters stay.
 func (m *metrics) clear() {
 	m.members.DeletePartialMatch(prometheus.Labels{"team": string(m.team)})
 	m.age.DeletePartialMatch(prometheus.Labels{"team": string(m.team)})

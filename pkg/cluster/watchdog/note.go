@@ -24,28 +24,29 @@ type Bucket interface {
 type note struct {
 	V        int    `json:"v"`
 	Op       string `json:"op"`
-	Notified uint64 `json:"told"` // the leader was told of all ends up to this revision
+	Notified uint64 `json:"told"` // the leader was notified of all ends up to this revision
 
-	Tasks []team.TaskID `json:"tasks,omitempty"` // the ends that the notices named, the newest last: a task that has ended is written again when work of its holder is stored
+	Tasks []team.TaskID `json:"tasks,omitempty"` // the ends in the notices, the newest last: a task that has ended is written again when work of its holder is stored
 }
 
-// maxNoted is how many tasks the note names.
+// maxNoted is how many tasks the note contains.
 const maxNoted = 1000
 
-// readNote returns the note, the zero note if there is none, and its revision.
+// readNote returns the note, the zero note if none is stored, and its revision.
 func readNote(ctx context.Context, b Bucket) (n note, revision uint64, err error) {
 	e, err := b.Get(ctx, subject.KeyWatchdog)
 	if errors.Is(err, team.NotFound) {
 		return n, 0, nil
 	}
 	if err == nil && json.Unmarshal(e.Value, &n) != nil {
-		n = note{} // damaged: better told twice than never
+		n = note{} // damaged: two notices are better than none
 	}
 	return n, e.Revision, err
 }
 
-// storeNote notes that the leader was told of all ends up to a revision, and of these tasks; the note never
-// goes back. Errors: Conflict if another watchdog was first: the next look tries again.
+// storeNote records that the leader was notified of all ends up to a revision, and of these tasks;
+// the revision never decreases. Errors: Conflict if another watchdog was first: the next check
+// tries again.
 func storeNote(ctx context.Context, b Bucket, upTo uint64, tasks []team.TaskID) error {
 	n, revision, err := readNote(ctx, b)
 	if err != nil || n.Notified >= upTo {

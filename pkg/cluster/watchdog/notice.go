@@ -12,11 +12,11 @@ import (
 	"agentteam/pkg/team/explain"
 )
 
-// What follows are the notices to the leader, as its model reads them: all of them stand in
-// testdata/notices.txt.
+// The notices to the leader follow, as its model reads them. testdata/notices.txt contains all of
+// them.
 
-// Notice is the text to the leader when all are idle: what was done, what is open, and what
-// it is to decide. unfinished are the first of the tasks that are open or have failed, out of
+// Notice returns the text to the leader when all are idle: the completed and the open work, and the
+// leader's options. unfinished are the first of the tasks that are open or have failed, out of
 // total.
 func (l snapshot) Notice(unfinished []index.Unfinished, total int) string {
 	var b strings.Builder
@@ -58,11 +58,11 @@ func (l snapshot) Notice(unfinished []index.Unfinished, total int) string {
 	return b.String()
 }
 
-// notable is why a member does nothing, and what works for it that the team does not wait for, a line
+// notable returns why a member does nothing, and its jobs for which the team does not wait, a line
 // each.
 func notable(m team.Member, beat team.Heartbeat) string {
 	var b strings.Builder
-	for _, j := range beat.Jobs { // that the team does not wait for
+	for _, j := range beat.Jobs { // the team does not wait for them
 		if j.Asked != "" {
 			fmt.Fprintf(&b, "- %s has the subagent %s (%s), which waits for a person to decide on its request %s\n", m.AgentID, j.ID, j.About, j.Asked)
 			continue
@@ -92,11 +92,11 @@ func notable(m team.Member, beat team.Heartbeat) string {
 	return b.String()
 }
 
-// maxDone is how many characters of a summary a notice has.
+// maxDone bounds a summary in a notice, in characters.
 const maxDone = 240
 
-// done returns what was completed since the leader was told last, the newest in a line each:
-// the leader need not look it up.
+// done lists the tasks that were completed since the last notice, the newest in a line each: the
+// leader need not look them up.
 func (l snapshot) done() string {
 	if len(l.Done) == 0 {
 		return ""
@@ -113,8 +113,8 @@ func (l snapshot) done() string {
 	return b.String()
 }
 
-// question says whom a member waits for, and for what. The leader, who reads it, may be
-// the one that is to answer.
+// question describes the answer that a member waits for. It may be the leader's, who reads the
+// notice.
 func question(b team.Heartbeat) string {
 	if b.Awaits == "" {
 		return ""
@@ -126,7 +126,7 @@ func question(b team.Heartbeat) string {
 	return text + asked(b) + hint
 }
 
-// asked names the message that is to be answered.
+// asked returns the message that must be answered.
 func asked(b team.Heartbeat) string {
 	if b.Asked == "" {
 		return ""
@@ -134,7 +134,7 @@ func asked(b team.Heartbeat) string {
 	return fmt.Sprintf(" to mail %s (%q)", b.Asked, b.About)
 }
 
-// holder says who has a task in progress while nobody moves.
+// holder describes the holder of a task in progress while no member moves.
 func (l snapshot) holder(t team.Task) string {
 	if slices.ContainsFunc(l.Members, func(m team.Member) bool { return l.atPerson(m, t) }) {
 		return string(t.Assignee) + ", a person"
@@ -142,14 +142,14 @@ func (l snapshot) holder(t team.Task) string {
 	return string(t.Assignee) + ", who waits"
 }
 
-// blockedText is the notice to the leader about a task that failed or was cancelled and
-// that others wait for.
+// blockedText returns the notice to the leader about a task that failed or was cancelled and that
+// others wait for.
 func blockedText(e index.End) string {
 	text := fmt.Sprintf("[Blocked] %s (%s) %s: %s\nTasks that depend on it and cannot go on:", e.Task.ID, e.Task.Title, ended(e.Task.Status), team.Summarize(e.Task.Reason))
 	return text + " " + team.Some(e.Blocks, maxNamed)
 }
 
-// ended returns how a task has ended without success.
+// ended describes how a task has ended without success.
 func ended(s team.TaskStatus) string {
 	if s == team.Cancelled {
 		return "was cancelled"
@@ -157,7 +157,7 @@ func ended(s team.TaskStatus) string {
 	return "has " + string(s)
 }
 
-// Text is the notice to the leader about them.
+// Text returns the notice to the leader about them.
 func (f UnreachableReservation) Text() string {
 	var tasks []string
 	for _, t := range f.Tasks {
@@ -166,34 +166,35 @@ func (f UnreachableReservation) Text() string {
 	return fmt.Sprintf("[Reserved] %s %s. What was reserved for it may be taken by anybody of its role: %s", f.Member, f.Why, team.Some(tasks, maxNamed))
 }
 
-// GivenUpText is the notice to the leader about a member that is lost again and again.
+// GivenUpText returns the notice to the leader about a member that is lost again and again.
 func GivenUpText(a team.AgentID, why string) string {
 	return fmt.Sprintf("[Lost] %s is stopped: %s. Its task is back on the board. Find out what ends it before you spawn it again.", a, why)
 }
 
-// stillLostText is the notice to the leader about a member that could not be brought back time
-// and again.
+// stillLostText returns the notice to the leader about a member that could not be brought back
+// several times.
 func stillLostText(a team.AgentID, cause string) string {
 	return fmt.Sprintf("[Lost] %s could not be brought back, and is tried again and again: %s", a, team.Clean(cause, 1000))
 }
 
-// NoRoomText is the notice to the leader about a lost member that a person wants back, and for which there is
-// no place.
+// NoRoomText returns the notice to the leader about a lost member that a person wants back, without
+// room for it.
 func NoRoomText(a team.AgentID, full error) string {
 	return fmt.Sprintf("[Lost] A person has decided that %s comes back, but %s. It comes back once there is room: remove a teammate that you can do without.", a, team.OneLine(full.Error()))
 }
 
-// RefusedText is the notice to the leader about a member that joined uninvited.
+// RefusedText returns the notice to the leader about a member that joined uninvited.
 func RefusedText(a team.AgentID, why string) string {
 	return fmt.Sprintf("[Refused] %s joined by itself and is stopped: %s.", a, why)
 }
 
-// silentText is the notice to the leader about a member that beats and otherwise does not answer.
+// silentText returns the notice to the leader about a member that sends heartbeats and otherwise
+// does not answer.
 func silentText(a team.AgentID, why string) string {
 	return fmt.Sprintf("[Silent] %s beats, but %s. The team does not wait for it any more. If it holds nothing up, leave it; else spawn another and have it removed. You are told once.", a, why)
 }
 
-// stalledText is the notice to the leader about a member at work that makes no progress.
+// stalledText returns the notice to the leader about a member at work that makes no progress.
 func stalledText(b team.Heartbeat) string {
 	var t strings.Builder
 	fmt.Fprintf(&t, "[Stalled] %s has made no progress for %s: no turn of its model, no result of a tool, no output of a command.",
@@ -213,7 +214,7 @@ func stalledText(b team.Heartbeat) string {
 	return t.String()
 }
 
-// span is a time in words, of minutes once there are two.
+// span returns a duration in words, in minutes from two minutes on.
 func span(d time.Duration) string {
 	if d < 2*time.Minute {
 		return fmt.Sprintf("%d seconds", int(d.Seconds()))
@@ -221,8 +222,8 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%d minutes", int(d.Minutes()))
 }
 
-// failedText is the notice to the leader about a task that was failed since its holders were
-// lost at work on it; "" of any other.
+// failedText returns the notice to the leader about a task that was failed because its holders were
+// lost at work on it; "" for any other.
 func failedText(t team.Task) string {
 	if t.Status != team.Failed || t.UpdatedBy != team.Watchdog {
 		return ""

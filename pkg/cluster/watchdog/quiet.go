@@ -14,8 +14,8 @@ import (
 	"agentteam/pkg/team"
 )
 
-// allIdle tells the leader when the team is quiet, and ends the goal when it has
-// been told often enough (rule 8).
+// allIdle notifies the leader when the team is quiet, and ends the goal when it was notified often
+// enough (rule 8).
 func (w *Watchdog) allIdle(ctx context.Context) error {
 	seen := w.glance()
 	w.asked.see(seen.Beats[team.Leader], seen.spell())
@@ -49,10 +49,9 @@ func (w *Watchdog) allIdle(ctx context.Context) error {
 	return nil
 }
 
-// knows reports whether the leader needs to be told nothing of a team that is as it is in the
-// look: it has been told and has not answered yet, or only just now, or it knows for whom the
-// team waits, and that does not end the goal. A leader that is alone is not kept waiting: there
-// is nobody of whom something could come.
+// knows reports whether the leader needs no notice of a team in this state: it was notified and has
+// not answered yet, or only just now, or it knows for whom the team waits, and that does not end
+// the goal. A leader that is alone does not wait: no member could send anything.
 func (w *Watchdog) knows(l snapshot) bool {
 	spell, leader := l.spell(), l.Beats[team.Leader]
 	same := spell == w.spell
@@ -60,9 +59,9 @@ func (w *Watchdog) knows(l snapshot) bool {
 		l.stands() && (same && w.notices > 0 || leader.State == team.WaitingUser && spell == w.asked.of)
 }
 
-// rounds asks all processes, until two rounds in a row show the same or one shows that
-// somebody moves, and returns the last. A round begins after the one before is complete.
-// What members have sent to each other before they became idle may make the first differ.
+// rounds asks all processes, until two rounds in a row are equal or one shows activity, and returns
+// the last. A round begins after the one before is complete. Messages that members sent to each
+// other before they became idle may make the first differ.
 func (w *Watchdog) rounds(ctx context.Context) (now snapshot, quiet bool, err error) {
 	before, err := w.look(ctx)
 	for n := 1; n < maxRounds && err == nil && before.Activity() == ""; n++ {
@@ -74,9 +73,9 @@ func (w *Watchdog) rounds(ctx context.Context) (now snapshot, quiet bool, err er
 	return before, false, err
 }
 
-// verdict is how a goal ends whose leader has nothing more to do: as failed, and why, if
-// tasks are open or have failed since the goal was set. It is not settled if the board has
-// moved since the look.
+// verdict returns how a goal ends whose leader has nothing more to do: as failed, with the reason,
+// if tasks are open or have failed since the goal was set. It is not settled if the board has
+// changed since the snapshot.
 func (w *Watchdog) verdict(now snapshot) (status team.Status, reason string, settled bool) {
 	turns := fmt.Sprintf("the leader ended its turn %d times", w.notices+1)
 	var open, failed []team.TaskID
@@ -103,9 +102,9 @@ func (w *Watchdog) verdict(now snapshot) (status team.Status, reason string, set
 	return team.TeamFinished, "", true
 }
 
-// leaves counts a question that the member has left unanswered, or with missed false that it
-// has answered, and reports whether the team waits for such answers no more. Then the leader has
-// been told.
+// leaves counts a request that the member has not answered, or with missed false one that it has
+// answered, and reports whether the team no longer waits for such answers. Then the leader was
+// notified.
 func (w *Watchdog) leaves(ctx context.Context, m team.Member, why string, missed bool) (waived bool, err error) {
 	s := w.of(m).silence(why)
 	if !missed {
@@ -118,7 +117,7 @@ func (w *Watchdog) leaves(ctx context.Context, m team.Member, why string, missed
 	return true, w.mark(ctx, m, why)
 }
 
-// mark names a member that does not answer, to the leader and in the member's record, once.
+// mark reports a member that does not answer to the leader and in the member's record, once.
 func (w *Watchdog) mark(ctx context.Context, m team.Member, why string) error {
 	s := w.of(m).silence(why)
 	if s.marked || m.AgentID == team.Leader {
@@ -132,12 +131,12 @@ func (w *Watchdog) mark(ctx context.Context, m team.Member, why string) error {
 	return nil
 }
 
-// processes are the members that have a process.
+// processes returns the members that have a process.
 func (l snapshot) processes() []team.Member {
 	return slices.DeleteFunc(slices.Clone(l.Members), func(m team.Member) bool { return !m.HasProcess() })
 }
 
-// indexed is the beginning of a look: what is known without beats.
+// indexed returns the snapshot without heartbeats.
 func (w *Watchdog) indexed() snapshot {
 	look := snapshot{Look: w.o.Index.Look(), Missed: map[team.AgentID]bool{}}
 	for _, m := range look.Members {
@@ -160,12 +159,12 @@ func (w *Watchdog) glance() snapshot {
 	return look
 }
 
-// look takes one look: every process is asked for a fresh beat, and the unread mail is
-// counted.
+// look returns a full snapshot: it asks every process for a new heartbeat, and counts the unread
+// mail.
 func (w *Watchdog) look(ctx context.Context) (snapshot, error) {
 	look := w.indexed()
 	members := look.processes()
-	look.Beats = w.ping(ctx, members) // one that does not answer is not known to be idle
+	look.Beats = w.ping(ctx, members) // a process that does not answer is not known to be idle
 	heard := w.o.Pulse.Last()
 	for _, m := range members {
 		h := heard[m.AgentID]
@@ -199,7 +198,7 @@ func (w *Watchdog) look(ctx context.Context) (snapshot, error) {
 	}
 	seq, err := w.o.Bucket.LastSeq(ctx)
 	if err == nil && seq != look.Seq {
-		look.Team.Goal = "" // the index is behind: not a look to judge by
+		look.Team.Goal = "" // the index is behind: this snapshot is not used for a judgement
 	}
 	return look, err
 }

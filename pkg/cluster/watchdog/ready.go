@@ -11,17 +11,17 @@ import (
 	"agentteam/pkg/team"
 )
 
-// maxReadies is how often members of a role are asked for in a row, while none comes: each spawn
-// that fails leaves the record of a stopped member.
+// maxReadies is how often members of a role are requested in a row, while none comes: each failed
+// spawn leaves the record of a stopped member.
 const maxReadies = 3
 
-// readied is how often members of a role were asked for, and when last.
+// readied is how often members of a role were requested, and when last.
 type readied struct {
 	times int
 	at    time.Time
 }
 
-// keepReady asks for the members that are missing of roles of which some are kept ready.
+// keepReady requests the missing members of roles of which some are kept ready.
 func (w *Watchdog) keepReady(ctx context.Context, look index.Look, now time.Time) error {
 	if !look.Team.AtWork() {
 		clear(w.readied)
@@ -32,7 +32,7 @@ func (w *Watchdog) keepReady(ctx context.Context, look index.Look, now time.Time
 		coming := slices.ContainsFunc(look.Members, func(m team.Member) bool { return m.Role == name && m.State == team.Created })
 		r := w.readied[name]
 		switch {
-		case missing <= 0 && coming: // which may come to nothing
+		case missing <= 0 && coming: // the spawn may fail
 			continue
 		case missing <= 0:
 			delete(w.readied, name)
@@ -49,7 +49,8 @@ func (w *Watchdog) keepReady(ctx context.Context, look index.Look, now time.Time
 	return nil
 }
 
-// NotReadyText tells the leader that a member of a role could not be kept ready.
+// NotReadyText returns the notice to the leader about a member of a role that could not be kept
+// ready.
 func NotReadyText(role string, err error) string {
 	return fmt.Sprintf("No %s could be spawned to be kept ready: %s. Go on with the members that are there.", role, team.Line(err))
 }

@@ -6,26 +6,26 @@ import (
 	"agentteam/pkg/team"
 )
 
-// record is what the watchdog knows of a member beside the roster.
+// record is the watchdog's own state of a member, in addition to the roster.
 type record struct {
 	incarnation uint64              // of the present process
 	seenAt      time.Time           // when that incarnation was first seen in the roster; zero: not yet judged
-	silences    map[string]*silence // of that incarnation, by the way in which it does not answer
-	createdAt   time.Time           // since when the roster's record is as created tells
+	silences    map[string]*silence // of that incarnation, by the kind of missing answer
+	createdAt   time.Time           // since when the roster's record has revision created
 	created     uint64              // revision of that record, while the member has no process
-	respawned   uint64              // the lost incarnation that a respawn was asked for
+	respawned   uint64              // the lost incarnation for which a respawn was requested
 	respawnedAt time.Time
-	failures    failures  // to keep it, or to bring it back
-	stalledAt   time.Time // its last progress when the leader was told of its stall
+	failures    failures  // of the tries to keep it, or to bring it back
+	stalledAt   time.Time // its last progress when the leader was notified of its stall
 }
 
-// silence counts the questions in a row that were left unanswered in one way.
+// silence counts the unanswered requests of one kind in a row.
 type silence struct {
 	missed int
-	marked bool // the leader was told
+	marked bool // the leader was notified
 }
 
-// of returns what is known of a member. What was known of an earlier incarnation's silence goes.
+// of returns the state of a member. The silences of an earlier incarnation are dropped.
 func (w *Watchdog) of(m team.Member) *record {
 	r := w.members[m.AgentID]
 	if r == nil {
@@ -38,7 +38,7 @@ func (w *Watchdog) of(m team.Member) *record {
 	return r
 }
 
-// silence returns what is known of a way in which m does not answer.
+// silence returns the count for one kind of missing answer.
 func (r *record) silence(why string) *silence {
 	if r.silences[why] == nil {
 		if r.silences == nil {
@@ -49,7 +49,7 @@ func (r *record) silence(why string) *silence {
 	return r.silences[why]
 }
 
-// The ways.
+// The kinds of missing answers.
 const (
 	noPing  = "its process answers no ping"
 	noInbox = "it reads no mail: its inbox is not there"

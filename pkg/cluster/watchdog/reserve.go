@@ -9,12 +9,13 @@ import (
 	"agentteam/pkg/team"
 )
 
-// reserveFor is how long a task stays reserved for a member that lost it without its doing ([team.Freed].Keep).
-// Only time in which a leader acts counts.
+// reserveFor is how long a task stays reserved for a member that lost it without its fault
+// ([team.Freed].Keep). Only time in which a leader acts counts.
 const reserveFor = 5 * time.Minute
 
-// lapsed returns the tasks that were reserved for [reserveFor] for a member that lost them without its
-// doing. The time counts from when this watchdog saw the reservation first, so none passes while no leader acts.
+// lapsed returns the tasks that were reserved for [reserveFor] for a member that lost them without
+// its fault. The time counts from when this watchdog saw the reservation first, so none passes
+// while no leader acts.
 func (w *Watchdog) lapsed(look index.Look, now time.Time) map[team.TaskID]bool {
 	seen, over := map[team.TaskID]noted{}, map[team.TaskID]bool{}
 	for _, r := range look.Reserved {
@@ -31,10 +32,10 @@ func (w *Watchdog) lapsed(look index.Look, now time.Time) map[team.TaskID]bool {
 	return over
 }
 
-// unreserve ends the reservations of tasks for members that will not come, and tells the
-// leader once of each member. The notice goes out first, under an id that stays the same until
-// the last of them is written: should this process die in between, the next sends the same,
-// which the server drops.
+// unreserve ends the reservations of tasks for members that will not come, and notifies the leader
+// once for each member. The notice is sent first, under an id that stays the same until the last of
+// them is written: if this process dies in between, the next sends the same, which the server
+// drops.
 func (w *Watchdog) unreserve(ctx context.Context, look index.Look, now time.Time) error {
 	for _, f := range (snapshot{Look: look, Lapsed: w.lapsed(look, now)}).UnreachableReservations() {
 		last := f.Tasks[len(f.Tasks)-1]

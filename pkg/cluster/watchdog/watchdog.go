@@ -1,10 +1,9 @@
-// Package watchdog judges, for the process that leads a team: who is lost, whose
-// task is to be freed, and when nobody has anything left to do. The judgements
-// are pure functions of what was seen (judge.go); the loop here looks, asks once
-// more, and acts.
+// Package watchdog detects, for the process that leads a team, lost members, tasks to free, and a
+// team in which all are idle. The decisions are pure functions of a snapshot (judge.go); the loop
+// here takes snapshots, pings once more, and acts.
 //
-// It does not decide what the team does next: it tells the leader. Nor does it
-// start processes itself: it asks for a respawn.
+// It does not decide what the team does next: it notifies the leader. Nor does it start processes:
+// it requests a respawn.
 package watchdog
 
 import (
@@ -27,7 +26,7 @@ import (
 	"agentteam/pkg/telemetry"
 )
 
-// Index is what the team's board is like now; *index.Index is one.
+// Index returns the current state of the team's board; *index.Index is one.
 type Index interface {
 	Look() index.Look
 	EndsSince(revision uint64) []index.End
@@ -35,10 +34,10 @@ type Index interface {
 	Unfinished(limit int) (first []index.Unfinished, total int)
 }
 
-// Actions are what the watchdog asks of the members and does to the team; package leader
-// carries them out.
+// Actions are the watchdog's requests to members and changes to the team; package leader implements
+// them.
 type Actions interface {
-	// Ping asks a member's process for a beat made now.
+	// Ping asks a member's process for a new heartbeat.
 	Ping(ctx context.Context, a team.AgentID, wait time.Duration) (team.Heartbeat, error)
 	// Unread counts the mail that wakes a member and is not in its journal.
 	Unread(ctx context.Context, m team.Member) (int, error)
@@ -48,62 +47,62 @@ type Actions interface {
 	Answered(ctx context.Context, t team.Task) (bool, error)
 	// Unreserve ends the reservation of a task, unless it was written since it was read.
 	Unreserve(ctx context.Context, t team.Task) error
-	// Respawn brings a lost member back after that wait. It must not block. If it fails the
-	// member's record says so, as a later incarnation that is lost.
+	// Respawn brings a lost member back after that wait. It must not block. A failure is recorded
+	// in the member's record, as a later incarnation that is lost.
 	Respawn(ctx context.Context, m team.Member, wait time.Duration) error
-	// MayReturn asks a person, once for an incarnation, whether a lost member is to be brought back,
-	// and reports whether it may be.
+	// MayReturn asks a person, once for an incarnation, whether a lost member may be brought back,
+	// and reports whether it may.
 	MayReturn(ctx context.Context, m team.Member, t team.Team) (bool, error)
-	// Ready spawns so many members of a role. It must not block.
+	// Ready spawns n members of a role. It must not block.
 	Ready(ctx context.Context, t team.Team, role string, n int) error
-	// Lose writes into a member's record that it is lost, and why.
+	// Lose records that a member is lost, and why.
 	Lose(ctx context.Context, m team.Member, why string) error
 	// Dismiss stops a member that is gone.
 	Dismiss(ctx context.Context, m team.Member) error
-	// GiveUp stops a lost member for good and tells the leader why.
+	// GiveUp stops a lost member for good and notifies the leader of the reason.
 	GiveUp(ctx context.Context, m team.Member, why string) error
-	// Mark writes into a member's record what is wrong with it, and tells the leader so once.
+	// Mark writes a member's fault into its record, and notifies the leader once.
 	Mark(ctx context.Context, m team.Member, why, notice string) error
-	// Refuse stops a member that joined without leave, and tells the leader why.
+	// Refuse stops a member that joined without permission, and notifies the leader of the reason.
 	Refuse(ctx context.Context, m team.Member, why string) error
-	// Tell sends the leader a notice; of several with one id, sent one after another,
-	// it gets the first.
+	// Tell sends the leader a notice; of several with one id, sent one after another, it gets the
+	// first.
 	Tell(ctx context.Context, id, text string) error
-	// End ends the goal, with the leader's last text as its result, and why it has failed, if
-	// so.
+	// End ends the goal, with the leader's last text as its result, and the reason if it has
+	// failed.
 	End(ctx context.Context, status team.Status, reason string) error
 }
 
-// Options are what a Watchdog needs.
+// Options are the parts of a Watchdog.
 type Options struct {
 	Index   Index         // required
-	Pulse   *roster.Pulse // hears the beats of all members, the leader's own too; required
+	Pulse   *roster.Pulse // receives the heartbeats of all members, the leader's own too; required
 	Bucket  Bucket        // required
 	Actions Actions       // required
 	Cluster string        // the embedded cluster of this process; "" = none
-	Server  func() string // the id of the NATS server now, if there is one only; "" = not known
+	Server  func() string // returns the id of the NATS server, if there is only one; "" = unknown
 	Lease   time.Duration // required: the team's
 
-	// Since returns from when on a member has been silent, as far as this process has listened before
-	// it led the team; ok is false if it has not. Default: it has not.
+	// Since returns since when a member has been silent, if this process listened before it led the
+	// team; ok is false if it did not. Default: it did not.
 	Since func(m team.Member) (at time.Time, ok bool)
 
-	Interval time.Duration // between looks; default 1 s, half a heartbeat
+	Interval time.Duration // between checks; default 1 s, half a heartbeat
 	Logger   *slog.Logger
 	Metrics  prometheus.Registerer
 }
 
 const (
-	settleTime    = 50 * time.Millisecond // from when a member is quiet: what it has sent and written arrives
-	maxRounds     = 4                     // of questions in one look at whether all are idle
+	settleTime    = 50 * time.Millisecond // after a member becomes quiet: its messages and writes arrive
+	maxRounds     = 4                     // of pings in one check whether all are idle
 	pingWait      = time.Second           // for a process to answer before its task is freed
-	maxPings      = 64                    // on their way at once
+	maxPings      = 64                    // under way at the same time
 	adoptWithin   = 5 * time.Second       // for a later incarnation to take over its task
 	spawnWithin   = 15 * time.Second      // a spawner gives up after 10 s; one that died left the record
-	respawnWithin = time.Minute           // for a respawn to write the next incarnation; one may rest half as long first
-	maxSilent     = 5                     // questions in a row that a member may leave unanswered while it beats
+	respawnWithin = time.Minute           // for a respawn to write the next incarnation; its backoff may take half of that
+	maxSilent     = 5                     // unanswered requests in a row of a member that sends heartbeats
 	maxTold       = 3                     // notices in one quiet spell; the next text ends the goal
-	againAfter    = roster.Interval       // the least from one of these to the next, or to the end: a person or a process may be about to do something
+	againAfter    = roster.Interval       // the minimum from one of these to the next, or to the end: a person or a process may be about to act
 	maxNamed      = 50                    // tasks in a notice: it must not outgrow a message, nor a model's patience
 )
 
@@ -112,35 +111,35 @@ type Watchdog struct {
 	o       Options
 	metrics metrics
 
-	selfSeen time.Time // last time our own beat was heard
+	selfSeen time.Time // when our own heartbeat was last received
 	server   string    // the NATS server
-	serverAt time.Time // when we first saw that one in place of another; zero: since we look
-	blind    time.Time // until then we do not trust our own hearing
+	serverAt time.Time // when we first saw that server in place of another; zero: since the start
+	blind    time.Time // until then we do not trust our own reception
 	orphans  map[team.TaskID]noted
 	reserved map[team.TaskID]noted // the reservations that lapse
 	members  map[team.AgentID]*record
 	readied  map[string]readied    // by role, while members of it are missing
 	warned   bool                  // a silence of many was reported
-	told     notices               // what the leader was told of dependencies
-	asked    knowing               // what the leader knows when it waits for a person
-	counted  map[team.AgentID]bool // those that had a place when they were counted last
+	told     notices               // notices to the leader about dependencies
+	asked    knowing               // the leader's knowledge when it waits for a person
+	counted  map[team.AgentID]bool // members within the limit at the last count
 	spell    string                // of the last notice
 	notices  int                   // notices in it
-	toldTurn uint64                // the leader's turn when it was told last
-	toldAt   time.Time             // when that was
+	toldTurn uint64                // the leader's turn at the last notice
+	toldAt   time.Time             // the time of that notice
 	toldSeq  uint64                // revision of the newest change of a task then
 }
 
-// told is what the leader was told of failed and cancelled dependencies. It
-// is stored, so that a later leader's watchdog continues from there: it
-// neither repeats what was told nor misses what happened while nobody led.
+// notices records the notices to the leader about failed and cancelled dependencies. It is stored,
+// so that a later leader's watchdog continues from there: it neither repeats notices nor misses
+// events while no process led.
 type notices struct {
-	read     bool // what is stored
+	read     bool // the stored note was read
 	revision uint64
 	tasks    []team.TaskID
 }
 
-// noted is a hold of a task, and since when this watchdog sees the task as it has left it.
+// noted is a hold of a task, and since when this watchdog has seen the task in this state.
 type noted struct {
 	epoch uint64
 	since time.Time
@@ -160,8 +159,8 @@ func New(o Options) *Watchdog {
 		members: map[team.AgentID]*record{}, readied: map[string]readied{}}
 }
 
-// Run watches until ctx ends, then returns nil. It looks at the team in every interval, and
-// soon after a member has become quiet with which all may be.
+// Run watches until ctx ends, then returns nil. It checks the team in every interval, and soon
+// after a member became quiet if all may be.
 func (w *Watchdog) Run(ctx context.Context) error {
 	w.selfSeen = time.Now()
 	tick := time.NewTicker(w.o.Interval)
@@ -180,7 +179,7 @@ func (w *Watchdog) Run(ctx context.Context) error {
 				continue
 			}
 		}
-		// A look that failed (NATS is away) is taken again at the next tick.
+		// A check that failed (NATS is unavailable) is repeated at the next tick.
 		if err := w.step(ctx); err != nil && ctx.Err() == nil {
 			w.o.Logger.WarnContext(ctx, "watchdog", "err", err)
 		}
@@ -227,7 +226,7 @@ func (w *Watchdog) step(ctx context.Context) error {
 			}
 		}
 	}
-	// What a dismissed member still held is an orphan's.
+	// Tasks of a dismissed member are orphans.
 	look.Members = slices.DeleteFunc(slices.Clone(look.Members), look.Team.Dismissed)
 	if err := w.freeEnded(ctx, look, now); err != nil {
 		return err
@@ -244,10 +243,10 @@ func (w *Watchdog) step(ctx context.Context) error {
 	return w.allIdle(ctx)
 }
 
-// hearing reports whether our own beat was heard in every sixth of the last
-// lease. If it was not, the silence of others proves nothing.
+// hearing reports whether our own heartbeat was received in every sixth of the last lease. If it
+// was not, the silence of others proves nothing.
 func (w *Watchdog) hearing(heard map[team.AgentID]roster.Heard, now time.Time) bool {
-	gap := max(w.o.Lease/6, roster.Interval*3/2) // a beat comes every 2 s, also under a short lease
+	gap := max(w.o.Lease/6, roster.Interval*3/2) // a heartbeat comes every 2 s, also under a short lease
 	if at := heard[team.Leader].At; at.After(w.selfSeen) {
 		if at.Sub(w.selfSeen) > gap {
 			w.blind = now.Add(w.o.Lease)
@@ -260,9 +259,8 @@ func (w *Watchdog) hearing(heard map[team.AgentID]roster.Heard, now time.Time) b
 	return now.After(w.blind)
 }
 
-// freeEnded takes tasks from members whose processes are known to have ended, with an
-// earlier cluster on the same storage, and respawns those. That needs no silence to be
-// judged.
+// freeEnded takes tasks from members whose processes are known to have ended, with an earlier
+// cluster on the same storage, and respawns those members. That needs no judgement of silence.
 func (w *Watchdog) freeEnded(ctx context.Context, look index.Look, now time.Time) error {
 	var errs []error
 	for _, m := range look.Members {
@@ -273,7 +271,7 @@ func (w *Watchdog) freeEnded(ctx context.Context, look index.Look, now time.Time
 	return errors.Join(errs...)
 }
 
-// free takes tasks from members that are lost, and respawns those.
+// free takes tasks from lost members, and respawns those members.
 func (w *Watchdog) free(ctx context.Context, look index.Look, heard map[team.AgentID]roster.Heard, now time.Time) error {
 	judged := slices.DeleteFunc(slices.Clone(look.Members), func(m team.Member) bool { return m.Ended(w.o.Cluster) })
 	server := w.seeServer(now)
@@ -289,7 +287,7 @@ func (w *Watchdog) free(ctx context.Context, look index.Look, heard map[team.Age
 		if h := heard[m.AgentID]; h.Incarnation == m.Incarnation && h.At.After(known.seenAt) {
 			return now.Sub(h.At), restarted && h.At.Before(w.serverAt)
 		}
-		return now.Sub(known.seenAt), restarted // not heard yet since we look: it has had that long
+		return now.Sub(known.seenAt), restarted // no heartbeat since we began: the silence counts from then
 	}, w.o.Lease)
 	if held && !w.warned {
 		w.o.Logger.WarnContext(ctx, "more than half of the members are silent; their tasks are freed after three leases only")
@@ -303,21 +301,21 @@ func (w *Watchdog) free(ctx context.Context, look index.Look, heard map[team.Age
 	var errs []error
 	for _, s := range lost {
 		if _, lives := answered[s.Member.AgentID]; lives {
-			continue // its beats get lost
+			continue // its heartbeats get lost
 		}
 		last := heard[s.Member.AgentID].Heartbeat
 		errs = append(errs, w.reap(ctx, look, s.Member, "was not heard for "+w.o.Lease.String(), func(ctx context.Context, t team.Task) (bool, error) {
 			if last.Incarnation == t.Incarnation && last.Task == t.ID && last.Begun {
 				return true, nil
 			}
-			return w.o.Actions.Answered(ctx, t) // a beat comes late to tell of what ends its process at once
+			return w.o.Actions.Answered(ctx, t) // a heartbeat is too late if the task ended the process immediately
 		}, now))
 	}
 	errs = append(errs, w.bringUp(ctx, look, now), w.reapOrphans(ctx, look, now))
 	return errors.Join(errs...)
 }
 
-// seeServer returns the id of the NATS server, and notes when it has become another one.
+// seeServer returns the id of the NATS server, and records when it has become another one.
 func (w *Watchdog) seeServer(now time.Time) string {
 	id := w.o.Server()
 	if id != "" && id != w.server {
@@ -329,8 +327,8 @@ func (w *Watchdog) seeServer(now time.Time) string {
 	return id
 }
 
-// ping asks the processes of members for fresh beats and returns the answers. They are
-// asked at once: a host that is gone may have many, and each takes the whole wait.
+// ping asks the processes of members for new heartbeats and returns the answers. They are asked in
+// parallel: a host that is gone may have many, and each takes the whole wait.
 func (w *Watchdog) ping(ctx context.Context, members []team.Member) map[team.AgentID]team.Heartbeat {
 	answers := map[team.AgentID]team.Heartbeat{}
 	var mu sync.Mutex
@@ -347,11 +345,11 @@ func (w *Watchdog) ping(ctx context.Context, members []team.Member) map[team.Age
 			return nil
 		})
 	}
-	_ = g.Wait() // who did not answer is not among the answers
+	_ = g.Wait() // members that did not answer are missing in the answers
 	return answers
 }
 
-// nobody was lost at work, whatever the task: what ended them was not the task.
+// nobody reports no attempt for any task: the task did not end the members.
 func nobody(context.Context, team.Task) (bool, error) { return false, nil }
 
 // reap frees the task of a member whose process is gone, with why as the reason, and brings the
@@ -373,7 +371,8 @@ func (w *Watchdog) reap(ctx context.Context, look index.Look, m team.Member, why
 	return w.bringBack(ctx, look.Team, m, why, now)
 }
 
-// leftBy is the work on t of a holder whose process is gone: in a tree on its host. It is nil if members share the workspace.
+// leftBy returns the work on t of a holder whose process is gone: in a tree on its host. It is nil
+// if members share the workspace.
 func leftBy(in team.Team, m team.Member, t team.Task) *team.Try {
 	if !in.HasBranch() || m.AgentID != t.Assignee || m.Incarnation != t.Incarnation {
 		return nil
@@ -393,11 +392,11 @@ func (w *Watchdog) returns(t team.Team, m team.Member) bool {
 	return hopeless(m) == ""
 }
 
-// bringBack respawns a lost member, with why as the reason. If the team's policy forbids that,
-// or another program runs the member, it only marks the member lost; so it does where a person is
-// asked, until that person allows it. A member that was lost too
-// often is given up. A respawn that failed is tried again after a while; once several have
-// failed, the leader is notified and the team no longer waits for the member.
+// bringBack respawns a lost member, with why as the reason. If the team's policy forbids that, or
+// another program runs the member, it only marks the member lost; so it does under the policy ask,
+// until a person allows it. A member that was lost too often is given up. A failed respawn is tried
+// again after a backoff; once several have failed, the leader is notified and the team no longer
+// waits for the member.
 func (w *Watchdog) bringBack(ctx context.Context, t team.Team, m team.Member, why string, now time.Time) error {
 	policy := cmp.Or(t.Policies.Respawn, team.RespawnAlways)
 	if m.Program != "" {
@@ -441,8 +440,8 @@ func (w *Watchdog) bringBack(ctx context.Context, t team.Team, m team.Member, wh
 	return w.o.Actions.Respawn(ctx, m, f.wait(m))
 }
 
-// bringUp sees to members that have no process and nobody else sees to: those
-// whose process said goodbye, and those whose spawner died before one took them.
+// bringUp handles members without a process that no other part handles: those whose process signed
+// off, and those whose spawner died before a process took them.
 func (w *Watchdog) bringUp(ctx context.Context, look index.Look, now time.Time) error {
 	var errs []error
 	for _, m := range look.Members {
@@ -462,9 +461,9 @@ func (w *Watchdog) bringUp(ctx context.Context, look index.Look, now time.Time) 
 	return errors.Join(errs...)
 }
 
-// reapOrphans frees tasks of holders that have left, or that have a later incarnation,
-// once nobody has adopted them within adoptWithin. That is an attempt if a holder was lost
-// at work, and none if it left in order.
+// reapOrphans frees tasks of holders that have left, or that have a later incarnation, once no
+// incarnation has adopted them within adoptWithin. That is an attempt if a holder was lost at work,
+// and none if it left in order.
 func (w *Watchdog) reapOrphans(ctx context.Context, look index.Look, now time.Time) error {
 	seen := map[team.TaskID]noted{}
 	var errs []error
@@ -496,11 +495,11 @@ func (w *Watchdog) reapOrphans(ctx context.Context, look index.Look, now time.Ti
 	return errors.Join(errs...)
 }
 
-// tellBlocked tells the leader, once, of tasks that wait for one that failed or was
-// cancelled, and of those that were failed since their holders were lost at work.
+// tellBlocked notifies the leader, once, of tasks that wait for one that failed or was cancelled,
+// and of those that were failed since their holders were lost at work.
 //
-// The notice is sent before it is noted, and goes under an id of its own: should
-// this process die in between, the next sends the same, which the server drops.
+// The notice is sent before it is recorded, under its own id: if this process dies in between, the
+// next sends the same, which the server drops.
 func (w *Watchdog) tellBlocked(ctx context.Context) error {
 	if !w.told.read {
 		n, _, err := readNote(ctx, w.o.Bucket)
@@ -525,7 +524,7 @@ func (w *Watchdog) tellBlocked(ctx context.Context) error {
 	}
 	if note {
 		switch err := storeNote(ctx, w.o.Bucket, upTo, w.told.tasks); {
-		case errors.Is(err, team.Conflict): // another leader's watchdog was first: the next look stores it
+		case errors.Is(err, team.Conflict): // another leader's watchdog was first: the next check stores it
 			return nil
 		case err != nil:
 			return err
@@ -535,8 +534,8 @@ func (w *Watchdog) tellBlocked(ctx context.Context) error {
 	return nil
 }
 
-// tellStalled tells the leader, once in a spell, of a teammate at work that makes no
-// progress. Another leader's watchdog tells of the same spell under the same id.
+// tellStalled notifies the leader, once in a spell, of a teammate at work that makes no progress.
+// Another leader's watchdog reports the same spell under the same id.
 func (w *Watchdog) tellStalled(ctx context.Context, look index.Look, heard map[team.AgentID]roster.Heard, now time.Time) error {
 	for _, m := range look.Members {
 		h := heard[m.AgentID]
