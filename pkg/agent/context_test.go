@@ -597,14 +597,3 @@ func (s *shelf) Put(_ context.Context, text string) (string, error) {
 	s.texts = append(s.texts, text)
 	return fmt.Sprint("stored:", len(s.texts)), nil
 }
-
-// What a compaction left out of one task's conversation refuses no call in the next.
-func TestQuotedEndsWithTheWork(t *testing.T) {
-	c := newConversation(team.Native)
-	c.Quoted = true
-	for what, n := range map[string]*Conversation{"the next task": c.fresh("T-002", 4000), "a goal": c.fresh("", 4000), "dropped work": c.dropped()} {
-		if n.Quoted {
-			t.Errorf("%s: a call as text is still refused", what)
-		}
-	}
-}

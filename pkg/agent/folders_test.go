@@ -137,3 +137,14 @@ func TestFoldersAreBounded(t *testing.T) {
 func projectRecord(dir string) journal.Record {
 	return journal.Record{Kind: journal.Project, Folder: dir, Files: []projectcontext.File{{Name: dir + "/AGENTS.md", Text: "rules of " + dir}}}
 }
+
+// What a compaction left out of one task's conversation refuses no call in the next.
+func TestQuotedEndsWithTheWork(t *testing.T) {
+	c := newConversation(team.Native)
+	c.Quoted = true
+	for what, n := range map[string]*Conversation{"the next task": c.fresh("T-002", 4000), "a goal": c.fresh("", 4000), "dropped work": c.dropped()} {
+		if n.Quoted {
+			t.Errorf("%s: a call as text is still refused", what)
+		}
+	}
+}
