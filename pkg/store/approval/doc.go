@@ -1,12 +1,8 @@
-// Package approval is the plan gate (rule 10): a member in plan mode changes nothing before
-// a plan of its own is approved.
+// Package approval is the plan gate (rule 10): a member in plan mode changes nothing before its plan is approved.
 //
-// [Plans] are the records: a plan that was submitted, with its hash, and what was decided.
-// [Gate] is the one member's side: the tools of a member in plan mode are behind it, so it
-// holds whatever the model was told, and by whom. Each change of a record is one
-// compare-and-set; what the records may become, and what they allow, are the pure rules in
-// pkg/team/approval.go.
+// [Plans] stores the records: a submitted plan with its hash, and the decision on it. [Gate] guards the tools of one
+// member in plan mode, so it holds whatever text the model was sent, and by whom. Each change of a record is one
+// compare-and-set; pkg/team/approval.go has the pure rules: the transitions of a record, and the calls that it allows.
 //
-// Which calls a gate is asked about is decided where tools are made (package tool). The
-// waiting itself, and the mail about it, are the agent's (package agent).
+// Package tool decides which calls a gate checks. Package agent waits for a decision, and handles the mail about it.
 package approval

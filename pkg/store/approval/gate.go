@@ -11,14 +11,14 @@ import (
 	"agentteam/pkg/tool"
 )
 
-// ClaimSlot describes what a member holds; *board.ClaimSlot is one.
+// ClaimSlot returns the task that a member holds; *board.ClaimSlot is one.
 type ClaimSlot interface {
 	Task() (team.Task, bool)
 }
 
-// Gate lets a member that needs a plan, for itself or for the task that it holds ([team.Member.Gate]), change
-// something only if its newest plan is approved, and is for what the member holds. Any other member passes. It belongs
-// to one incarnation. Safe for concurrent use.
+// Gate lets a member that needs a plan, for itself or for the task that it holds ([team.Member.Gate]), make changes
+// only if its newest plan is approved and is for its present task. Any other member passes. A gate belongs to one
+// incarnation. Safe for concurrent use.
 type Gate struct {
 	plans *Plans
 	self  team.Member
@@ -29,8 +29,7 @@ type Gate struct {
 	looked time.Time     // the claim of the last hold for which the plans of earlier holders were read
 }
 
-// Gate returns the gate of a member, which begins with the plan that an earlier incarnation
-// submitted last. Errors: Unavailable.
+// Gate returns the gate of a member, which begins with the last plan of an earlier incarnation. Errors: Unavailable.
 func (p *Plans) Gate(ctx context.Context, self team.Member, hand ClaimSlot) (*Gate, error) {
 	g := &Gate{plans: p, self: self, hand: hand}
 	all, err := p.List(ctx)
@@ -42,16 +41,16 @@ func (p *Plans) Gate(ctx context.Context, self team.Member, hand ClaimSlot) (*Ga
 	return g, err
 }
 
-// holds is the task that the member holds, or the zero Task.
+// holds returns the task that the member holds, or the zero Task.
 func (g *Gate) holds() team.Task {
 	t, _ := g.hand.Task()
 	return t
 }
 
-// Taken returns the note for the holder of t, a task that it has just taken or has adopted, on the plan that t needs, with
-// the plan: the zero Approval is none to show. A plan of an earlier holder that waits for a decision is submitted
-// again first, in the member's name: it waits for that decision then. note is "" of a task that needs no plan. It may be
-// called again. Errors: Unavailable.
+// Taken returns the note on the plan that t needs, for the holder of t, a task that it has just taken or adopted, and
+// the plan itself: the zero Approval if there is no plan to show. It first submits the plan of an earlier holder that
+// waits for a decision again, in the member's name. note is "" for a task that needs no plan. It may be called again.
+// Errors: Unavailable.
 func (g *Gate) Taken(ctx context.Context, t team.Task) (note string, plan team.Approval, err error) {
 	gate := g.self.Gate(t)
 	if gate == "" {
@@ -75,8 +74,8 @@ func (g *Gate) Taken(ctx context.Context, t team.Task) (note string, plan team.A
 	return note, plan, nil
 }
 
-// inherit submits the plan of an earlier holder of t again that waits for a decision, unless the member has submitted
-// one for its hold. here reports whether the newest plan of the member is for that hold, and its approver strict enough.
+// inherit submits a pending plan of an earlier holder of t again, unless the member has submitted one for its hold.
+// here reports whether the member's newest plan is for that hold, and its approver strict enough.
 func (g *Gate) inherit(ctx context.Context, t team.Task) (here bool, err error) {
 	gate := g.self.Gate(t)
 	if here, err = g.plans.here(ctx, g.newest, t); err != nil || t.ID == "" {
@@ -94,7 +93,7 @@ func (g *Gate) inherit(ctx context.Context, t team.Task) (here bool, err error) 
 		if err == nil {
 			err = g.again(ctx, a, last, t)
 		}
-		if here = err == nil; err != nil && !gone(err) { // one whose record is damaged is none
+		if here = err == nil; err != nil && !gone(err) { // a plan with a damaged record does not count
 			return false, fmt.Errorf("submit the plan %s again for %s: %w", last.ID, t.ID, err)
 		}
 	}
@@ -102,7 +101,7 @@ func (g *Gate) inherit(ctx context.Context, t team.Task) (here bool, err error) 
 	return here, nil
 }
 
-// again submits a, which is the plan last in the member's name, and ends last.
+// again submits a, a copy of the plan last in the member's name, and ends last.
 func (g *Gate) again(ctx context.Context, a, last team.Approval, t team.Task) error {
 	stored, err := g.plans.put(ctx, a)
 	switch {
@@ -123,8 +122,8 @@ func (g *Gate) again(ctx context.Context, a, last team.Approval, t team.Task) er
 	return err
 }
 
-// lastFor returns the newest plan that was submitted for a task, whichever agent held it; the zero Approval if there is
-// none. By clocks that differ one that was submitted again may look older. Errors: Unavailable.
+// lastFor returns the newest plan that was submitted for a task, by any holder; the zero Approval if there is none. If
+// clocks differ, a plan that was submitted again may look older than its original. Errors: Unavailable.
 func (p *Plans) lastFor(ctx context.Context, id team.TaskID) (last team.Approval, err error) {
 	all, err := p.List(ctx)
 	for _, a := range all {
@@ -135,9 +134,9 @@ func (p *Plans) lastFor(ctx context.Context, id team.TaskID) (last team.Approval
 	return last, err
 }
 
-// Submit stores a plan for what the member holds, in place of an earlier one, and asks its
-// approver by mail. Errors: InvalidState for a member that needs no plan; InvalidArgument; Unavailable, and then the
-// plan may or may not have been submitted, and the next one takes its place.
+// Submit stores a plan for the member's present task, in place of an earlier plan, and asks its approver by mail.
+// Errors: InvalidState for a member that needs no plan; InvalidArgument; Unavailable, and then the plan may or may not
+// have been submitted, and the next plan takes its place.
 func (g *Gate) Submit(ctx context.Context, plan string) (team.Approval, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -150,7 +149,7 @@ func (g *Gate) Submit(ctx context.Context, plan string) (team.Approval, error) {
 	if err != nil {
 		return a, err
 	}
-	// First, so that of the member's plans never two wait for a decision.
+	// The earlier plan ends first, so that two plans of a member never wait for a decision.
 	if err := g.end(ctx); err != nil {
 		return a, err
 	}
@@ -163,7 +162,7 @@ func (g *Gate) Submit(ctx context.Context, plan string) (team.Approval, error) {
 	return a, err
 }
 
-// notGated completes why a member that holds t needs no plan.
+// notGated returns the end of the sentence on why a member that holds t needs no plan.
 func notGated(t team.Task) string {
 	if t.ID == "" {
 		return ""
@@ -171,9 +170,9 @@ func notGated(t team.Task) string {
 	return ", and " + string(t.ID) + " needs none"
 }
 
-// request is what the approver reads.
+// request returns the message to the approver.
 func request(a team.Approval, t team.Task) team.Message {
-	how := "" // an agent is told by its runtime how it decides
+	how := "" // an agent's runtime explains how it decides
 	if a.Approver == team.ByHuman {
 		how = fmt.Sprintf(" Decide with: teamctl approvals approve %s, or reject %s --feedback TEXT.", a.ID, a.ID)
 	}
@@ -193,9 +192,8 @@ func about(t team.Task) string {
 	return fmt.Sprintf(" for %s (%s)", t.ID, t.Title)
 }
 
-// Pass returns nil if the member may change something, and marks the plan that allows it as
-// used before the first time. It is a [tool.Gate]. Errors: PermissionDenied, which says what
-// to do; Unavailable.
+// Pass returns nil if the member may make the call of r, and marks the plan that allows it as used before the first
+// time. It is a [tool.Gate]. Errors: PermissionDenied with a hint on the next step; Unavailable.
 func (g *Gate) Pass(ctx context.Context, r tool.Request) error {
 	if !r.Changes() {
 		return nil
@@ -212,7 +210,7 @@ func (g *Gate) Pass(ctx context.Context, r tool.Request) error {
 	case err != nil:
 		return err
 	case g.newest.ID == "" || g.newest.Status == team.PlanUsed && g.newest.Incarnation == h.Incarnation:
-		err := g.newest.Covers(h, here) // only this gate changes that
+		err := g.newest.Covers(h, here) // only this gate changes the record
 		if err == nil {
 			granted(ctx, g.newest)
 		}
@@ -237,7 +235,7 @@ func (g *Gate) Pass(ctx context.Context, r tool.Request) error {
 	return refused(r.Called, err)
 }
 
-// here reports whether a is for the task t that its member holds, or for none as t is none. Errors:
+// here reports whether a is for the member's present hold of t; with a zero t, whether a is for no task. Errors:
 // Unavailable.
 func (p *Plans) here(ctx context.Context, a team.Approval, t team.Task) (bool, error) {
 	if t.ID == "" || t.ID != a.Task || a.IsFor(t) {
@@ -250,7 +248,7 @@ func (p *Plans) here(ctx context.Context, a team.Approval, t team.Task) (bool, e
 	return a.Held(copies), err
 }
 
-// refused is the refusal of a call by the gate.
+// refused returns the gate's error for a call of tool, nil if err is nil.
 func refused(tool string, err error) error {
 	if err == nil {
 		return nil
@@ -258,9 +256,8 @@ func refused(tool string, err error) error {
 	return team.Errorf(team.CodeOf(err), "%s was not run: %w", tool, err).WithHint("%s", team.ModelHintOf(err))
 }
 
-// Rest ends the member's plan if it is for no task, since the member goes idle: a later run,
-// for whatever it is woken, needs another one. Errors: Unavailable; the plan is ended with the
-// next Rest then.
+// Rest ends the member's plan if it is for no task, when the member goes idle: a later run needs another plan, whatever
+// wakes the member. Errors: Unavailable; the next Rest ends the plan then.
 func (g *Gate) Rest(ctx context.Context) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -285,7 +282,7 @@ func (g *Gate) end(ctx context.Context) error {
 	return err
 }
 
-// ended ends what an incarnation has asked for.
+// ended ends a plan or request of an incarnation, or of an earlier one.
 func (p *Plans) ended(ctx context.Context, id string, incarnation uint64) (team.Approval, error) {
 	return p.change(ctx, id, func(a *team.Approval) (bool, error) {
 		if a.EndedAt != nil || a.IsPlan() && a.Status == team.PlanRejected || a.Incarnation > incarnation {
@@ -297,5 +294,5 @@ func (p *Plans) ended(ctx context.Context, id string, incarnation uint64) (team.
 	})
 }
 
-// gone reports whether err says that a plan's record is not there, or tells nothing.
+// gone reports whether err means that a plan's record is absent or unreadable.
 func gone(err error) bool { return errors.Is(err, team.NotFound) || errors.Is(err, team.ErrUnreadable) }

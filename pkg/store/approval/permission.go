@@ -12,7 +12,7 @@ import (
 	"agentteam/pkg/tool"
 )
 
-// Judgement is what the rules decide on a call, and why.
+// Judgement is the decision of the rules on a call, and its reason.
 type Judgement struct {
 	Answer permission.Decision // None: it may run, too
 	Rule   string              // that matches, as it is written; "" = none
@@ -25,11 +25,11 @@ type Judgement struct {
 	Level  team.Sandbox        // of the sandbox of commands, as it is judged by; "" = not known
 }
 
-// Judge judges a call by the rules as they stand. Errors: Unavailable.
+// Judge judges a call by the present rules. Errors: Unavailable.
 type Judge func(ctx context.Context, r tool.Request) (Judgement, error)
 
-// Permissions let a member make the calls that the rules allow, and those that a person has. They
-// belong to one incarnation. Safe for concurrent use.
+// Permissions lets a member make the calls that the rules or a person allow. It belongs to one incarnation. Safe for
+// concurrent use.
 type Permissions struct {
 	plans *Plans
 	self  team.Member
@@ -45,16 +45,15 @@ func (p *Plans) Permissions(self team.Member, hand ClaimSlot, judge Judge) *Perm
 	return &Permissions{plans: p, self: self, hand: hand, judge: judge, asked: self.Incarnation > 1}
 }
 
-// Pass returns nil if the member may make the call. One that a person has to allow is asked for by
-// a record and by mail, and refused; the refusal has the agent wait for the decision, see
-// [tool.With]. Once it is allowed, the same call passes, and the record shows that it is used
-// before it does. It is a [tool.Gate]. Errors: PermissionDenied, which tells what to do;
-// InvalidArgument for a call that is too long to be asked for; Unavailable.
+// Pass returns nil if the member may make the call. For a call that a person has to allow, it stores a request, sends
+// mail, and refuses the call; the refusal has the agent wait for the decision, see [tool.With]. After a person has
+// allowed the call, the same call passes, and the record is marked as used before that. It is a [tool.Gate]. Errors:
+// PermissionDenied with a hint on the next step; InvalidArgument for a call too long for a request; Unavailable.
 func (g *Permissions) Pass(ctx context.Context, r tool.Request) error {
 	return g.PassBy(ctx, r, g.judge)
 }
 
-// PassBy is Pass by other rules, for a call that is made in the member's name.
+// PassBy is Pass by the rules of judge, for a call that is made in the member's name.
 func (g *Permissions) PassBy(ctx context.Context, r tool.Request, judge Judge) error {
 	j, err := judge(ctx, r)
 	tool.Note(ctx, func(a *team.Account) {
@@ -92,7 +91,7 @@ func because(j Judgement) string {
 	return ": " + j.Why
 }
 
-// ask returns nil if a person has allowed the call, and asks one if none was asked.
+// ask returns nil if a person has allowed the call, and asks a person if there is no request yet.
 func (g *Permissions) ask(ctx context.Context, r tool.Request, j Judgement) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -113,7 +112,7 @@ func (g *Permissions) ask(ctx context.Context, r tool.Request, j Judgement) erro
 	return tool.With(err, tool.Effects{Await: &team.Await{Plan: a.ID, Permission: true, From: a.Asks(), About: a.Call.Brief()}})
 }
 
-// granted notes by what a call is let pass.
+// granted records the approval that let a call pass.
 func granted(ctx context.Context, by team.Approval) {
 	tool.Note(ctx, func(a *team.Account) { a.Grants = append(a.Grants, team.Grant{Approval: by.ID, By: by.DecidedBy}) })
 }
@@ -130,8 +129,7 @@ func why(j Judgement) string {
 	return "no rule allows it"
 }
 
-// find returns the request for a call that can be of use for the hold that t is, and makes it if
-// there is none.
+// find returns a request for the call that is of use in the hold t, and stores a new one if there is none.
 func (g *Permissions) find(ctx context.Context, t team.Task, call team.AskedCall) (team.Approval, error) {
 	for tried := 0; ; {
 		all, err := g.plans.List(ctx)
@@ -157,7 +155,7 @@ func (g *Permissions) find(ctx context.Context, t team.Task, call team.AskedCall
 				call.Number = max(call.Number, a.Call.Number+1)
 			}
 		}
-		if call.Number <= tried { // what has its place cannot be read, or is no such request
+		if call.Number <= tried { // the record in its place is unreadable, or not such a request
 			call.Number = tried + 1
 		}
 		a, err := team.NewPermission(g.self.Holder(), t, call, time.Now().UTC())
@@ -176,10 +174,10 @@ func (g *Permissions) find(ctx context.Context, t team.Task, call team.AskedCall
 	}
 }
 
-// maxTold is how many characters of a call the mail about it has.
+// maxTold is the most characters of a call in the mail about it.
 const maxTold = 8000
 
-// tell writes to whoever decides. What is lost is found by whoever looks for requests.
+// tell sends mail to the decider. Lost mail does no harm: the list of waiting requests shows this one too.
 func (g *Permissions) tell(ctx context.Context, a team.Approval, t team.Task) {
 	_, _, _ = g.plans.o.Post.Send(ctx, team.Message{Type: team.MsgPlanRequest, From: g.self.AgentID, To: a.Asks(), RequestID: a.ID,
 		Summary: team.Summarize("may it run" + about(t) + ": " + a.Call.Brief()),
@@ -187,7 +185,7 @@ func (g *Permissions) tell(ctx context.Context, a team.Approval, t team.Task) {
 			a.AgentID, team.Escaped(a.Call.Tool), about(t), a.Call.Quoted(maxTold), team.Escaped(a.Call.Dir), a.Call.Why, a.ID, a.ID, a.ID)})
 }
 
-// use returns nil if a lets the member make its call, and notes first that it does.
+// use returns nil if a lets the member make its call, and marks a as used first.
 func (g *Permissions) use(ctx context.Context, a team.Approval, t team.Task) (team.Approval, error) {
 	h := g.self.Holder()
 	return g.plans.change(ctx, a.ID, func(a *team.Approval) (bool, error) {
@@ -198,7 +196,7 @@ func (g *Permissions) use(ctx context.Context, a team.Approval, t team.Task) (te
 		if err != nil {
 			return false, err
 		}
-		if _, open := a.Asked(*a.Call); !open { // another incarnation was faster, or the agent has gone on
+		if _, open := a.Asked(*a.Call); !open { // another incarnation was faster, or the agent has moved on
 			return false, team.Errorf(team.PermissionDenied, "what a person has allowed is used up (request %s)", a.ID).WithHint("call it again, and a person is asked once more")
 		}
 		if a.Status == team.PlanUsed && a.Incarnation == h.Incarnation || a.AgentID != h.Agent {
@@ -209,8 +207,8 @@ func (g *Permissions) use(ctx context.Context, a team.Approval, t team.Task) (te
 	})
 }
 
-// Rest ends the requests of the member that are for no task, since the member goes idle. Errors:
-// Unavailable; they are ended with the next Rest then.
+// Rest ends the member's requests that are for no task, when the member goes idle. Errors: Unavailable; the next Rest
+// ends them then.
 func (g *Permissions) Rest(ctx context.Context) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

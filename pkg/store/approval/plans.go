@@ -15,7 +15,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Tasks reads the copies of a task that are still there, oldest first; *board.Board is one.
+// Tasks reads the stored copies of a task, oldest first; *board.Board is one.
 type Tasks interface {
 	History(ctx context.Context, id team.TaskID) ([]team.Task, error)
 }
@@ -25,26 +25,26 @@ type Members interface {
 	Get(ctx context.Context, a team.AgentID) (team.Member, error)
 }
 
-// Post sends mail; *mailbox.Mailbox is one.
+// Mailer sends mail; *mailbox.Mailbox is one.
 type Mailer interface {
 	Send(ctx context.Context, m team.Message) (team.Message, []team.AgentID, error)
 }
 
-// Options are what Plans need besides the bucket. All are required.
+// Options are the dependencies of Plans besides the bucket. All are required.
 type Options struct {
 	Tasks   Tasks
 	Members Members
 	Post    Mailer
 }
 
-// Plans are the plans that were submitted in one team, and the calls that a person was asked for.
-// Safe for concurrent use, also from many processes.
+// Plans stores the submitted plans of one team, and the requests for a person's permission. Safe for concurrent use,
+// also from many processes.
 type Plans struct {
 	bucket *broker.Bucket
 	o      Options
 }
 
-// New returns the plans of the team whose bucket this is.
+// New returns the plans in the bucket b of a team.
 func New(b *broker.Bucket, o Options) *Plans { return &Plans{b, o} }
 
 // Get returns one plan or request. Errors: NotFound; [team.ErrUnreadable]; Unavailable.
@@ -80,7 +80,7 @@ func Decode(e broker.Entry) (team.Approval, error) {
 	return a, nil
 }
 
-// List returns all plans that can be read, in the order in which they were submitted.
+// List returns all readable plans and requests, in the order of their submission.
 func (p *Plans) List(ctx context.Context) ([]team.Approval, error) {
 	entries, err := p.bucket.Load(ctx, subject.AllPlans)
 	if err != nil {
@@ -88,7 +88,7 @@ func (p *Plans) List(ctx context.Context) ([]team.Approval, error) {
 	}
 	var all []team.Approval
 	for _, e := range entries {
-		if a, err := Decode(e); err == nil { // one that is damaged harms itself only
+		if a, err := Decode(e); err == nil { // a damaged record harms only itself
 			all = append(all, a)
 		}
 	}
@@ -98,8 +98,8 @@ func (p *Plans) List(ctx context.Context) ([]team.Approval, error) {
 	return all, nil
 }
 
-// Waiting returns what waits for a decision, oldest first; that whose agent could
-// make no use of one are left out.
+// Waiting returns the plans and requests that wait for a decision, oldest first, without those whose agent could no
+// longer use a decision.
 func (p *Plans) Waiting(ctx context.Context) ([]team.Approval, error) {
 	all, err := p.List(ctx)
 	if err != nil {
@@ -137,12 +137,11 @@ func (p *Plans) Void(ctx context.Context, a team.Approval) (string, error) {
 	return a.Void(m, copies), nil
 }
 
-// Decide records a decision on a plan and sends it to the plan's agent, which also sees the
-// record: a decision whose mail is lost with its sender still arrives. Of several that
-// decide at once the first wins. It returns the plan as it stands.
+// Decide records a decision on a plan and sends it to the plan's agent, which also watches the record: a decision whose
+// mail is lost with its sender still arrives. Of several concurrent decisions the first wins. It returns the stored
+// plan.
 //
-// Errors: NotFound; those of [team.Approval.Decide]; Unavailable, and then the decision may
-// or may not be recorded.
+// Errors: NotFound; those of [team.Approval.Decide]; Unavailable, and then the decision may or may not be recorded.
 func (p *Plans) Decide(ctx context.Context, id string, d team.Decision) (team.Approval, error) {
 	a, err := p.change(ctx, id, func(a *team.Approval) (bool, error) {
 		void, err := p.Void(ctx, *a)
@@ -161,7 +160,7 @@ func (p *Plans) Decide(ctx context.Context, id string, d team.Decision) (team.Ap
 	if err != nil {
 		return a, err
 	}
-	if a.Kind == team.OfRespawn { // its member is lost, and has asked for nothing
+	if a.Kind == team.OfRespawn { // its member is lost, and has not asked for it
 		return a, nil
 	}
 	_, _, _ = p.o.Post.Send(ctx, team.Message{Type: team.MsgPlanResponse, From: d.By, To: a.AgentID,
@@ -169,7 +168,7 @@ func (p *Plans) Decide(ctx context.Context, id string, d team.Decision) (team.Ap
 	return a, nil
 }
 
-// seated reports whether somebody is a person with a seat. Errors: Unavailable.
+// seated reports whether who is a person with a seat. Errors: Unavailable.
 func (p *Plans) seated(ctx context.Context, who team.AgentID) (bool, error) {
 	if who == "" || who == team.UserAgent || who == team.Leader {
 		return false, nil
@@ -193,8 +192,8 @@ func (p *Plans) put(ctx context.Context, a team.Approval) (_ team.Approval, err 
 	return a, err
 }
 
-// Decided blocks until a plan is decided on, or is good for nothing more, and returns it.
-// Errors: Unavailable; ctx's.
+// Decided blocks until a plan is decided on, or has ended without a decision, and returns it. Errors: Unavailable;
+// ctx's.
 func (p *Plans) Decided(ctx context.Context, id string) (team.Approval, error) {
 	var decided team.Approval
 	found := errors.New("decided")

@@ -8,9 +8,9 @@ import (
 	"agentteam/pkg/team"
 )
 
-// MayReturn reports whether a person has decided that m, which is lost, is brought back. The first
-// call for an incarnation asks, by a record and by mail; dir is the team's workspace and why says
-// how m was lost. It does not wait for the answer. Errors: Unavailable.
+// MayReturn reports whether a person has decided to bring m, a lost member, back. The first call for an incarnation asks
+// a person, by a record and by mail; dir is the team's workspace and why states how m was lost. It does not wait for the
+// answer. Errors: Unavailable.
 func (p *Plans) MayReturn(ctx context.Context, m team.Member, dir, why string) (bool, error) {
 	asks := team.NewRespawn(m, dir, why, time.Now().UTC())
 	a, err := p.Get(ctx, asks.ID)

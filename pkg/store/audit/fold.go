@@ -9,13 +9,13 @@ import (
 	"agentteam/pkg/team"
 )
 
-// trail makes entries of the records of one journal, which it is given in their order.
+// trail makes entries from the records of one journal, in their order.
 type trail struct {
 	entries []Entry
 	open    []Entry // calls without a result
 }
 
-// add takes in a record.
+// add adds a record.
 func (t *trail) add(r journal.Record) {
 	switch r.Kind {
 	case journal.Turn:
@@ -29,7 +29,7 @@ func (t *trail) add(r journal.Record) {
 	}
 }
 
-// lost takes in that a record cannot be read, of which another, or what of it can be read, tells.
+// lost adds an entry for an unreadable record; time and incarnation come from by, the note or the readable part.
 func (t *trail) lost(a team.AgentID, seq uint64, by journal.Record) {
 	t.entries = append(t.entries, Entry{Seq: seq, At: by.At, Agent: a, Incarnation: by.Incarnation, Outcome: Unreadable})
 }

@@ -18,13 +18,13 @@ import (
 	"agentteam/pkg/team"
 )
 
-// folder is where in a team's object store entries are kept.
+// folder is the prefix of kept entries in a team's object store.
 const folder = "audit/"
 
-// Keep stores the entries of an agent's journal before the sequence before, in one file of the
-// team's object store; the records may be removed then. There has to be a record at that sequence, or
-// right before it. A process that is killed between the two leaves the entries in both places, and [Read] gives them
-// once. Errors: InvalidState if the journal does not reach to there; Unavailable.
+// Keep stores the entries of an agent's journal before the sequence before, in one file of the team's object store; the
+// records may be removed then. The journal must have a record at that sequence, or right before it. A process that is
+// killed between the two steps leaves the entries in both places, and [Read] returns them once. Errors: InvalidState if
+// the journal does not reach that far; Unavailable.
 func Keep(ctx context.Context, t *broker.Storage, a team.AgentID, before uint64) error {
 	var tr trail
 	var first uint64
@@ -40,7 +40,7 @@ func Keep(ctx context.Context, t *broker.Storage, a team.AgentID, before uint64)
 	switch {
 	case err != nil:
 		return err
-	case !reached: // whoever has answered is behind
+	case !reached: // the server that has answered is behind
 		return team.Errorf(team.InvalidState, "the journal of %s was read up to before record %d only", a, before)
 	}
 	tr.close()
@@ -54,12 +54,12 @@ func Keep(ctx context.Context, t *broker.Storage, a team.AgentID, before uint64)
 			return fmt.Errorf("audit: %w", err)
 		}
 	}
-	// Both ends, so that it never takes the place of a file with more in it.
+	// The name has both ends of the range, so that the file never replaces a file with more entries.
 	_, err = t.Files.Put(ctx, fmt.Sprintf("%s%s/%d-%d", folder, a, first, before), bytes.NewReader(lines.Bytes()))
 	return err
 }
 
-// take takes in an entry of the log stream. Errors: Unavailable.
+// take adds an entry of the log stream. Errors: Unavailable.
 func (t *trail) take(ctx context.Context, storage *broker.Storage, m broker.Msg) error {
 	r, err := journal.Decode(ctx, storage, m)
 	switch {
@@ -73,7 +73,7 @@ func (t *trail) take(ctx context.Context, storage *broker.Storage, m broker.Msg)
 	return nil
 }
 
-// Query chooses among entries. The zero Query wants all.
+// Query selects entries. The zero Query selects all.
 type Query struct {
 	Since time.Time    // not before this time
 	Agent team.AgentID // of this agent and, if it is a member, of its subagents
@@ -84,11 +84,10 @@ func (q Query) wants(e Entry) bool {
 	return !e.At.Before(q.Since) && (q.Agent == "" || q.Agent == e.Agent || q.Agent == e.Agent.Owner()) && (q.Tool == "" || q.Tool == e.Tool || q.Tool == e.Called)
 }
 
-// clocks is how far those of a member and of the server may be apart.
+// clocks bounds the difference between the clocks of a member and of the server.
 const clocks = 10 * time.Minute
 
-// Read returns the entries of a team, in the order in which their records were stored: those of
-// all agents that it ever had. Errors: Unavailable.
+// Read returns the entries of all agents that the team ever had, in the order of their records. Errors: Unavailable.
 func Read(ctx context.Context, t *broker.Storage, q Query) ([]Entry, error) {
 	from := uint64(1)
 	if !q.Since.IsZero() {
@@ -101,7 +100,7 @@ func Read(ctx context.Context, t *broker.Storage, q Query) ([]Entry, error) {
 	if q.Agent != "" {
 		filters = append(filters, subject.Log(t.ID, q.Agent), subject.LogsBelow(t.ID, q.Agent))
 	}
-	// The journals first: what is trimmed meanwhile is read, and what was is kept.
+	// The journals come first: records that are trimmed meanwhile were read, and earlier ones are kept.
 	trails := map[team.AgentID]*trail{}
 	err := t.Logs.Read(ctx, from, func(m broker.Msg) error {
 		a := subject.Author(m.Subject)
@@ -124,7 +123,7 @@ func Read(ctx context.Context, t *broker.Storage, q Query) ([]Entry, error) {
 	return merged(all, q), nil
 }
 
-// kept reads what [Keep] has stored. Errors: Unavailable.
+// kept returns the entries that [Keep] has stored. Errors: Unavailable.
 func kept(ctx context.Context, t *broker.Storage, a team.AgentID) (all []Entry, err error) {
 	prefix := folder
 	if a != "" {
@@ -157,7 +156,7 @@ func kept(ctx context.Context, t *broker.Storage, a team.AgentID) (all []Entry, 
 	return all, nil
 }
 
-// merged is the entries that are wanted, each once and in order.
+// merged returns the entries that q selects, each once and in order.
 func merged(all []Entry, q Query) []Entry {
 	slices.SortStableFunc(all, Entry.Compare)
 	all = slices.CompactFunc(all, func(a, b Entry) bool { return a.Compare(b) == 0 })

@@ -21,13 +21,13 @@ import (
 	"agentteam/pkg/telemetry"
 )
 
-// Options are what a Board needs besides the team; all may be left out.
+// Options are the optional dependencies of a Board besides the records.
 type Options struct {
 	Logger  *slog.Logger
 	Metrics prometheus.Registerer
 
-	// Withdraw is called before a hold of a task is ended, other than by its completion: work that
-	// was submitted under that epoch must not be merged any more. Its error keeps the hold.
+	// Withdraw is called before a hold of a task ends, other than by its completion: work that was submitted under
+	// that epoch must not be merged any more. Its error keeps the hold.
 	Withdraw func(ctx context.Context, id team.TaskID, epoch uint64) error
 }
 
@@ -41,8 +41,8 @@ type Board struct {
 	at          uint64       // see [Board.At]
 }
 
-// Records are where a board is kept: a team's [broker.Bucket], or in tests that play
-// time boardtest.Records, which are in memory. Methods and errors are those of Bucket.
+// Records is the storage of a board: a team's [broker.Bucket], or, in tests that control time, boardtest.Records, which
+// are in memory. Methods and errors are those of Bucket.
 type Records interface {
 	Get(ctx context.Context, key string) (broker.Entry, error)
 	Put(ctx context.Context, key string, value []byte, revision uint64) (uint64, error)
@@ -52,7 +52,7 @@ type Records interface {
 	Past(ctx context.Context, from uint64, f func(broker.Entry) error, filters ...string) error
 }
 
-// New returns the board of the team whose records these are.
+// New returns the board of the team with these records.
 func New(records Records, o Options) *Board {
 	o.Logger = telemetry.OrDiscard(o.Logger)
 	if o.Withdraw == nil {
@@ -61,9 +61,8 @@ func New(records Records, o Options) *Board {
 	return &Board{bucket: records, log: o.Logger, metrics: newMetrics(o.Metrics), withdraw: o.Withdraw}
 }
 
-// At returns the same board for changes of a task that must still be at a revision, as it
-// was read; at any other they end with [team.ErrRevision], and nothing is changed. It is for
-// one change: that moves the revision.
+// At returns the same board for one change of a task on the condition that the task is still at this revision; else the
+// change fails with [team.ErrRevision], and nothing is changed.
 func (b *Board) At(revision uint64) *Board {
 	at := &Board{bucket: b.bucket, log: b.log, metrics: b.metrics, withdraw: b.withdraw, at: revision}
 	at.createdUpTo.Store(b.createdUpTo.Load())
@@ -95,7 +94,7 @@ func (b *Board) Get(ctx context.Context, id team.TaskID) (team.Task, error) {
 			return team.Task{}, err
 		}
 		return b.read(ctx, id)
-	case err == nil && t.Untouched(): // the same, but the creator died a little later: whoever changes a task has first seen to the others of its call
+	case err == nil && t.Untouched(): // the same, but the creator died a little later: a caller that changes a task has first completed its call
 		err = b.finishCall(ctx, id)
 	}
 	if err != nil {
@@ -104,7 +103,7 @@ func (b *Board) Get(ctx context.Context, id team.TaskID) (team.Task, error) {
 	return t, nil
 }
 
-// read returns a task as it stands under its key.
+// read returns the stored task.
 func (b *Board) read(ctx context.Context, id team.TaskID) (team.Task, error) {
 	e, err := b.bucket.Get(ctx, subject.KeyTask(id))
 	switch {
@@ -120,7 +119,7 @@ func notFound(id team.TaskID) *team.Error {
 	return team.Errorf(team.NotFound, "there is no task %s", id).WithHint("`teamctl tasks` lists the tasks").WithModelHint("list_tasks shows the tasks")
 }
 
-// Listing is the board as it stood at one moment.
+// Listing is the state of the board at one moment.
 type Listing struct {
 	Tasks []team.Task        // by number
 	Bad   []team.Quarantined // records that cannot be read; all others work without them
@@ -132,9 +131,8 @@ func (b *Board) All(ctx context.Context) ([]team.Task, error) {
 	return l.Tasks, err
 }
 
-// Load reads the whole board in one pass over the bucket, after finishing a
-// creation that somebody left half done. Errors: InvalidState if the sequence cannot be
-// read; Unavailable.
+// Load reads the whole board in one pass over the bucket, after completing a creation that another process left half
+// done. Errors: InvalidState if the sequence cannot be read; Unavailable.
 func (b *Board) Load(ctx context.Context) (Listing, error) {
 	if err := b.FinishCreate(ctx); err != nil {
 		return Listing{}, err
@@ -170,8 +168,8 @@ func (m tasks) Show(id team.TaskID, t team.Task) {
 	}
 }
 
-// leftBy returns the tasks that earlier incarnations of h hold, which is at most one
-// unless a rule was broken. It reads the whole board but keeps only these in memory.
+// leftBy returns the tasks that earlier incarnations of h hold: at most one, unless a rule was broken. It reads the whole
+// board but keeps only these in memory.
 func (b *Board) leftBy(ctx context.Context, h team.Holder) ([]team.Task, error) {
 	left := map[team.TaskID]team.Task{}
 	err := b.bucket.Each(ctx, func(e broker.Entry) error {
@@ -180,7 +178,7 @@ func (b *Board) leftBy(ctx context.Context, h team.Holder) ([]team.Task, error) 
 		}
 		t, err := Decode(e)
 		switch {
-		case err != nil: // what cannot be read cannot be adopted
+		case err != nil: // an unreadable task cannot be adopted
 		case t.Status == team.InProgress && t.Assignee == h.Agent && t.Incarnation < h.Incarnation:
 			left[t.ID] = t
 		default:
@@ -191,9 +189,9 @@ func (b *Board) leftBy(ctx context.Context, h team.Holder) ([]team.Task, error) 
 	return slices.Collect(maps.Values(left)), err
 }
 
-// change makes every transition of one task: it reads the task, lets f make the next
-// copy, and stores that if the task has not changed. If somebody wrote in between, f is
-// called again with the new copy. If f refuses, the task is returned as it was read.
+// change makes a transition of one task: it reads the task, calls f for the next copy, and stores that if the task has
+// not changed. After a concurrent write it calls f again with the new copy. If f refuses, change returns the task that
+// it read.
 func (b *Board) change(ctx context.Context, id team.TaskID, f func(team.Task) (team.Task, error)) (team.Task, error) {
 	for {
 		t, err := b.Get(ctx, id)
@@ -213,11 +211,11 @@ func (b *Board) change(ctx context.Context, id team.TaskID, f func(team.Task) (t
 // errStale: the task was written since it was read.
 var errStale = errors.New("the task has changed since it was read")
 
-// errSame: nothing is to be written, as the task is so already or has moved on.
+// errSame: no write is needed, as the task has that state already or has moved on.
 var errSame = errors.New("the task needs no change")
 
-// changeFrom makes a transition of a task as it was read, and returns that copy if f
-// refuses it. If the task has changed since, the error is errStale.
+// changeFrom makes a transition of t, and returns t if f refuses it. If the task has changed since t was read, the error
+// is errStale.
 func (b *Board) changeFrom(ctx context.Context, t team.Task, f func(team.Task) (team.Task, error)) (team.Task, error) {
 	next, err := f(t)
 	if err == nil && t.Status == team.InProgress && next.Status != team.Completed && (next.Status != team.InProgress || next.Epoch != t.Epoch) {
@@ -233,19 +231,19 @@ func (b *Board) changeFrom(ctx context.Context, t team.Task, f func(team.Task) (
 	return next, err
 }
 
-// changeHeld is change that starts from the copy which the caller has held since its
-// claim. Others hardly ever write a held task, so this usually saves the read.
+// changeHeld is change that starts from the caller's copy since its claim. Others rarely write a held task, so this
+// usually saves the read.
 func (b *Board) changeHeld(ctx context.Context, held team.Task, f func(team.Task) (team.Task, error)) (team.Task, error) {
 	if held.Revision != 0 {
 		if next, err := b.changeFrom(ctx, held, f); err == nil || team.CodeOf(err) == team.Unavailable {
 			return next, err
 		}
-		// The copy that was refused may be old: read the task and judge again.
+		// The refused copy may be old: read the task and judge again.
 	}
 	return b.change(ctx, held.ID, f)
 }
 
-// put stores the copy of a task that a transition has made, and counts it.
+// put stores the copy of a task that a transition made, and counts it.
 func (b *Board) put(ctx context.Context, t team.Task) (team.Task, error) {
 	t, err := b.Rewrite(ctx, t)
 	if err == nil {
@@ -266,13 +264,12 @@ func (b *Board) Rewrite(ctx context.Context, t team.Task) (team.Task, error) {
 	return t, err
 }
 
-// Claim makes h the task's assignee. The task is read first; see [Board.ClaimAt]
-// for one that was read already. Errors: NotFound; Conflict (somebody holds it or
-// was first, or it is reserved for somebody else); *team.Error Blocked naming the dependencies; InvalidState;
-// PermissionDenied for a role that is not h's, unless assigned; Unavailable, and
+// Claim makes h the task's assignee. It reads the task first; see [Board.ClaimAt] for a task that was already read.
+// Errors: NotFound; Conflict (another agent holds it or was first, or it is reserved for another); *team.Error Blocked
+// naming the dependencies; InvalidState; PermissionDenied for a role that is not h's, unless assigned; Unavailable, and
 // then the outcome is unknown.
 //
-// It does not know what else h holds: an agent claims through its [ClaimSlot].
+// It does not know the other holds of h: an agent claims through its [ClaimSlot].
 func (b *Board) Claim(ctx context.Context, id team.TaskID, h team.Holder) (team.Task, error) {
 	t, err := b.Get(ctx, id)
 	if err == nil {
@@ -285,7 +282,7 @@ func (b *Board) Claim(ctx context.Context, id team.TaskID, h team.Holder) (team.
 	return b.ClaimAt(ctx, t, h)
 }
 
-// Claimable returns why h could not claim t as it was read, or nil.
+// Claimable returns the reason why h could not claim this copy t, or nil.
 func (b *Board) Claimable(ctx context.Context, t team.Task, h team.Holder) error {
 	if err := t.At(b.at); err != nil {
 		return err
@@ -296,7 +293,7 @@ func (b *Board) Claimable(ctx context.Context, t team.Task, h team.Holder) error
 	return b.unblocked(ctx, t)
 }
 
-// Assignable returns why t as it was read could not be given to h, or nil.
+// Assignable returns the reason why this copy t could not be given to h, or nil.
 func (b *Board) Assignable(ctx context.Context, t team.Task, a team.Assignment, h team.Holder) error {
 	if err := t.At(b.at); err != nil {
 		return err
@@ -307,8 +304,8 @@ func (b *Board) Assignable(ctx context.Context, t team.Task, a team.Assignment, 
 	return b.unblocked(ctx, t)
 }
 
-// ClaimAt claims t as it was read, without reading it again: the caller vouches
-// that its dependencies are completed, which once true stays true.
+// ClaimAt claims this copy t without reading the task again: the caller vouches that its dependencies are completed,
+// which once true stays true.
 func (b *Board) ClaimAt(ctx context.Context, t team.Task, h team.Holder) (team.Task, error) {
 	next, err := t.Claim(h, now())
 	if err == nil {
@@ -325,9 +322,9 @@ func (b *Board) ClaimAt(ctx context.Context, t team.Task, h team.Holder) (team.T
 	return next, nil
 }
 
-// Reserve keeps a pending task for a member, or with "" for nobody any more; see
-// [team.Task.Reserve]. For a member in plan mode the task becomes gated. What is so already is not written again.
-// Errors: NotFound; those of the transition; Unavailable.
+// Reserve keeps a pending task for a member; "" ends the reservation; see [team.Task.Reserve]. For a member in plan mode
+// the task becomes gated. A task that has that state already is not written again. Errors: NotFound; those of the
+// transition; Unavailable.
 func (b *Board) Reserve(ctx context.Context, id team.TaskID, member team.AgentID, a team.Actor) (team.Task, error) {
 	gate, err := gateOf(ctx, b.bucket, member)
 	if err != nil {
@@ -350,8 +347,8 @@ func (b *Board) Reserve(ctx context.Context, id team.TaskID, member team.AgentID
 	return t, err
 }
 
-// Unreserve ends the reservation of t for the member that it is reserved for, as it was
-// read. If t is written again, claimed say, nothing changes and the error is nil.
+// Unreserve ends the reservation of this copy t. If t has been written again, for example claimed, nothing changes and
+// the error is nil.
 func (b *Board) Unreserve(ctx context.Context, t team.Task, a team.Actor) error {
 	next, err := t.Reserve("", a, now())
 	if err == nil {
@@ -363,7 +360,7 @@ func (b *Board) Unreserve(ctx context.Context, t team.Task, a team.Actor) error 
 	return err
 }
 
-// unblocked returns a Blocked error naming what t waits for, or nil.
+// unblocked returns a Blocked error naming the dependencies of t that are not completed, or nil.
 func (b *Board) unblocked(ctx context.Context, t team.Task) error {
 	deps, err := b.several(ctx, t.Dependencies)
 	if err != nil {
@@ -390,14 +387,14 @@ func (b *Board) several(ctx context.Context, ids []team.TaskID) ([]team.Task, er
 	return tasks, g.Wait()
 }
 
-// parallel is how many requests of one call are on their way at once.
+// parallel bounds the concurrent requests of one call.
 const parallel = 32
 
 func blockedError(id team.TaskID, waiting []team.Task) error {
 	msg, hint, toModel := "", "it can be claimed once they are completed", "it can be begun once they are completed"
 	for _, d := range waiting {
 		msg += ", " + string(d.ID) + " (" + string(d.Status) + ")"
-		if !d.Status.Open() { // nobody completes that one any more
+		if !d.Status.Open() { // it will never be completed
 			hint = "it can be claimed once " + string(d.ID) + " is no dependency of it: teamctl tasks update " + string(id) + " --remove-dependency " + string(d.ID)
 			toModel = "the leader can take " + string(d.ID) + " out of its dependencies: update_task with remove_dependencies"
 		}
@@ -410,9 +407,8 @@ func (b *Board) Adopt(ctx context.Context, id team.TaskID, h team.Holder, attemp
 	return b.change(ctx, id, func(t team.Task) (team.Task, error) { return t.Adopt(h, attempt, now()) })
 }
 
-// Assign gives a task to h on behalf of somebody with the leader's rights; see
-// [team.Task.Assign]. Like Claim it does not know what else h holds. Errors:
-// Blocked; those of the transition; Unavailable.
+// Assign gives a task to h on behalf of a.By, which has the leader's rights; see [team.Task.Assign]. Like Claim it does
+// not know the other holds of h. Errors: Blocked; those of the transition; Unavailable.
 func (b *Board) Assign(ctx context.Context, a team.Assignment, h team.Holder) (team.Task, error) {
 	t, err := b.change(ctx, a.Task, func(t team.Task) (team.Task, error) {
 		next, err := t.Assign(h, a, now())
@@ -428,8 +424,8 @@ func (b *Board) Assign(ctx context.Context, a team.Assignment, h team.Holder) (t
 	return t, err
 }
 
-// AssignAt is [Board.Assign] for a task as it was read, without reading it again: the
-// caller vouches that its dependencies are completed.
+// AssignAt is [Board.Assign] for this copy t, without reading the task again: the caller vouches that its dependencies
+// are completed.
 func (b *Board) AssignAt(ctx context.Context, t team.Task, a team.Assignment, h team.Holder) (team.Task, error) {
 	next, err := t.Assign(h, a, now())
 	if err == nil {
@@ -446,14 +442,14 @@ func (b *Board) AssignAt(ctx context.Context, t team.Task, a team.Assignment, h 
 	return next, nil
 }
 
-// Complete completes a task for its holder; see [team.Task.Complete]. Epoch 0, here and
-// in the methods below, stands for a holder that does not know its epoch.
+// Complete completes a task for its holder; see [team.Task.Complete]. Epoch 0, here and in the methods below, means that
+// the holder does not know its epoch.
 func (b *Board) Complete(ctx context.Context, id team.TaskID, h team.Holder, epoch uint64, d team.Done) (team.Task, error) {
 	return b.complete(ctx, team.Task{ID: id}, h, epoch, d)
 }
 
-// complete is Complete for a task as its holder has it, or of which only the id is
-// known.
+// complete is Complete for the holder's copy of the task, or, if the holder has none,
+// for a task with only an id.
 func (b *Board) complete(ctx context.Context, held team.Task, h team.Holder, epoch uint64, d team.Done) (team.Task, error) {
 	t, err := b.changeHeld(ctx, held, func(t team.Task) (team.Task, error) { return t.Complete(h, epoch, d, now()) })
 	if err == nil {
@@ -462,7 +458,7 @@ func (b *Board) complete(ctx context.Context, held team.Task, h team.Holder, epo
 	return t, b.late(b.former(ctx, held.ID, h, epoch, err))
 }
 
-// MayComplete returns the error that Complete would give h for t as it was read.
+// MayComplete returns the error that Complete would return to h for this copy t.
 func (b *Board) MayComplete(ctx context.Context, t team.Task, h team.Holder, epoch uint64) error {
 	if err := t.At(b.at); err != nil {
 		return err
@@ -470,9 +466,9 @@ func (b *Board) MayComplete(ctx context.Context, t team.Task, h team.Holder, epo
 	return b.former(ctx, t.ID, h, epoch, t.MayComplete(h, epoch))
 }
 
-// former turns PermissionDenied into Conflict for a caller that held the task earlier but
-// does not know its epoch. Only the task's history can tell, so only this error costs a
-// read. A hold that is older than the copies in the bucket is forgotten.
+// former turns PermissionDenied into Conflict for a caller that held the task earlier but does not know its epoch. Only
+// the task's history shows that, so only this error costs a read. A hold older than the copies in the bucket is not
+// found.
 func (b *Board) former(ctx context.Context, id team.TaskID, h team.Holder, epoch uint64, err error) error {
 	if epoch != 0 || !errors.Is(err, team.PermissionDenied) {
 		return err
@@ -484,13 +480,12 @@ func (b *Board) former(ctx context.Context, id team.TaskID, h team.Holder, epoch
 	return cmp.Or(team.LostBy(copies, h.Agent), err)
 }
 
-// past returns the copies of a task that can be read and that the bucket still holds,
-// oldest first.
+// past returns the readable copies of a task that the bucket still holds, oldest first.
 func (b *Board) past(ctx context.Context, id team.TaskID) ([]team.Task, error) {
 	var copies []team.Task
 	err := b.bucket.Past(ctx, 1, func(e broker.Entry) error {
 		t, err := Decode(e)
-		if err == nil { // one that cannot be read leaves a gap in the story, not none
+		if err == nil { // an unreadable copy leaves a gap, and the others stay
 			copies = append(copies, t)
 		}
 		return nil
@@ -541,8 +536,8 @@ func (b *Board) History(ctx context.Context, id team.TaskID) ([]team.Task, error
 	return b.past(ctx, id)
 }
 
-// Reap frees the task that the holder of this epoch had, who was judged gone. If the
-// task has moved on meanwhile, nothing changes and the error is nil.
+// Reap frees the task of the holder of this epoch, which was judged gone. If the task has moved on meanwhile, nothing
+// changes and the error is nil.
 func (b *Board) Reap(ctx context.Context, id team.TaskID, epoch uint64, f team.Freed) error {
 	t, err := b.change(ctx, id, func(t team.Task) (team.Task, error) {
 		if t.Status != team.InProgress || t.Epoch != epoch {
@@ -559,14 +554,14 @@ func (b *Board) Reap(ctx context.Context, id team.TaskID, epoch uint64, f team.F
 	return err
 }
 
-// Left adds the work of a hold to a task that was taken from its holder, and returns it; a completed task, which needs
-// that no more, stays as it is. Errors: NotFound; Unavailable.
+// Left adds the work of a hold to a task that was taken from its holder, and returns it; a completed task, which no
+// longer needs the work, stays as it is. Errors: NotFound; Unavailable.
 func (b *Board) Left(ctx context.Context, id team.TaskID, y team.Try) (team.Task, error) {
 	t, err := b.change(ctx, id, func(t team.Task) (team.Task, error) {
 		if t.Status == team.Completed {
 			return t, errSame
 		}
-		// UpdatedBy stays: rules judge a task that has ended, or was freed, by who did that.
+		// UpdatedBy stays: rules judge a task that has ended, or was freed, by the agent that did that.
 		t = t.Left(y)
 		t.UpdatedAt = now()
 		return t, nil

@@ -14,9 +14,8 @@ import (
 	"agentteam/pkg/team"
 )
 
-// ClaimSlot makes all claims of one incarnation of an agent, one at a time, and holds at most
-// one task. Its model, offers and assignments all claim through it, so the one-task rule
-// needs no second record. Safe for concurrent use.
+// ClaimSlot makes all claims of one incarnation of an agent, one at a time, and holds at most one task. Its model, offers
+// and assignments all claim through it, so the one-task rule needs no second record. Safe for concurrent use.
 type ClaimSlot struct {
 	board  *Board
 	holder team.Holder
@@ -37,8 +36,8 @@ type ClaimSlot struct {
 	unfinished    func(context.Context, team.Task) *team.Try
 }
 
-// NewClaimSlot returns the hand of h. life is the membership's context: a claim continues until
-// its outcome is known or life ends, even if its caller's context ends earlier.
+// NewClaimSlot returns the slot of h. life is the membership's context: a claim continues until its outcome is known or
+// life ends, even if its caller's context ends earlier.
 func NewClaimSlot(life context.Context, b *Board, h team.Holder) *ClaimSlot {
 	return &ClaimSlot{board: b, holder: h, life: life, claiming: make(chan struct{}, 1), settled: h.Incarnation <= 1, epochs: map[team.TaskID]uint64{},
 		onLoss: func(team.Task, error) {}, beforeRelease: func(context.Context, team.TaskID) {},
@@ -46,82 +45,79 @@ func NewClaimSlot(life context.Context, b *Board, h team.Holder) *ClaimSlot {
 		unfinished: func(context.Context, team.Task) *team.Try { return nil }}
 }
 
-// OnLoss sets the function that is called, once for each hold, when the hand finds that
-// its task, as it was held, was taken away; why is the error that showed it. Any call of the hand may find
-// that, also a claim of the next task. f must not block.
+// OnLoss sets the function that is called, once for each hold, when the slot finds that its hold of a task was taken
+// away; why is the error that showed it. Any call of the slot may find that, also a claim of the next task. f must not
+// block.
 func (h *ClaimSlot) OnLoss(f func(t team.Task, why error)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.onLoss = f
 }
 
-// BeforeRelease sets the function that is called before the hand puts back, fails or cancels the task that it
-// holds: another agent may have the task right after that. f may take until ctx ends.
+// BeforeRelease sets the function that is called before the slot puts back, fails or cancels its task: another agent may
+// have the task right after that. f may take until ctx ends.
 func (h *ClaimSlot) BeforeRelease(f func(ctx context.Context, id team.TaskID)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.beforeRelease = f
 }
 
-// OthersEnd sets the function that reports whether a task which an earlier incarnation has left is
-// ended by others: [ClaimSlot.Adopt] and [ClaimSlot.PutBack] leave it to them, and until that is over the hand
-// takes no other task. It is set before either is called.
+// OthersEnd sets the function that reports whether others end a task which an earlier incarnation has left:
+// [ClaimSlot.Adopt] and [ClaimSlot.PutBack] leave it to them, and until that is over the slot takes no other task. Set it
+// before either is called.
 func (h *ClaimSlot) OthersEnd(f func(context.Context, team.Task) (bool, error)) { h.othersEnd = f }
 
-// Unfinished sets the function that stores the work on a task before the hand puts that back, fails or cancels it, and before [ClaimSlot.PutBack] does,
-// and returns it; nil if there is none. It is called after that of [ClaimSlot.BeforeRelease], and set before any other call.
+// Unfinished sets the function that stores and returns the work on a task, nil if there is none, before the slot puts
+// the task back, fails or cancels it, and before [ClaimSlot.PutBack] does. It is called after that of
+// [ClaimSlot.BeforeRelease]. Set it before any other call.
 func (h *ClaimSlot) Unfinished(f func(context.Context, team.Task) *team.Try) { h.unfinished = f }
 
-// Holder is whose hand it is.
+// Holder returns the holder of the slot.
 func (h *ClaimSlot) Holder() team.Holder { return h.holder }
 
-// Task returns the task held, as it was when it was claimed.
+// Task returns the task held, as last confirmed.
 func (h *ClaimSlot) Task() (team.Task, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.task, h.task.ID != ""
 }
 
-// Confirmed returns when the agent was last known to hold its task: the start of the
-// claim, or of the last call that showed the hold to be true. It is the zero time if there
-// is no task, or if the last such call could not read the task.
+// Confirmed returns the time at which the agent was last known to hold its task: the start of the claim, or of the last
+// call that confirmed the hold. It is the zero time without a task, or if the last such call could not read the task.
 func (h *ClaimSlot) Confirmed() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.confirmed
 }
 
-// Claim claims a task that the caller knows by its id. Errors: Busy if the agent
-// holds, or is just claiming, another; else those of [Board.Claim]. Claiming the
-// task that is held already returns it.
+// Claim claims a task by its id. Errors: Busy if the agent holds, or is just claiming, another; else those of
+// [Board.Claim]. For the task that is already held it returns the task.
 func (h *ClaimSlot) Claim(ctx context.Context, id team.TaskID) (team.Task, error) {
 	t, _, err := h.claim(ctx, id, h.free, func(ctx context.Context) (team.Task, error) { return h.board.Claim(ctx, id, h.holder) })
 	return t, err
 }
 
-// Assign takes a task on behalf of somebody with the leader's rights; see
-// [Board.Assign]. taken is false if the agent held it already, as when an assignment whose
-// answer was lost is repeated, or when the task was offered as well: Assign waits for a claim
-// that is under way.
+// Assign takes a task on behalf of a.By, which has the leader's rights; see [Board.Assign]. taken is false if the agent
+// held it already, as when an assignment whose answer was lost is repeated, or when the task was offered as well: Assign
+// waits for a claim that is under way.
 func (h *ClaimSlot) Assign(ctx context.Context, a team.Assignment) (t team.Task, taken bool, err error) {
 	return h.claim(ctx, a.Task, h.soon, func(ctx context.Context) (team.Task, error) { return h.board.Assign(ctx, a, h.holder) })
 }
 
-// Take claims an offered task at the revision that the offer names.
+// Take claims an offered task at the revision of the offer.
 func (h *ClaimSlot) Take(ctx context.Context, t team.Task) (team.Task, error) {
 	t, _, err := h.claim(ctx, t.ID, h.free, func(ctx context.Context) (team.Task, error) { return h.board.ClaimAt(ctx, t, h.holder) })
 	return t, err
 }
 
-// Now returns the task held, with ID "" if there is none, and the bucket revision up to
-// which the hand knows what the agent holds.
+// Now returns the task held, with ID "" if there is none, and the bucket revision up to which the slot knows its holds.
 func (h *ClaimSlot) Now() (t team.Task, seq uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.task, h.seq
 }
 
-// free reports whether no claim was under way, and begins one.
+// free begins a claim and returns true, or returns false if one is under way.
 func (h *ClaimSlot) free(context.Context) bool {
 	select {
 	case h.claiming <- struct{}{}:
@@ -131,7 +127,7 @@ func (h *ClaimSlot) free(context.Context) bool {
 	}
 }
 
-// soon is free that waits for a claim under way, until ctx ends.
+// soon is free, but waits for a claim under way, until ctx ends.
 func (h *ClaimSlot) soon(ctx context.Context) bool {
 	select {
 	case h.claiming <- struct{}{}:
@@ -141,8 +137,8 @@ func (h *ClaimSlot) soon(ctx context.Context) bool {
 	}
 }
 
-// claim does what takes a task, once begin lets it and unless the agent holds it; taken
-// tells which.
+// claim calls do, which takes the task, after begin has returned true and unless the
+// agent holds the task already; taken reports whether it called do.
 func (h *ClaimSlot) claim(ctx context.Context, id team.TaskID, begin func(context.Context) bool, do func(context.Context) (team.Task, error)) (t team.Task, taken bool, err error) {
 	if !begin(ctx) {
 		return team.Task{}, false, h.busy(team.Errorf(team.Busy, "%s is claiming another task right now", h.holder.Agent))
@@ -179,7 +175,7 @@ func (h *ClaimSlot) claim(ctx context.Context, id team.TaskID, begin func(contex
 	return t, true, nil
 }
 
-// done returns nil once what an earlier incarnation has left to others is over. The caller holds claiming.
+// done returns nil once others have ended the task that an earlier incarnation left. The caller holds claiming.
 func (h *ClaimSlot) done(ctx context.Context) error {
 	if h.left.ID == "" {
 		return nil
@@ -209,10 +205,10 @@ func (h *ClaimSlot) set(t team.Task, began time.Time) {
 	h.epochs[team.TaskID(strings.Clone(string(t.ID)))] = t.Epoch // the map outlives the record, which t.ID is a piece of
 }
 
-// Adopt takes over the task that an earlier incarnation of the agent left in progress;
-// ok is false if there is none. atWork is the task that one was at when it was lost, if
-// any: adopting that is an attempt, and the last attempt fails it. A task that others end is not adopted. Until Adopt has
-// returned, an incarnation with predecessors can claim nothing.
+// Adopt takes over the task that an earlier incarnation of the agent left in progress; ok is false if there is none.
+// atWork is the task on which that incarnation worked when it was lost, if any: adopting it is an attempt, and the last
+// attempt fails it. A task that others end is not adopted. Until Adopt has returned, an incarnation with predecessors can
+// claim nothing.
 func (h *ClaimSlot) Adopt(ctx context.Context, atWork team.TaskID) (t team.Task, ok bool, err error) {
 	h.claiming <- struct{}{}
 	defer func() { <-h.claiming }()
@@ -248,8 +244,8 @@ func (h *ClaimSlot) Adopt(ctx context.Context, atWork team.TaskID) (t team.Task,
 	return t, false, nil
 }
 
-// PutBack puts back what an earlier incarnation of the agent left in progress, which this
-// one cannot continue with; that is no attempt. A task that others end stays as it is.
+// PutBack puts back the task that an earlier incarnation of the agent left in progress, and that this one cannot continue;
+// that is not an attempt. A task that others end stays as it is.
 func (h *ClaimSlot) PutBack(ctx context.Context, reason string) error {
 	h.claiming <- struct{}{}
 	defer func() { <-h.claiming }()
@@ -269,8 +265,8 @@ func (h *ClaimSlot) PutBack(ctx context.Context, reason string) error {
 	return nil
 }
 
-// Remember tells the hand under which epoch an earlier incarnation held a task, so that
-// a late write gets the error of a former holder.
+// Remember records the epoch under which an earlier incarnation held a task, so that a late write gets the error of a
+// former holder.
 func (h *ClaimSlot) Remember(id team.TaskID, epoch uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -278,14 +274,14 @@ func (h *ClaimSlot) Remember(id team.TaskID, epoch uint64) {
 	h.epochs[id] = max(h.epochs[id], epoch)
 }
 
-// call is one read or write of a task that the agent holds or has held.
+// call is one read or write of a task that the agent holds or held.
 type call struct {
 	task  team.Task // as it was claimed; only its id if that hold is over
 	epoch uint64    // of the agent's last hold of it; 0 if there never was one
 	began time.Time
 }
 
-// begin returns a call about a task, which begins now.
+// begin returns a call about a task, with the present time as its start.
 func (h *ClaimSlot) begin(id team.TaskID) call {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -307,8 +303,8 @@ func (h *ClaimSlot) beginRelease(ctx context.Context, id team.TaskID) call {
 	return h.begin(id)
 }
 
-// end begins a call that puts the task back, fails or cancels it, whose work is stored first, and makes it. The queue may have returned
-// work of the agent meanwhile, which raises the epoch: then the call is made again.
+// end makes a call that puts the task back, fails or cancels it, after storing its work. The queue may have returned work
+// of the agent meanwhile, which raises the epoch: then the call is made again.
 func (h *ClaimSlot) end(ctx context.Context, id team.TaskID, f team.Freed, write func(call, team.Freed) (team.Task, error)) (team.Task, error) {
 	for {
 		c := h.beginRelease(ctx, id)
@@ -322,8 +318,8 @@ func (h *ClaimSlot) end(ctx context.Context, id team.TaskID, f team.Freed, write
 	}
 }
 
-// follow reports whether t shows that the agent still holds the task, under a later epoch than the call's. The hand has
-// that one then, and so has the call: work which the queue returns to its holder raises the epoch.
+// follow reports whether t shows that the agent still holds the task, under a later epoch than the call's; it then updates
+// the slot and the call to that epoch. Work that the queue returns to its holder raises the epoch.
 func (h *ClaimSlot) follow(c *call, t team.Task) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -334,9 +330,8 @@ func (h *ClaimSlot) follow(c *call, t team.Task) bool {
 	return true
 }
 
-// endedBy reports whether t, read after the call began, shows that h ended the hold
-// itself, with a write whose answer was lost or is still on its way. If somebody has edited
-// the task's metadata since, only a completion is still recognised.
+// endedBy reports whether t, read after the call began, shows that h ended the hold itself, with a write whose answer was
+// lost or is still on its way. After a later edit of the task's metadata it recognises only a completion.
 func (c call) endedBy(h team.Holder, t team.Task) bool {
 	return t.Status != team.InProgress && t.Assignee == h.Agent && t.Incarnation == h.Incarnation && t.Epoch == c.epoch &&
 		(t.Status == team.Completed || t.UpdatedBy == h.Agent)
@@ -349,8 +344,8 @@ func (h *ClaimSlot) Complete(ctx context.Context, id team.TaskID, d team.Done) (
 	return t, h.after(c, t, err)
 }
 
-// Confirm reads the task and reports why the agent may not continue with it, or nil:
-// the errors that [ClaimSlot.Complete] would give. A task that was lost is let go of.
+// Confirm reads the task and returns the reason why the agent may not continue with it, or nil: the errors that
+// [ClaimSlot.Complete] would return. The slot lets go of a lost task.
 func (h *ClaimSlot) Confirm(ctx context.Context, id team.TaskID) (team.Task, error) {
 	c := h.begin(id)
 	t, err := h.board.Get(ctx, id)
@@ -361,8 +356,7 @@ func (h *ClaimSlot) Confirm(ctx context.Context, id team.TaskID) (team.Task, err
 	return t, h.after(c, t, err)
 }
 
-// FailCheck records that the task's check has failed; the task stays the agent's
-// unless that was the last attempt.
+// FailCheck records that the task's check has failed; the agent keeps the task unless that was the last attempt.
 func (h *ClaimSlot) FailCheck(ctx context.Context, id team.TaskID, why string) (team.Task, error) {
 	c := h.begin(id)
 	if c.task.Attempts+1 >= team.MaxAttempts {
@@ -383,7 +377,7 @@ func (h *ClaimSlot) Fail(ctx context.Context, id team.TaskID, reason string) (te
 
 // Cancel cancels a task, also one that the agent does not hold; see [team.Task.Cancel].
 func (h *ClaimSlot) Cancel(ctx context.Context, id team.TaskID, a team.Actor, reason string) (team.Task, error) {
-	if !a.Leads { // it is refused, and what was begun for the task continues
+	if !a.Leads { // it is refused, and the jobs of the task continue
 		return h.board.Cancel(ctx, id, a, reason)
 	}
 	return h.end(ctx, id, team.Freed{}, func(_ call, f team.Freed) (team.Task, error) {
@@ -397,14 +391,14 @@ func (h *ClaimSlot) Cancel(ctx context.Context, id team.TaskID, a team.Actor, re
 	})
 }
 
-// Release puts the task back, which the agent could do and is not to now.
+// Release puts the task back for reasons other than its content: the agent could do it.
 func (h *ClaimSlot) Release(ctx context.Context, id team.TaskID, f team.Freed) (team.Task, error) {
 	return h.end(ctx, id, f, func(c call, f team.Freed) (team.Task, error) {
 		return h.board.Release(ctx, id, team.Actor{Holder: h.holder}, c.epoch, f)
 	})
 }
 
-// GiveBack puts back a task that the agent cannot do: it is offered others first.
+// GiveBack puts back a task that the agent cannot do: other members are offered it first.
 func (h *ClaimSlot) GiveBack(ctx context.Context, id team.TaskID, g team.GiveBack) (team.Task, error) {
 	return h.end(ctx, id, g.Freed, func(c call, f team.Freed) (team.Task, error) {
 		g.Freed = f
@@ -412,16 +406,14 @@ func (h *ClaimSlot) GiveBack(ctx context.Context, id team.TaskID, g team.GiveBac
 	})
 }
 
-// MayComplete is Confirm for an agent that is about to complete the task: a refusal
-// counts as a late write.
+// MayComplete is Confirm for an agent that is about to complete the task: a refusal counts as a late write.
 func (h *ClaimSlot) MayComplete(ctx context.Context, id team.TaskID) (team.Task, error) {
 	t, err := h.Confirm(ctx, id)
 	return t, h.board.late(err)
 }
 
-// after updates the hold from the outcome of a call, and returns err. Errors that say
-// nothing about ownership change nothing, except that an unreadable record makes the hold
-// unconfirmed. Outcomes of an earlier hold are ignored.
+// after updates the hold from the outcome of a call, and returns err. Errors without information on the holder change
+// nothing, except that an unreadable record makes the hold unconfirmed. Outcomes of an earlier hold are ignored.
 func (h *ClaimSlot) after(c call, t team.Task, err error) error {
 	if onLoss := h.learn(c, t, err); onLoss != nil {
 		onLoss(c.task, err)
@@ -449,23 +441,23 @@ func (h *ClaimSlot) learn(c call, t team.Task, err error) (onLoss func(team.Task
 	return nil
 }
 
-// Retire makes the hand refuse all claims from here on, since its agent leaves the team: they
-// are InvalidState. What it holds stays held.
+// Retire makes the slot refuse all later claims with InvalidState, since its agent leaves the team. It keeps its present
+// task.
 func (h *ClaimSlot) Retire() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.retired = true
 }
 
-// leaves reports whether the hand is retired.
+// leaves reports whether the slot is retired.
 func (h *ClaimSlot) leaves() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.retired
 }
 
-// Inputs returns what came of t's dependencies. All were completed when t was
-// claimed; those whose records cannot be read now are left out.
+// Inputs returns the results of t's dependencies. All were completed when t was claimed; those whose records cannot be
+// read now are left out.
 func (h *ClaimSlot) Inputs(ctx context.Context, t team.Task) ([]team.Input, error) {
 	inputs := make([]team.Input, len(t.Dependencies))
 	g, ctx := errgroup.WithContext(ctx)
@@ -488,8 +480,8 @@ func (h *ClaimSlot) Inputs(ctx context.Context, t team.Task) ([]team.Input, erro
 	return slices.DeleteFunc(inputs, func(in team.Input) bool { return in.Task == "" }), nil
 }
 
-// LastTry returns how the hold of t before the present one ended, and the last whose work was returned, if
-// that was an earlier one; nil if t was never held before, or that is no longer known.
+// LastTry returns the end of the hold of t before the present one, and the last hold whose work was returned, if that was
+// an earlier one; nil if t was never held before, or that is no longer known.
 func (h *ClaimSlot) LastTry(ctx context.Context, t team.Task) (last, unmerged *team.Try, err error) {
 	if t.Epoch <= 1 {
 		return nil, nil, nil

@@ -18,10 +18,9 @@ import (
 	"agentteam/pkg/team/codec"
 )
 
-// Sequence is the value of seq.task. A creator first stores the whole tasks here, under
-// the next numbers, and then creates their keys, the last one last. So ids are dense, and
-// the tasks exist for everyone once the last key does. Whoever finds the intent unfinished
-// finishes it.
+// Sequence is the value of seq.task. A creator first stores the whole tasks here, under the next numbers, and then
+// creates their keys, that of the last task last. So ids are dense, and the tasks exist for everyone once the last key
+// does. A process that finds an unfinished intent completes it.
 type Sequence struct {
 	V      int         `json:"v"`
 	Op     string      `json:"op"`
@@ -35,14 +34,14 @@ type Sequence struct {
 	kept     team.Extra
 }
 
-// storedSequence is a Sequence as it is stored. It keeps the tasks byte by byte, so that
-// finishing an intent of a newer program drops none of its fields.
+// storedSequence is the stored form of a Sequence. It keeps the tasks byte by byte, so that completing an intent of a
+// newer program drops none of its fields.
 type storedSequence struct {
 	Sequence
 	Intent []json.RawMessage `json:"intent"`
 }
 
-// maxIntentBytes bounds the tasks of one call; a message to NATS may hold 1 MiB.
+// maxIntentBytes bounds the bytes of the tasks of one call; a message to NATS may hold 1 MiB.
 const maxIntentBytes = 512 << 10
 
 // DecodeSequence reads the sequence from its entry.
@@ -67,7 +66,7 @@ func DecodeSequence(e broker.Entry) (Sequence, error) {
 	return s, nil
 }
 
-// Last is the id of the intent's last task, "" if there is none.
+// Last returns the id of the intent's last task, "" if there is none.
 func (s Sequence) Last() team.TaskID {
 	if len(s.Intent) == 0 {
 		return ""
@@ -86,15 +85,15 @@ func (b *Board) sequence(ctx context.Context) (Sequence, error) {
 	return DecodeSequence(e)
 }
 
-// putSequence stores s over the revision it was read at.
+// putSequence stores s if the sequence is still at the revision of s.
 func (b *Board) putSequence(ctx context.Context, s Sequence) error {
 	s.V, s.Op = team.Protocol, ulid.Make().String()
 	_, err := broker.Save(ctx, b.bucket, subject.KeySequence, storedSequence{s, s.raw}, s.kept, s.revision)
 	return err
 }
 
-// intend makes tasks, which have the next ids, the intent of s. Errors: InvalidArgument
-// if they are too large for one message.
+// intend makes tasks, which have the next ids, the intent of s. Errors: InvalidArgument if they are too large for one
+// message.
 func (s *Sequence) intend(tasks []team.Task, key string) error {
 	s.Next, s.Intent, s.Key, s.raw = s.Next+len(tasks), tasks, key, make([]json.RawMessage, len(tasks))
 	size := 0
@@ -124,10 +123,9 @@ func (b *Board) Create(ctx context.Context, by team.AgentID, tasks ...team.NewTa
 	return created, err
 }
 
-// CreateOnce is Create for a caller that may have to repeat it. If an earlier call had
-// the same key, nothing is created: existed is true, and the tasks are those of that call
-// as they stand now. The caller chooses the key, 1 to 256 bytes; it is
-// remembered as long as the team.
+// CreateOnce is Create for a caller that may have to repeat it. If an earlier call had the same key, it creates nothing:
+// existed is true, and the tasks are the present copies of that call's tasks. The caller chooses the key, 1 to 256 bytes;
+// the key is stored as long as the team.
 func (b *Board) CreateOnce(ctx context.Context, by team.AgentID, key string, tasks ...team.NewTask) (_ []team.Task, existed bool, _ error) {
 	if _, err := broker.NewCall("", "", key); err != nil {
 		return nil, false, err
@@ -135,8 +133,8 @@ func (b *Board) CreateOnce(ctx context.Context, by team.AgentID, key string, tas
 	return b.create(ctx, by, key, tasks)
 }
 
-// Created returns the tasks of the call of [Board.CreateOnce] that had this key, as they stand now; nil if
-// there was none. Errors: those of CreateOnce.
+// Created returns the present copies of the tasks of the call of [Board.CreateOnce] with this key; nil if there was none.
+// Errors: those of CreateOnce.
 func (b *Board) Created(ctx context.Context, key string) ([]team.Task, error) {
 	if _, err := broker.NewCall("", "", key); err != nil {
 		return nil, err
@@ -151,7 +149,7 @@ func (b *Board) Created(ctx context.Context, key string) ([]team.Task, error) {
 	return b.once(ctx, key)
 }
 
-// composed returns tasks with titles in NFC: a deliverable is named after its title, and one name is to be one file on
+// composed returns tasks with titles in NFC: a deliverable is named after its title, and a name must be the same file on
 // each system.
 func composed(tasks []team.NewTask) []team.NewTask {
 	tasks = slices.Clone(tasks)
@@ -172,13 +170,13 @@ func (b *Board) create(ctx context.Context, by team.AgentID, key string, tasks [
 		if err != nil {
 			return nil, false, err
 		}
-		// The previous intent must be finished before ours replaces it.
+		// The previous intent must be completed before ours replaces it.
 		if err := b.finish(ctx, seq); err != nil {
 			return nil, false, err
 		}
 		if key != "" {
-			// The sequence was read first: if it is still the same when ours is stored,
-			// nobody has used the key in between.
+			// The sequence was read first: if it is still the same when ours is stored, no call has used the key in
+			// between.
 			if before, err := b.once(ctx, key); err != nil || before != nil {
 				return before, before != nil, err
 			}
@@ -196,7 +194,7 @@ func (b *Board) create(ctx context.Context, by team.AgentID, key string, tasks [
 		if err := seq.intend(created, key); err != nil {
 			return nil, false, err
 		}
-		if seq.Closed { // last: what would be refused anyway is no reason to open it again
+		if seq.Closed { // last: an invalid call must not lead to a reopening
 			return nil, false, team.Errorf(team.InvalidState, "the team's goal has ended; no task can be added").WithHint("start a new goal with `teamctl run`").WithModelHint("end your turn: only a person sets a new goal")
 		}
 		err = b.putSequence(ctx, seq)
@@ -222,10 +220,9 @@ func (b *Board) create(ctx context.Context, by team.AgentID, key string, tasks [
 	}
 }
 
-// settleIntent returns nil if an overtaken intent was stored, Conflict if it was not. The
-// next creator first created the tasks of the intent before its own, so the first copy
-// under our first number shows whose intent that was. If that task too has been written so
-// often that its first copy is gone, the error is overtaken.
+// settleIntent returns nil if an overtaken intent was stored, Conflict if it was not. The next creator first created the
+// tasks of the intent before its own, so the first copy under our first number shows whose intent that was. If that task
+// too has been written so often that its first copy is gone, the error is overtaken.
 func (b *Board) settleIntent(ctx context.Context, first team.Task, overtaken error) error {
 	if err := b.FinishCreate(ctx); err != nil { // it may be the last, if the board was only closed and opened since
 		return err
@@ -250,9 +247,8 @@ func (b *Board) settleIntent(ctx context.Context, first team.Task, overtaken err
 	return overtaken
 }
 
-// known refuses dependencies that do not exist. Ids are dense and no program of ours removes
-// a task, so every number below the next one exists. No older task can name a new one, so a cycle
-// is possible only within the call, which [team.ValidatePlan] checks.
+// known refuses unknown dependencies. Ids are dense and agentteam removes no task, so every number below the next one
+// exists. No older task can name a new one, so a cycle is possible only within the call, which [team.ValidatePlan] checks.
 func known(tasks []team.NewTask, next int) error {
 	for _, n := range tasks {
 		for _, d := range n.Dependencies {
@@ -264,9 +260,8 @@ func known(tasks []team.NewTask, next int) error {
 	return nil
 }
 
-// FinishCreate creates what is missing of the last intent, whose creator may have
-// died. Of a sequence that cannot be read nothing is known to be missing: the tasks that
-// are there continue.
+// FinishCreate creates the missing keys of the last intent, whose creator may have died. It returns nil for an unreadable
+// sequence, of which no missing key is known: work on the existing tasks continues.
 func (b *Board) FinishCreate(ctx context.Context) error {
 	seq, err := b.sequence(ctx)
 	if errors.Is(err, team.ErrUnreadable) {
@@ -278,8 +273,8 @@ func (b *Board) FinishCreate(ctx context.Context) error {
 	return b.finish(ctx, seq)
 }
 
-// finish creates the keys of an intent that are missing. A task that was deleted since, with
-// other tools, was there: to create it again would bring work back that may be done.
+// finish creates the missing keys of an intent. A task that was deleted since, with other tools, was there: to create it
+// again would bring back work that may be done.
 func (b *Board) finish(ctx context.Context, seq Sequence) error {
 	if len(seq.Intent) == 0 || seq.Last().Number() <= int(b.createdUpTo.Load()) {
 		return nil
@@ -295,7 +290,7 @@ func (b *Board) finish(ctx context.Context, seq Sequence) error {
 	return nil
 }
 
-// noteCreated notes that the tasks of seq, and so all before them, exist.
+// noteCreated records that the tasks of seq, and so all before them, exist.
 func (b *Board) noteCreated(seq Sequence) {
 	last := int64(seq.Last().Number())
 	for {
@@ -305,8 +300,8 @@ func (b *Board) noteCreated(seq Sequence) {
 	}
 }
 
-// createKeys creates the keys of an intent, and sets the tasks to what is stored
-// there. The last task's key comes last, so that it tells whether all are there.
+// createKeys creates the keys of an intent, and sets the tasks to the stored copies. The last task's key comes last, so
+// that it shows whether all are there.
 func (b *Board) createKeys(ctx context.Context, seq Sequence) error {
 	last := len(seq.Intent) - 1
 	g, gctx := errgroup.WithContext(ctx)
@@ -327,8 +322,8 @@ func (b *Board) createKeys(ctx context.Context, seq Sequence) error {
 	return nil
 }
 
-// createKey creates one task's key. If it exists, somebody else who found the intent
-// has made it, and the task may have moved on since.
+// createKey creates one task's key. If it exists, another process that found the intent has made it, and the task may
+// have moved on since.
 func (b *Board) createKey(ctx context.Context, t *team.Task, data []byte) (err error) {
 	t.Revision, err = b.bucket.Put(ctx, subject.KeyTask(t.ID), data, 0)
 	if err == nil || !tooLate(err) {
@@ -344,8 +339,8 @@ func (b *Board) createKey(ctx context.Context, t *team.Task, data []byte) (err e
 	return err
 }
 
-// putOnce stores what the call of an intent has created. Somebody else who found the intent may
-// have done so.
+// putOnce stores the ids of an intent's tasks under its idempotency key. Another process that found the intent may have
+// done so.
 func (b *Board) putOnce(ctx context.Context, seq Sequence) error {
 	err := broker.Call{V: team.Protocol, Key: seq.Key, First: seq.Intent[0].ID, Count: len(seq.Intent)}.Store(ctx, b.bucket)
 	if errors.Is(err, team.Conflict) {
@@ -354,7 +349,7 @@ func (b *Board) putOnce(ctx context.Context, seq Sequence) error {
 	return err
 }
 
-// once returns the tasks that a call with this key created; nil if there was none.
+// once returns the tasks of the call with this key; nil if there was none.
 func (b *Board) once(ctx context.Context, key string) ([]team.Task, error) {
 	c, err := broker.Call{Key: key}.Find(ctx, b.bucket)
 	if errors.Is(err, team.NotFound) {
@@ -370,8 +365,8 @@ func (b *Board) once(ctx context.Context, key string) ([]team.Task, error) {
 	return b.several(ctx, ids)
 }
 
-// finishCall makes sure that all tasks of the call that created id exist. If that is not
-// known yet, it reads the sequence and perhaps the last task.
+// finishCall makes sure that all tasks of the call that created id exist. If that is not known yet, it reads the sequence
+// and perhaps the last task.
 func (b *Board) finishCall(ctx context.Context, id team.TaskID) error {
 	if int64(id.Number()) <= b.createdUpTo.Load() {
 		return nil
@@ -379,9 +374,8 @@ func (b *Board) finishCall(ctx context.Context, id team.TaskID) error {
 	return b.FinishCreate(ctx)
 }
 
-// Close ends the creating of tasks, as the last act of a goal. It is refused
-// (InvalidState, naming them) while tasks are pending or in progress. From the
-// moment it returns no task can slip in.
+// Close stops the creation of tasks at the end of a goal. It is refused (InvalidState, naming them) while tasks are
+// pending or in progress. After it has returned no task can be added.
 func (b *Board) Close(ctx context.Context) error {
 	return b.close(ctx, func() error {
 		tasks, err := b.All(ctx)
@@ -396,15 +390,13 @@ func (b *Board) Close(ctx context.Context) error {
 	})
 }
 
-// Seal is Close even if tasks are open: a goal that has failed leaves its tasks as they
-// are, and no task is added.
+// Seal is Close even if tasks are open: a failed goal leaves its tasks as they are, and no task is added.
 func (b *Board) Seal(ctx context.Context) error {
 	return b.close(ctx, func() error { return nil })
 }
 
-// close closes the sequence if may allows it. If a task is created meanwhile, may is asked
-// again. To one that cannot be read nobody can add, so it is closed; whoever puts it back
-// sees that the goal has ended ([Board.RestoreSequence]).
+// close closes the sequence if may returns nil. If a task is created meanwhile, it calls may again. An unreadable sequence
+// accepts no task, so it counts as closed; its repair sees that the goal has ended ([Board.RestoreSequence]).
 func (b *Board) close(ctx context.Context, may func() error) error {
 	err := b.updateSequence(ctx, func(s *Sequence) (bool, error) {
 		s.Closed = true
@@ -438,9 +430,8 @@ func summarizeOpen(open []team.Task) string {
 	return team.Some(all, 10)
 }
 
-// RestoreSequence stores e, an earlier copy of the sequence, over a damaged one, which is at
-// that revision; closed says whether the goal has ended meanwhile. Errors: those of
-// [Records.Put].
+// RestoreSequence stores e, an earlier copy of the sequence, over a damaged one, which is at that revision; closed states
+// whether the goal has ended meanwhile. Errors: those of [Records.Put].
 func (b *Board) RestoreSequence(ctx context.Context, e broker.Entry, closed bool, revision uint64) error {
 	s, err := DecodeSequence(e)
 	if err != nil {

@@ -7,9 +7,8 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Edit changes what a task says; see [team.Edit]. It takes the leader's rights,
-// except that a holder may change its task's metadata. If the task says all that
-// already, changed is false and nothing is written.
+// Edit changes the content of a task; see [team.Edit]. It needs the leader's rights, except that a holder may change its
+// task's metadata. If the task has that content already, changed is false and nothing is written.
 func (b *Board) Edit(ctx context.Context, id team.TaskID, a team.Actor, e team.Edit) (t team.Task, changed bool, err error) {
 	apply := func(t team.Task) (team.Task, error) {
 		if !a.Leads && (e.TouchesWork() || !t.HeldBy(a.Holder)) {

@@ -8,9 +8,9 @@ import (
 	"agentteam/pkg/team"
 )
 
-// gateOf returns who approves the plans of a member, by which a task is gated as soon as it is reserved for that
-// member, also for another one that takes it then. It is "" for a member that needs no plan, and for one whose
-// record is not there or cannot be read, whose claim gates the task. Errors: Unavailable.
+// gateOf returns the approver of a member's plans. A task that is reserved for the member gets that gate immediately, and
+// keeps it for another holder. gateOf returns "" for a member that needs no plan, and for a member whose record is absent
+// or unreadable, whose claim gates the task. Errors: Unavailable.
 func gateOf(ctx context.Context, r Records, a team.AgentID) (team.Approver, error) {
 	if a == "" {
 		return "", nil
@@ -26,7 +26,7 @@ func gateOf(ctx context.Context, r Records, a team.AgentID) (team.Approver, erro
 	return m.Gate(team.Task{}), err
 }
 
-// gateReserved gates tasks that are about to be created as the members that they are reserved for. Errors: Unavailable.
+// gateReserved gates new tasks by the members that they are reserved for. Errors: Unavailable.
 func gateReserved(ctx context.Context, r Records, tasks []team.Task) error {
 	known := map[team.AgentID]team.Approver{"": ""}
 	for i, t := range tasks {

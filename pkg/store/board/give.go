@@ -7,17 +7,15 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Give gives a task to m on behalf of a.By, who has the leader's rights; of a, Task, By and
-// Revision count, and hand gets the Revision unless the task was reserved at it. hand asks the member to take
-// the task, even from another holder.
+// Give gives a task to m on behalf of a.By, which has the leader's rights. It reads Task, By and Revision of a; hand gets
+// the Revision unless the task was reserved at it. hand asks the member to take the task, even from another holder.
 //
-// A pending task is reserved for m first, so that nobody else gets it. If m cannot take it
-// now, since it is busy or does not answer, or since the task is blocked, it stays reserved,
-// and Give returns it so: m takes it as soon as it is free. A task that somebody holds changes
-// hands at once or not at all, and so does one for the leader, who takes none by itself.
+// A pending task is reserved for m first, so that no other member gets it. If m cannot take it now, since it is busy or
+// does not answer, or since the task is blocked, it stays reserved, and Give returns the reserved task: m takes it as soon
+// as it is free. A held task changes its holder immediately or not at all, and so does a task for the leader, which takes
+// no task automatically.
 //
-// Errors: Unavailable if m will not come, in a team with these policies; NotFound; those of
-// hand.
+// Errors: Unavailable if m will not come, in a team with these policies; NotFound; those of hand.
 func (b *Board) Give(ctx context.Context, m team.Member, p team.Policies, a team.Assignment, hand func(context.Context, team.Assignment) (team.Task, error)) (team.Task, error) {
 	t, err := b.Get(ctx, a.Task)
 	if err != nil {
@@ -29,13 +27,13 @@ func (b *Board) Give(ctx context.Context, m team.Member, p team.Policies, a team
 			return team.Task{}, team.Errorf(team.Unavailable, "%s %s", m.AgentID, why).WithHint("choose another member")
 		}
 		t, err = b.Reserve(ctx, a.Task, m.AgentID, team.Actor{Holder: team.Holder{Agent: a.By}, Leads: true})
-		if errors.Is(err, team.Conflict) && !errors.Is(err, team.ErrRevision) { // somebody has just claimed it
+		if errors.Is(err, team.Conflict) && !errors.Is(err, team.ErrRevision) { // another agent has just claimed it
 			return b.Give(ctx, m, p, a, hand)
 		}
 		if err != nil {
 			return team.Task{}, err
 		}
-		a.Revision = 0 // nobody else gets it now, whatever is written
+		a.Revision = 0 // no other member gets it now, whatever is written
 	}
 	a.Take, a.Epoch = true, t.Epoch
 	taken, err := hand(ctx, a)

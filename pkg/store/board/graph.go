@@ -15,11 +15,10 @@ import (
 	"agentteam/pkg/team/codec"
 )
 
-// graphGuard is the value of the key graph, which orders all edits of
-// dependencies: two edits that are harmless alone may close a cycle together, and
-// they touch different tasks, so the tasks' own revisions do not see each other.
-// An edit first stores its intent here, then writes the task, then clears the
-// intent; whoever finds an intent finishes it before judging its own edit.
+// graphGuard is the value of the key graph, which orders all edits of dependencies: two edits that are harmless alone may
+// close a cycle together, and they touch different tasks, so the tasks' own revisions do not detect each other. An edit
+// first stores its intent here, then writes the task, then clears the intent; a process that finds an intent completes it
+// before judging its own edit.
 type graphGuard struct {
 	V      int         `json:"v"`
 	Op     string      `json:"op"`
@@ -57,9 +56,9 @@ func (b *Board) putGraph(ctx context.Context, g graphGuard) (_ graphGuard, err e
 	return g, err
 }
 
-// finishEdit makes the write that the guard announces and clears the intent. A write that
-// somebody else has made already counts as made, even if the task was claimed after it. If
-// the task was claimed before the write, the claim stands and the edit is lost.
+// finishEdit makes the write that the guard announces and clears the intent. A write that another process has made already
+// counts as made, even if the task was claimed after it. If the task was claimed before the write, the claim stands and
+// the edit is lost.
 func (b *Board) finishEdit(ctx context.Context, g graphGuard) (written team.Task, err error) {
 	key := subject.KeyTask(g.Intent.Task)
 	written, err = Decode(broker.Entry{Key: key, Value: g.Intent.Record})
@@ -84,7 +83,7 @@ func tooLate(err error) bool {
 	return errors.Is(err, team.Conflict) || errors.Is(err, broker.ErrOvertaken)
 }
 
-// editGraph makes an edit that changes dependencies. If apply refuses, the task is returned as it was read.
+// editGraph makes an edit that changes dependencies. If apply refuses, it returns the task that it read.
 func (b *Board) editGraph(ctx context.Context, id team.TaskID, e team.Edit, apply func(team.Task) (team.Task, error)) (team.Task, error) {
 	for lost := 1; ; lost++ {
 		begun := time.Now()
@@ -135,7 +134,7 @@ func (b *Board) editGraph(ctx context.Context, id team.TaskID, e team.Edit, appl
 	}
 }
 
-// checkGraph refuses dependencies that do not exist and those that close a cycle.
+// checkGraph refuses unknown dependencies and those that close a cycle.
 func checkGraph(tasks []team.Task, next team.Task, added []team.TaskID) error {
 	deps := make(map[team.TaskID][]team.TaskID, len(tasks))
 	for _, t := range tasks {

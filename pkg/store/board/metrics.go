@@ -15,11 +15,10 @@ type metrics struct {
 	late                prometheus.Counter
 }
 
-// Results of a claim that are no error code: it was won, or it failed with an error of which the
-// code is not among the results.
+// Results of a claim that are not an error code: success, and an error whose code is not among the results.
 const claimed, otherwise = "ok", "error"
 
-// results are those of a claim.
+// results are the results of a claim.
 var results = []string{claimed, otherwise, string(team.Conflict), string(team.Blocked), string(team.Busy), string(team.NotFound),
 	string(team.InvalidState), string(team.PermissionDenied), string(team.Unavailable)}
 

@@ -9,9 +9,9 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Scout finds work for an agent that gets no offers because nobody leads. It reads the
-// whole board once, after that only what was written since. Many agents may do so at once,
-// so it keeps little of each task in memory. Not safe for concurrent use.
+// Scout finds work for an agent that gets no offers because no process leads. It reads the whole board once, after that
+// only later writes. Many agents may do so at the same time, so it keeps little of each task in memory. Not safe for
+// concurrent use.
 type Scout struct {
 	board     *Board
 	reader    Reader
@@ -34,8 +34,8 @@ type prospect struct {
 	alone        time.Duration // how long the agent is not offered it while no other could take it
 }
 
-// NewScout returns a scout for an agent of this name and role. others reports whether another
-// member could take a task, of which only the role counts; see [explain.Situation.Others].
+// NewScout returns a scout for an agent of this name and role. others reports whether another member could take a task, of
+// which it reads only the role; see [explain.Situation.Others].
 func NewScout(b *Board, agent team.AgentID, role team.Role, others func(context.Context, team.Task) bool) *Scout {
 	return &Scout{board: b, agent: agent, role: role, others: others, completed: map[team.TaskID]struct{}{}, prospects: map[team.TaskID]prospect{}}
 }
@@ -59,8 +59,8 @@ func (s *Scout) Find(ctx context.Context) (id team.TaskID, ok bool, err error) {
 	return id, ok, nil
 }
 
-// mine returns whether the agent would be offered a prospect: it does not rest from it, nor
-// leaves it to those that can do more. Of each role the others are asked for once.
+// mine returns a function that reports whether the agent would be offered a prospect: its cooldown for it is over, and it
+// does not leave it to members that can do more. others is called once for each role.
 func (s *Scout) mine(ctx context.Context) func(p prospect, now time.Time) bool {
 	asked := map[bool]bool{}
 	others := func(any bool) bool {
@@ -88,7 +88,7 @@ func (s *Scout) mine(ctx context.Context) func(p prospect, now time.Time) bool {
 	}
 }
 
-// before reports whether p, which is of the task id, is to be worked on before o.
+// before reports whether p, of the task id, comes before o in the order of work.
 func (p prospect) before(id team.TaskID, o prospect, other team.TaskID) bool {
 	if p.reserved != o.reserved {
 		return p.reserved
@@ -96,15 +96,14 @@ func (p prospect) before(id team.TaskID, o prospect, other team.TaskID) bool {
 	return team.Task{ID: id, Priority: p.priority}.Before(team.Task{ID: other, Priority: o.priority})
 }
 
-// read reads what has not been read yet. A first read that was interrupted starts over:
-// to continue from its last revision would bring up to 64 old writes of each remaining task
-// instead of the newest. It takes a second for a hundred thousand tasks, so an agent that
-// mail interrupts more often than that has something else to do.
+// read reads the writes since the last read. An interrupted first read starts over: to continue from its last revision
+// would bring up to 64 old writes of each remaining task instead of the newest. It takes a second for a hundred thousand
+// tasks, so an agent that mail interrupts more often than that has other work.
 func (s *Scout) read(ctx context.Context) error {
 	if s.primed {
 		return s.board.bucket.Past(ctx, s.seen+1, s.take, subject.AllTasks)
 	}
-	clear(s.completed) // a first read does not tell which tasks were deleted since
+	clear(s.completed) // a first read does not show which tasks were deleted since
 	clear(s.prospects)
 	err := s.board.bucket.Each(ctx, s.take, subject.AllTasks)
 	s.primed = err == nil
@@ -120,15 +119,14 @@ func (s *Scout) ready(p prospect) bool {
 	return true
 }
 
-// take takes in what was written to a task's key.
+// take reads a write to a task's key.
 func (s *Scout) take(e broker.Entry) error {
 	s.seen = max(s.seen, e.Revision)
-	_ = s.reader.Take(e, s) // what cannot be read cannot be claimed
+	_ = s.reader.Take(e, s) // an unreadable task cannot be claimed
 	return nil
 }
 
-// Task returns nothing: a scout holds no copies. It needs none, since it reads no
-// sequence.
+// Task returns the zero Task: a scout holds no copies. It needs none, since it reads no sequence.
 func (s *Scout) Task(team.TaskID) team.Task { return team.Task{} }
 
 // Show is called by its [Reader].

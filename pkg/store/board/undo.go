@@ -7,9 +7,8 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Undo stores the commit of the line that takes the work of a completed task back; see
-// [team.Task.Undo]. A task that has one already is not written. Errors: NotFound; InvalidState;
-// Unavailable, and then it can be repeated.
+// Undo stores the commit of the integration branch that undoes the work of a completed task; see [team.Task.Undo]. A task
+// that has such a commit is not written. Errors: NotFound; InvalidState; Unavailable, and then it can be repeated.
 func (b *Board) Undo(ctx context.Context, id team.TaskID, by team.AgentID, commit string) (team.Task, error) {
 	for {
 		t, err := b.Get(ctx, id)

@@ -14,8 +14,8 @@ import (
 	"agentteam/pkg/team/codec"
 )
 
-// Bucket is a key-value bucket: a Stream with one subject a key. Reads go to the
-// stream's leader, never to a replica that may be behind.
+// Bucket is a key-value bucket: a Stream with one subject for each key. Reads go to the stream's leader, never to a replica
+// that may be behind.
 type Bucket struct {
 	*Stream
 	prefix string // "$KV.<bucket>."
@@ -45,12 +45,11 @@ func (e Entry) Decode(v any, version *int) (team.Extra, error) {
 	return kept, nil
 }
 
-// ErrDeleted is in the NotFound error of [Bucket.Get] for a key that was there.
+// ErrDeleted is in the NotFound error of [Bucket.Get] for a deleted key.
 var ErrDeleted = errors.New("it was deleted")
 
-// Readable returns the newest copy of a key's value that good takes, of those that the
-// history holds, and the copies that were stored over it, oldest first. Errors: NotFound if
-// good takes none; Unavailable.
+// Readable returns the newest copy of a key's value for which good returns nil, of those in the history, and the copies
+// that were stored over it, oldest first. Errors: NotFound if good accepts none; Unavailable.
 func (b *Bucket) Readable(ctx context.Context, key string, good func(Entry) error) (last Entry, over []Entry, err error) {
 	found := false
 	err = b.Past(ctx, 1, func(e Entry) error {
@@ -80,28 +79,25 @@ func (b *Bucket) Get(ctx context.Context, key string) (Entry, error) {
 	return b.Entry(m), nil
 }
 
-// Put stores value under key if the key is still at revision (0: not there), and
-// returns the new revision. Its outcomes are those of [Stream.Append].
+// Put stores value under key if the key is still at revision (0: absent), and returns the new revision. Its outcomes are
+// those of [Stream.Append].
 func (b *Bucket) Put(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
 	return b.Append(ctx, b.prefix+key, value, revision)
 }
 
-// PutAgain is Put for a write that somebody else may have made already; see
-// [Stream.Repeat].
+// PutAgain is Put for a write that another process may have made already; see [Stream.Repeat].
 func (b *Bucket) PutAgain(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
 	return b.Repeat(ctx, b.prefix+key, value, revision)
 }
 
-// Set stores value under key, whatever stands there. It repeats as [Stream.Publish] does.
-// Errors: Unavailable.
+// Set stores value under key, without a check of the revision. It repeats as [Stream.Publish] does. Errors: Unavailable.
 func (b *Bucket) Set(ctx context.Context, key string, value []byte) error {
 	_, err := b.Publish(ctx, b.prefix+key, rand.Text(), value)
 	return err
 }
 
-// Delete removes key if it is still at revision; that it is gone already is no error.
-// A try that was not answered is repeated. Errors: Conflict if it holds something else
-// by now; Unavailable.
+// Delete removes key if it is still at revision; for an absent key it returns nil. It repeats a try without an answer.
+// Errors: Conflict if the key has another value meanwhile; Unavailable.
 func (b *Bucket) Delete(ctx context.Context, key string, revision uint64) error {
 	header := expecting(revision)
 	header.Set(operation, "DEL")
@@ -128,8 +124,8 @@ func (b *Bucket) Delete(ctx context.Context, key string, revision uint64) error 
 	}
 }
 
-// Load returns the newest values of the keys that match the filters
-// ("task.>"), as they stand when it is called, without deleted ones.
+// Load returns the newest values of the keys that match the filters ("task.>") at the time of the call, without deleted
+// ones.
 func (b *Bucket) Load(ctx context.Context, filters ...string) ([]Entry, error) {
 	newest := map[string]Entry{} // a key that is written meanwhile may come twice
 	err := b.Newest(ctx, func(m Msg) error {
@@ -141,8 +137,8 @@ func (b *Bucket) Load(ctx context.Context, filters ...string) ([]Entry, error) {
 	return slices.SortedFunc(maps.Values(newest), func(a, b Entry) int { return cmp.Compare(a.Revision, b.Revision) }), err
 }
 
-// Each calls f for the newest value of every key that matches the filters, as Load
-// does, without holding them all. A key that is written meanwhile may come twice.
+// Each calls f for the newest value of every key that matches the filters, as Load does, without holding them all in
+// memory. A key that is written meanwhile may come twice.
 func (b *Bucket) Each(ctx context.Context, f func(Entry) error, filters ...string) error {
 	return b.Newest(ctx, func(m Msg) error {
 		if m.Deleted {
@@ -152,26 +148,25 @@ func (b *Bucket) Each(ctx context.Context, f func(Entry) error, filters ...strin
 	}, b.subjects(filters)...)
 }
 
-// Watch calls f for the newest value of every matching key, then caughtUp, then f
-// for every change, in order, until ctx ends. Deleted keys come with Deleted set.
+// Watch calls f for the newest value of every matching key, then caughtUp, then f for every change, in order, until ctx
+// ends. Deleted keys come with Deleted set.
 func (b *Bucket) Watch(ctx context.Context, f func(Entry) error, caughtUp func(), filters ...string) error {
 	return b.snapshot(ctx, func(m Msg) error { return f(b.Entry(m)) }, caughtUp, b.subjects(filters)...)
 }
 
-// Changes is Watch for every write since revision from, in place of the newest
-// values: a reader that knows what it has read continues without a gap, as far as
-// the bucket's history reaches.
+// Changes is Watch for every write since revision from, in place of the newest values: a reader that knows its position
+// continues without a gap, as far as the bucket's history reaches.
 func (b *Bucket) Changes(ctx context.Context, from uint64, f func(Entry) error, caughtUp func(), filters ...string) error {
 	return b.Follow(ctx, Mark{Seq: max(from, 1) - 1}, func(m Msg) error { return f(b.Entry(m)) }, caughtUp, b.subjects(filters)...)
 }
 
-// Past calls f for every write of the matching keys since revision from that the
-// history still holds, in order, up to the present end.
+// Past calls f for every write of the matching keys since revision from that is still in the history, in order, up to the
+// present end.
 func (b *Bucket) Past(ctx context.Context, from uint64, f func(Entry) error, filters ...string) error {
 	return b.Read(ctx, from, func(m Msg) error { return f(b.Entry(m)) }, b.subjects(filters)...)
 }
 
-// Entry is m, a message of the bucket's stream, as a key with its value.
+// Entry returns m, a message of the bucket's stream, as a key with its value.
 func (b *Bucket) Entry(m Msg) Entry {
 	return Entry{Key: strings.TrimPrefix(m.Subject, b.prefix), Value: m.Data, Revision: m.Seq, Time: m.Time, Deleted: m.Deleted}
 }

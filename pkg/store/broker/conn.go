@@ -20,7 +20,7 @@ import (
 	"agentteam/pkg/telemetry"
 )
 
-// Options describes where NATS is and who calls.
+// Options configure a connection to NATS.
 type Options struct {
 	URL      string                // one or more nats:// addresses, comma-separated; required without InProcess
 	Name     string                // of the connection, as the server's monitoring shows it
@@ -31,33 +31,32 @@ type Options struct {
 	Logger   *slog.Logger          // default: discard
 	Metrics  prometheus.Registerer // default: none
 
-	// InProcess is a server inside this process, which is used in place of URL; nil: none.
+	// InProcess is a server inside this process, used instead of URL; nil: none.
 	InProcess InProcess
 
-	// WaitForRoom makes writes wait while the server's storage is full, as they do while
-	// NATS is away; else they fail ([ErrNoRoom]).
+	// WaitForRoom makes writes wait while the server's storage is full, as they do while NATS is away; else they
+	// fail ([ErrNoRoom]).
 	WaitForRoom bool
 }
 
-// A server that says nothing, such as one that is frozen, is left for another after [Silence].
-// With the time between two confirmations, a sixth of a lease, that is less than two thirds of a
-// lease of 10 s: who is connected to it does not even pause.
+// A client leaves a silent server, such as a frozen one, for another after [Silence]. With the time between two
+// confirmations, a sixth of a lease, that is less than two thirds of a lease of 10 s: a member connected to that server
+// does not even pause.
 const (
 	Ping    = time.Second
 	pings   = 3 // without an answer
 	Silence = (pings + 1) * Ping
 )
 
-// InProcess is a NATS server inside this process, which returns connections to it.
+// InProcess is a NATS server inside this process; InProcessConn returns a connection to it.
 type InProcess interface{ InProcessConn() (net.Conn, error) }
 
-// inProcess stands for the address of a server that has none.
+// inProcess is the address shown for a server without one.
 const inProcess = "nats://in-process"
 
-// Conn is a connection to NATS. It reconnects for ever. While NATS is away a
-// publish fails at once instead of being kept: a heartbeat that arrives a minute
-// late is a lie, and a write kept in a buffer could not be told from a lost one.
-// Safe for concurrent use.
+// Conn is a connection to NATS. It reconnects for ever. While NATS is away a publish fails immediately instead of being
+// buffered: a heartbeat that arrives a minute late is a lie, and a buffered write could not be told from a lost one. Safe
+// for concurrent use.
 type Conn struct {
 	nc       *nats.Conn
 	js       jetstream.JetStream
@@ -73,9 +72,8 @@ type Conn struct {
 	closed   chan struct{}      // closed with the connection
 }
 
-// Connect connects and checks that the server has JetStream. It gives up after
-// o.Wait. Errors: Unavailable, in one line that names the address;
-// [ErrNoJetStream] is one of them.
+// Connect connects and checks that the server has JetStream. It gives up after o.Wait. Errors: Unavailable, in one line
+// that names the address, such as [ErrNoJetStream]; InvalidArgument for a malformed address.
 func Connect(ctx context.Context, o Options) (*Conn, error) {
 	o.Logger = telemetry.OrDiscard(o.Logger)
 	if o.Wait == 0 {
@@ -96,7 +94,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 
 	c := &Conn{url: o.URL, replicas: max(o.Replicas, 1), waits: o.WaitForRoom, metrics: newMetrics(o.Metrics), log: o.Logger,
 		restored: new(atomic.Pointer[time.Time]), closed: make(chan struct{})}
-	handshake := min(5*time.Second, time.Until(deadline)) // a frozen server takes the connection and says nothing
+	handshake := min(5*time.Second, time.Until(deadline)) // a frozen server takes the connection and sends nothing
 	opts := append(c.handlers(),
 		nats.Name(o.Name),
 		nats.MaxReconnects(-1), // the default gives up after 60
@@ -126,10 +124,9 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 	return c, nil
 }
 
-// dialer makes the connections of a nats.Conn, of which there is one at a time. nats.go
-// (1.55) does not close one that the other side ended before it named itself as a
-// server, as a proxy does whose server is dead: it forgets it at its next try. So each
-// try closes what the one before it may have left.
+// dialer makes the connections of a nats.Conn, of which there is one at a time. nats.go (1.55) does not close a connection
+// that the other side ended before it named itself as a server, as a proxy to a dead server does: it forgets it at its next
+// try. So each try closes the connection of the try before it.
 type dialer struct {
 	net.Dialer
 	last net.Conn
@@ -145,7 +142,7 @@ func (d *dialer) Dial(network, address string) (net.Conn, error) {
 	return c, err
 }
 
-// handlers say what is done when the connection is lost, is back, or has ended.
+// handlers returns the handlers for a lost, a restored and a closed connection.
 func (c *Conn) handlers() []nats.Option {
 	return []nats.Option{
 		nats.ClosedHandler(func(*nats.Conn) { close(c.closed) }),
@@ -179,7 +176,7 @@ func checkURL(s string) error {
 	return nil
 }
 
-// addresses reads a comma-separated list; ok is false if one of them is none.
+// addresses parses a comma-separated list; ok is false if one part is not an address.
 func addresses(s string) (all []*url.URL, ok bool) {
 	for part := range strings.SplitSeq(s, ",") {
 		u, err := url.Parse(strings.TrimSpace(part))
@@ -191,8 +188,8 @@ func addresses(s string) (all []*url.URL, ok bool) {
 	return all, true
 }
 
-// dial tries until ctx ends, since a server that is just starting refuses for a
-// moment. A wrong password is not tried twice.
+// dial tries until ctx ends, since a server that is just starting refuses for a moment. It does not repeat a try with a
+// wrong password.
 func dial(ctx context.Context, o Options, opts []nats.Option) (*nats.Conn, error) {
 	for {
 		nc, err := nats.Connect(o.URL, opts...)
@@ -213,11 +210,11 @@ func dial(ctx context.Context, o Options, opts []nats.Option) (*nats.Conn, error
 	}
 }
 
-// redact is a list of addresses without what may be secret in it: passwords, and
-// user names, which are tokens where there is no password.
+// redact returns a list of addresses without secrets: passwords, and user names, which are tokens where there is no
+// password.
 func redact(s string) string {
 	all, ok := addresses(s)
-	if !ok { // a password with a comma or a % in it: what it is cannot be told
+	if !ok { // a password with a comma or a % in it cannot be parsed
 		if at := strings.LastIndexByte(s, '@'); at >= 0 {
 			return "xxxxx" + s[at:]
 		}
@@ -233,14 +230,14 @@ func redact(s string) string {
 	return strings.Join(shown, ",")
 }
 
-// ErrNoServer: the address refuses, since nobody listens there.
+// ErrNoServer: the address refuses connections, since no process listens there.
 var ErrNoServer = nats.ErrNoServers
 
-// ErrNoJetStream: the server answers, and keeps nothing.
+// ErrNoJetStream: the server answers, but has no storage.
 var ErrNoJetStream = errors.New("no JetStream")
 
-// checkJetStream tells a server without JetStream from one whose JetStream is
-// not ready yet (a replicated one that elects a leader).
+// checkJetStream distinguishes a server without JetStream from one whose JetStream is not ready yet (a replicated one that
+// elects a leader).
 func (c *Conn) checkJetStream(ctx context.Context) error {
 	for {
 		attempt, cancel := context.WithTimeout(ctx, callTimeout)
@@ -260,8 +257,7 @@ func (c *Conn) checkJetStream(ctx context.Context) error {
 	}
 }
 
-// ServerID is the id of the server, which is another one whenever it is started; "" if it is one
-// of several, or not connected.
+// ServerID returns the id of the server, which changes with each start; "" if it is part of a cluster, or not connected.
 func (c *Conn) ServerID() string {
 	if c.nc.ConnectedClusterName() != "" {
 		return ""
@@ -269,16 +265,16 @@ func (c *Conn) ServerID() string {
 	return c.nc.ConnectedServerId()
 }
 
-// NATS is the connection itself, for core messages and micro services.
+// NATS returns the connection itself, for core messages and micro services.
 func (c *Conn) NATS() *nats.Conn { return c.nc }
 
-// Logger is where the connection, and what works on it, writes its log.
+// Logger returns the logger of the connection and of its users.
 func (c *Conn) Logger() *slog.Logger { return c.log }
 
-// Server is the address that answers now, without credentials.
+// Server returns the address of the connected server, without credentials.
 func (c *Conn) Server() string { return redact(c.nc.ConnectedUrl()) }
 
-// Ready is nil while NATS is connected, else Unavailable.
+// Ready returns nil while NATS is connected, else Unavailable.
 func (c *Conn) Ready(context.Context) error {
 	if s := c.nc.Status(); s != nats.CONNECTED {
 		return team.Errorf(team.Unavailable, "NATS is away (%s)", strings.ToLower(s.String()))
@@ -286,8 +282,7 @@ func (c *Conn) Ready(context.Context) error {
 	return nil
 }
 
-// Restored is when the connection, after it had been lost, was last made again; the
-// zero time if it was never lost.
+// Restored returns the time of the last reconnect; the zero time if the connection was never lost.
 func (c *Conn) Restored() time.Time {
 	if at := c.restored.Load(); at != nil {
 		return *at
@@ -295,7 +290,7 @@ func (c *Conn) Restored() time.Time {
 	return time.Time{}
 }
 
-// Follow calls f when the connection is lost and when it is made again, until ctx ends.
+// Follow calls f when the connection is lost and when it is restored, until ctx ends.
 func (c *Conn) Follow(ctx context.Context, f func(connected bool)) {
 	changed := c.nc.StatusChanged(nats.RECONNECTING, nats.CONNECTED)
 	defer c.nc.RemoveStatusListener(changed)
@@ -316,9 +311,8 @@ func (c *Conn) Follow(ctx context.Context, f func(connected bool)) {
 	}
 }
 
-// Move has the connection continue at another address, where the server it was connected to
-// has come back. What is read meanwhile continues by itself. Errors: InvalidArgument for
-// what is no address; Unavailable once it is closed.
+// Move has the connection continue at another address, at which its server has come back. Reads under way continue
+// automatically. Errors: InvalidArgument for a malformed address; Unavailable once the connection is closed.
 func (c *Conn) Move(url string) error {
 	if err := checkURL(url); err != nil {
 		return err
@@ -333,7 +327,7 @@ func (c *Conn) Move(url string) error {
 	return nil
 }
 
-// Flush waits until all that was published has reached the server.
+// Flush waits until all published messages have reached the server.
 func (c *Conn) Flush(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout) // nats.go insists on a deadline
 	defer cancel()

@@ -17,11 +17,11 @@ import (
 // ErrConsumerGone: the durable consumer was removed while it was read.
 var ErrConsumerGone = errors.New("the consumer was removed")
 
-// ErrFellBack: the stream no longer holds what its reader has read. It was restored from an
-// older copy, and its server gives the same sequences again.
+// ErrFellBack: the stream no longer holds messages that its reader has read. It was restored from an older copy, and its
+// server assigns the same sequences again.
 var ErrFellBack = errors.New("the stream has fallen behind its reader")
 
-// Consumer is a durable reader of a stream, which the server remembers.
+// Consumer is a durable reader of a stream; the server keeps its position.
 type Consumer struct {
 	stream *Stream
 	c      jetstream.Consumer
@@ -30,38 +30,34 @@ type Consumer struct {
 	proven bool // the stream was seen to hold the message at after
 }
 
-// Mark is a place in a stream: a message, and when the server stored it. A sequence alone
-// is no place: a stream that was restored from an older copy uses it a second time.
+// Mark is a position in a stream: a message, and the time at which the server stored it. A sequence alone is ambiguous: a
+// stream that was restored from an older copy uses it a second time.
 type Mark struct {
 	Seq uint64
 	At  time.Time // zero: of a place without a message, such as the stream's end
 }
 
-// Covers reports whether a message is the one at the mark, or one before it.
+// Covers reports whether a message is at the mark or before it.
 func (p Mark) Covers(seq uint64, at time.Time) bool {
 	return seq <= p.Seq && (p.At.IsZero() || !at.After(p.At))
 }
 
-// Delivery is a message handed to a Consumer; it comes again until Ack.
+// Delivery is a message for the reader of a Consumer; it comes again until Ack.
 type Delivery struct {
 	Msg
 	Ack func() error
 }
 
-// ackWait is after how long an unacknowledged message comes again. It is short,
-// since what the server wrote to a connection that died comes no sooner; while a
-// message is in the reader's hands, which may be for a long tool call, Run tells the
-// server so.
+// ackWait is the time after which an unacknowledged message comes again. It is short, since a message that the server wrote
+// to a dead connection comes no sooner; while the reader has a message, which may be for a long tool call, Run renews it.
 const ackWait = 2 * time.Second
 
-// Consumer makes or opens the durable consumer of this name. A new one starts behind
-// after. The server hands out one message at a time and the next one only
-// once that is acknowledged: with several under way, one that was lost with its
-// connection would come again behind those that followed it.
+// Consumer makes or opens the durable consumer of this name. A new one starts just after the mark. The server delivers one message
+// at a time and the next only once that is acknowledged: with several under way, a message that was lost with its
+// connection would come again behind later ones.
 //
-// The message at after, which must match the filters, is asked for again and not given to
-// the reader: its coming proves that the stream is the one that was read. Errors:
-// [ErrFellBack], and then there is no consumer; Unavailable.
+// The consumer reads the message at after, which must match the filters, again and does not pass it to the reader: its
+// arrival proves that the stream is the same. Errors: [ErrFellBack], and then there is no consumer; Unavailable.
 func (s *Stream) Consumer(ctx context.Context, name string, after Mark, filters ...string) (*Consumer, error) {
 	from, proven := after.Seq, after.At.IsZero()
 	if proven {
@@ -95,8 +91,8 @@ func (s *Stream) Consumer(ctx context.Context, name string, after Mark, filters 
 	return &Consumer{s, c, name, after, proven}, nil
 }
 
-// reaches returns ErrFellBack if the stream ends before a sequence. It asks the server only if
-// the stream did when it was opened.
+// reaches returns ErrFellBack if the stream ends before a sequence. It asks the server only if the stream ended before it
+// when it was opened.
 func (s *Stream) reaches(ctx context.Context, seq uint64) error {
 	if s.s.CachedInfo().State.LastSeq >= seq {
 		return nil
@@ -108,9 +104,8 @@ func (s *Stream) reaches(ctx context.Context, seq uint64) error {
 	return err
 }
 
-// fellBack returns ErrFellBack, and removes the consumer, if the stream does not hold the
-// message with which the consumer was to begin. It asks the stream's leader: the server of a
-// consumer may be behind.
+// fellBack returns ErrFellBack, and removes the consumer, if the stream does not hold the message at after. It asks the
+// stream's leader: the server of a consumer may be behind.
 func (s *Stream) fellBack(ctx context.Context, name string, after Mark) error {
 	m, err := s.Next(ctx, after.Seq)
 	switch {
@@ -125,11 +120,10 @@ func (s *Stream) fellBack(ctx context.Context, name string, after Mark) error {
 	return fmt.Errorf("stream %s does not hold message %d as it was read: %w", s.name, after.Seq, ErrFellBack)
 }
 
-// Run hands each message to f until ctx ends (then it returns nil), f fails, the
-// consumer is removed ([ErrConsumerGone]), or the stream turns out not to be the one that was
-// read ([ErrFellBack], and the consumer is removed). A message comes only after the one before
-// it was acknowledged, so never out of order; until its own Ack it comes again and
-// again, but not while f has it. Run survives restarts of the server.
+// Run passes each message to f until ctx ends (then it returns nil), f fails, the consumer is removed ([ErrConsumerGone]),
+// or the stream turns out to be an older copy ([ErrFellBack], and the consumer is removed). A message comes only after the
+// one before it was acknowledged, so never out of order; until its own Ack it comes again and again, but not while f has
+// it. Run survives restarts of the server.
 func (c *Consumer) Run(ctx context.Context, f func(Delivery) error) error {
 	it, err := c.c.Messages(jetstream.PullMaxMessages(64))
 	if err != nil {
@@ -161,7 +155,7 @@ func (c *Consumer) Run(ctx context.Context, f func(Delivery) error) error {
 		if !c.proven {
 			c.proven = true
 			if c.after.Seq == meta.Sequence.Stream && c.after.Covers(meta.Sequence.Stream, meta.Timestamp) {
-				_ = m.Ack() // one that gets lost lets m come again, and its reader skips it
+				_ = m.Ack() // after a lost ack m comes again, and its reader skips it
 				continue
 			}
 			if err := c.stream.fellBack(ctx, c.name, c.after); err != nil {
@@ -178,20 +172,19 @@ func (c *Consumer) Run(ctx context.Context, f func(Delivery) error) error {
 	}
 }
 
-// hold keeps m from coming again until release is called, also once ctx has ended.
+// hold keeps the server from delivering m again until release is called, also after ctx has ended.
 func hold(ctx context.Context, m jetstream.Msg) (release func()) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		shutdown.Every(ctx, ackWait/4, func(context.Context) {
-			_ = m.InProgress() // one that gets lost lets m come again, which is harmless
+			_ = m.InProgress() // after a lost one m comes again, which is harmless
 		})
 	})
 	return func() { stop(); wg.Wait() }
 }
 
-// gone tells an interruption from a removal, which is announced only to a pull
-// that is open at that moment.
+// gone distinguishes an interruption from a removal, which the server announces only to an open pull.
 func (c *Consumer) gone(ctx context.Context) (bool, error) {
 	for {
 		attempt, cancel := context.WithTimeout(ctx, callTimeout)
@@ -209,8 +202,7 @@ func (c *Consumer) gone(ctx context.Context) (bool, error) {
 	}
 }
 
-// AckFloor is the sequence up to which the named consumer has acknowledged all.
-// Errors: NotFound; Unavailable.
+// AckFloor returns the sequence up to which the named consumer has acknowledged all messages. Errors: NotFound; Unavailable.
 func (s *Stream) AckFloor(ctx context.Context, name string) (uint64, error) {
 	info, err := s.consumer(ctx, name)
 	if err != nil {
@@ -223,8 +215,7 @@ func (s *Stream) AckFloor(ctx context.Context, name string) (uint64, error) {
 	return max(floor, info.Config.OptStartSeq-1), nil
 }
 
-// Waiting is how many messages the named consumer has yet to acknowledge. Errors: NotFound;
-// Unavailable.
+// Waiting returns the number of messages that the named consumer has yet to acknowledge. Errors: NotFound; Unavailable.
 func (s *Stream) Waiting(ctx context.Context, name string) (int, error) {
 	info, err := s.consumer(ctx, name)
 	if err != nil {
@@ -261,9 +252,8 @@ func (s *Stream) Consumers(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// Ahead returns the durable consumers that have delivered or acknowledged more than the stream
-// holds, by name with the sequence, and the stream's last sequence. They hear nothing before the
-// stream has passed them. Errors: Unavailable.
+// Ahead returns the durable consumers whose position is past the stream's end, by name with the sequence, and the
+// stream's last sequence. They receive nothing before the stream has passed them. Errors: Unavailable.
 func (s *Stream) Ahead(ctx context.Context) (ahead map[string]uint64, last uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -1,8 +1,7 @@
-// Package broker is the way to NATS: connecting with defaults that fit agents, and
-// a team's streams and bucket. A server of one's own is in package embedded.
+// Package broker connects to NATS with defaults that fit agents, and opens a team's streams and bucket. Package embedded
+// runs a server in this process.
 //
-// It owns the one rule by which everything shared is changed: [Stream.Append], a
-// compare-and-set on a literal subject whose outcome is ok, conflict or unknown,
-// and which repeats the same write until it knows. What the bytes mean is the
-// business of the packages above (board, roster, journal, mailbox).
+// It owns the one rule by which shared data changes: [Stream.Append], a compare-and-set on a literal subject whose outcome
+// is ok, conflict or unknown, and which repeats the same write until it knows. The packages above (board, roster, journal,
+// mailbox) give the bytes their meaning.
 package broker

@@ -12,15 +12,14 @@ import (
 	"agentteam/pkg/team"
 )
 
-// feed is one reading of a stream: every message from some point on, each once and
-// in order, whatever happens to servers and connections meanwhile.
+// feed is one reading of a stream: every message from some point on, each once and in order, also across restarts of
+// servers and connections.
 //
-// It pulls from a consumer that lives in the memory of one server and acknowledges
-// nothing. When that consumer falls silent, or skips a number, another is made that
-// continues behind the last message that was seen. (Push consumers and KV watchers
-// were seen blind for 19 s after a restart of the server. The ordered consumer of
-// nats.go asks for its replacement under one name, without end; one that was placed
-// on a server that has just died leaves it blind until that server is back.)
+// It pulls from a consumer that lives in the memory of one server and acknowledges nothing. When that consumer falls
+// silent, or skips a number, the feed makes another one, which continues after the last message seen. (Push consumers and
+// KV watchers were seen blind for 19 s after a restart of the server. The ordered consumer of nats.go asks for its
+// replacement under one name, without end; a replacement on a server that has just died leaves it blind until that server
+// is back.)
 type feed struct {
 	s        *Stream
 	cfg      jetstream.ConsumerConfig
@@ -35,8 +34,8 @@ type feed struct {
 	lull lull
 }
 
-// feedHeartbeat is how often a server says that a feed is only quiet. After two
-// that did not come the feed is taken for dead.
+// feedHeartbeat is the interval at which a server confirms that a feed is only quiet. After two missing heartbeats the feed
+// counts as dead.
 const feedHeartbeat = time.Second
 
 // errInterrupted: the consumer is gone, and another will do.
@@ -47,8 +46,8 @@ func (s *Stream) newFeed(from uint64, f func(Msg) error, caughtUp func() error, 
 	return &feed{s: s, f: f, caughtUp: caughtUp, seen: from - 1, ahead: 512, cfg: jetstream.ConsumerConfig{
 		FilterSubjects: filters, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: from,
 		AckPolicy: jetstream.AckNonePolicy, MaxDeliver: 1, Replicas: 1, MemoryStorage: true,
-		// The server keeps the consumer of a feed that has ended for this long, if it
-		// is not told; one that is removed too early is made anew.
+		// The server keeps the consumer of an ended feed for this long, if it is not notified; a consumer that it
+		// removes too early is made again.
 		InactiveThreshold: 10 * time.Second,
 	}}
 }
@@ -79,10 +78,10 @@ func (r *feed) run(ctx context.Context) error {
 	}
 }
 
-// fallBack moves the place of the feed in a stream that was restored from an older copy and uses sequences a second time: to behind
-// all that was stored when the last message that was seen was. A message that was removed proves nothing, unless the stream ends before it.
-// It then returns errInterrupted. It is asked while a consumer is open, since that does not outlive a restart: one that was made before
-// the stream fell back is found gone, one that was made behind its new end is found here.
+// fallBack moves the position of the feed in a stream that was restored from an older copy and uses sequences a second time: to
+// behind all messages stored up to the time of the last seen message. It then returns errInterrupted. A removed message proves
+// nothing, unless the stream ends before it. It is called while a consumer is open, since that does not outlive a restart: a
+// consumer made before the stream fell back is found gone, and one made behind its new end is found here.
 func (r *feed) fallBack(ctx context.Context) error {
 	if r.seen == 0 || r.at.IsZero() {
 		return nil
@@ -153,9 +152,8 @@ func (r *feed) stretch(ctx context.Context) error {
 	}
 }
 
-// next waits for a message. While the feed has not caught up and nothing comes, it
-// also looks whether the end is still where it was: what stood there may have been
-// removed.
+// next waits for a message. While the feed has not caught up and nothing comes, it also checks whether the end has moved:
+// the message there may have been removed.
 func (r *feed) next(ctx context.Context, it jetstream.MessagesContext) (jetstream.Msg, error) {
 	for {
 		wait := ctx
@@ -181,8 +179,8 @@ func (r *feed) next(ctx context.Context, it jetstream.MessagesContext) (jetstrea
 	}
 }
 
-// lull reports when nothing has come for a while. One context serves for all messages
-// that come while it lasts, since one for each would take a fifth of a reading's time.
+// lull reports that nothing has come for a while. One context serves for all messages that come while it lasts, since one
+// for each would take a fifth of a reading's time.
 type lull struct {
 	ctx  context.Context
 	end  context.CancelFunc
@@ -204,12 +202,10 @@ func (l *lull) stop() {
 	}
 }
 
-// look finds the end: the newest sequence that matches, as the stream's leader
-// knows it. What the server says is pending cannot tell: on a replicated stream it
-// is what another server has to deliver, which may be behind; and it counts down
-// when old values of a key drop out of the history, also those that it never meant
-// to deliver. A feed of the newest messages looks after its consumer was made,
-// which has then noted what to deliver.
+// look finds the end: the newest sequence that matches, from the stream's leader. The server's pending count cannot show
+// it: on a replicated stream it counts the messages that another server, maybe behind, has to deliver; and it counts down
+// when old values of a key drop out of the history, also values that it never meant to deliver. A feed of the newest
+// messages calls look after its consumer was made, which has then fixed the messages to deliver.
 func (r *feed) look(ctx context.Context) error {
 	if r.caughtUp == nil {
 		return nil
@@ -229,7 +225,7 @@ func (r *feed) look(ctx context.Context) error {
 	return r.check()
 }
 
-// check tells, once, that the feed has caught up.
+// check calls caughtUp, once, when the feed has caught up.
 func (r *feed) check() error {
 	if r.caughtUp == nil || r.seen < r.end {
 		return nil
@@ -246,16 +242,15 @@ func (r *feed) consumer(ctx context.Context) (jetstream.Consumer, error) {
 	})
 }
 
-// discard tells the server that a consumer is not needed any more: it allows 1,000
-// a stream, and frequent short readings would soon use them up. Nobody waits for its
-// answer, since a consumer for which the word gets lost goes away by itself.
+// discard notifies the server that a consumer is not needed any more: it allows 1,000 for each stream, and frequent short
+// readings would soon use them up. No caller waits for its answer, since a consumer whose notice gets lost expires
+// automatically.
 func (r *feed) discard(cons jetstream.Consumer) {
 	_ = r.s.conn.nc.Publish("$JS.API.CONSUMER.DELETE."+r.s.name+"."+cons.CachedInfo().Name, nil)
 }
 
-// untilReconnect returns a context that ends when the connection has been lost and
-// restored: what a server kept in memory for it may be gone, and messages that were
-// under way are.
+// untilReconnect returns a context that ends when the connection has been lost and restored: state in a server's memory for
+// it may be gone, and messages under way are.
 func (c *Conn) untilReconnect(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	restored := c.nc.StatusChanged(nats.CONNECTED)

@@ -22,16 +22,14 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Files is a team's object store: what is too large for a record. Safe for
-// concurrent use.
+// Files is a team's object store, for data that is too large for a record. Safe for concurrent use.
 type Files struct {
 	stream *Stream // what the store lies in: a message for each chunk, and one that describes each file
 	store  string  // its name
 }
 
-// Put stores what r holds under name, in place of what was there, and returns the
-// digest of its bytes, "sha256:" and hex. It repeats until the server has answered
-// or ctx ends. Errors: those of r; Unavailable.
+// Put stores the content of r under name, in place of an earlier file, and returns the digest of its bytes, "sha256:" and
+// hex. It repeats until the server has answered or ctx ends. Errors: those of r; Unavailable.
 func (f *Files) Put(ctx context.Context, name string, r io.ReadSeeker) (digest string, err error) {
 	for {
 		if _, err := r.Seek(0, io.SeekStart); err != nil {
@@ -63,8 +61,7 @@ func (f *Files) Put(ctx context.Context, name string, r io.ReadSeeker) (digest s
 	}
 }
 
-// List returns the names of all files that begin with prefix, in their order. Errors:
-// Unavailable.
+// List returns the names of all files that begin with prefix, sorted. Errors: Unavailable.
 func (f *Files) List(ctx context.Context, prefix string) ([]string, error) {
 	found := map[string]bool{}
 	err := f.stream.Newest(ctx, func(m Msg) error {
@@ -88,14 +85,12 @@ func (f *Files) Digest(ctx context.Context, name string) (string, error) {
 	return "sha256:" + hex.EncodeToString(info.sum), nil
 }
 
-// Open opens the file under name for reading until ctx ends; the caller closes it. A
-// restart of a server does not interrupt it. Read fails with Unavailable if the file is
-// stored again meanwhile, and at the end if what came does not have the digest it was
-// stored with. Errors: NotFound; Unavailable.
+// Open opens the file under name for reading until ctx ends; the caller closes it. A restart of a server does not interrupt
+// it. Read fails with Unavailable if the file is stored again meanwhile, and at the end if the content does not have its
+// stored digest. Errors: NotFound; Unavailable.
 //
-// The library's own reading is not used: it lives on a push consumer, which may hear
-// nothing for long after a restart, and a replica may tell it that a file that was
-// stored just now is not there.
+// The library's own reading is not used: it uses a push consumer, which may receive nothing for long after a restart, and a
+// replica may answer that a file which was just stored is not there.
 func (f *Files) Open(ctx context.Context, name string) (io.ReadCloser, error) {
 	info, err := f.describe(ctx, name)
 	if err != nil {
@@ -113,12 +108,11 @@ func (f *Files) Open(ctx context.Context, name string) (io.ReadCloser, error) {
 }
 
 const (
-	// chunkWait is how long the next chunk of a file may take before it is taken for
-	// gone, as those of a file are that was stored anew. A cluster that elects a leader
-	// takes half as long.
+	// chunkWait is the time after which a missing chunk of a file counts as gone, as the chunks of a file do that was
+	// stored again. A cluster that elects a leader takes half as long.
 	chunkWait = 15 * time.Second
-	// chunksAhead are fetched before they are read: few, since most readers of a large
-	// file want its beginning only, and a chunk has 128 KiB.
+	// chunksAhead bounds the chunks fetched ahead: few, since most readers of a large file want only its beginning, and
+	// a chunk has 128 KiB.
 	chunksAhead = 8
 )
 
@@ -132,7 +126,7 @@ func (f *Files) copy(ctx context.Context, info *fileInfo, w io.Writer) error {
 	defer alarm.Stop()
 	sum, left := sha256.New(), info.Size
 	chunks := f.stream.newFeed(1, func(m Msg) error {
-		alarm.Stop() // whoever reads may take its time
+		alarm.Stop() // the reader may take its time
 		if _, err := w.Write(m.Data); err != nil {
 			return err
 		}
@@ -155,9 +149,8 @@ func (f *Files) copy(ctx context.Context, info *fileInfo, w io.Writer) error {
 	return nil
 }
 
-// Delete removes the file under name for good; that it is not there is no error. Its content goes
-// first, so a call that is cut short can be repeated. It repeats until the server has answered or
-// ctx ends. Errors: Unavailable.
+// Delete removes the file under name for good; for an absent file it returns nil. It removes the content first, so a call
+// that is cut short can be repeated. It repeats until the server has answered or ctx ends. Errors: Unavailable.
 func (f *Files) Delete(ctx context.Context, name string) error {
 	info, err := f.describe(ctx, name)
 	switch {
@@ -183,18 +176,18 @@ func (f *Files) Delete(ctx context.Context, name string) error {
 	return nil
 }
 
-// about is the subject of the message that describes a file.
+// about returns the subject of the message that describes a file.
 func (f *Files) about(name string) string {
 	return "$O." + f.store + ".M." + base64.URLEncoding.EncodeToString([]byte(name))
 }
 
-// fileInfo describes a file that is there.
+// fileInfo describes an existing file.
 type fileInfo struct {
 	jetstream.ObjectInfo
 	sum []byte // SHA-256 of its bytes
 }
 
-// describe reads what the stream's leader knows of a file. Errors: NotFound; Unavailable.
+// describe reads the description of a file from the stream's leader. Errors: NotFound; Unavailable.
 func (f *Files) describe(ctx context.Context, name string) (*fileInfo, error) {
 	data, err := f.stream.lastFromLeader(ctx, f.about(name))
 	if errors.Is(err, team.NotFound) {
@@ -216,8 +209,8 @@ func (f *Files) describe(ctx context.Context, name string) (*fileInfo, error) {
 	return &info, nil
 }
 
-// lastFromLeader is [Stream.Last] for a stream that allows direct gets: these a
-// replica may answer that is behind, even behind one's own write. It returns the data.
+// lastFromLeader returns the data of [Stream.Last] for a stream that allows direct gets: a replica may answer those that is
+// behind, even behind one's own write.
 func (s *Stream) lastFromLeader(ctx context.Context, subject string) ([]byte, error) {
 	query, err := json.Marshal(map[string]string{"last_by_subj": subject})
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// inbox is where the answers to requests come, one request at a time.
+// inbox receives the answers to requests, one request at a time.
 type inbox struct {
 	sub     *nats.Subscription
 	prefix  string // of the subjects that it takes answers at
@@ -18,17 +18,16 @@ type inbox struct {
 	timeout *time.Timer
 }
 
-// inboxes are those that wait for nothing. Each serves one request after another, which
-// saves every one of them the context that nats.go wants for it and the goroutine that
-// it wakes in between: a tenth of what a claim costs its agent. Requests have subjects of
-// their own, so that the answer to an earlier one is never taken for that to another.
+// inboxes are the idle inboxes. Each serves one request after another, which saves each request the context that nats.go
+// wants for it and the goroutine that it wakes in between: a tenth of the cost of a claim to its agent. Each request has its
+// own subject, so that the answer to an earlier one is never taken for the answer to another.
 type inboxes struct {
 	mu   sync.Mutex
 	free []*inbox
 }
 
-// maxFree is how many are kept: about as many as one call of the board has on their way.
-// More are made when they are needed, and dropped afterwards.
+// maxFree bounds the idle inboxes: about as many as one call of the board uses concurrently. More are made when needed, and
+// dropped afterwards.
 const maxFree = 32
 
 func (b *inboxes) take(nc *nats.Conn) (*inbox, error) {
@@ -61,9 +60,9 @@ func (b *inboxes) put(in *inbox) {
 
 func (in *inbox) drop() { _ = in.sub.Unsubscribe() }
 
-// request sends msg and waits for the answer, for callTimeout at most. Errors: that of
-// ctx; [nats.ErrTimeout], [nats.ErrNoResponders]; [nats.ErrConnectionClosed], also if that
-// happens while it waits; those of a subscription and of a publish.
+// request sends msg and waits for the answer, for callTimeout at most. Errors: that of ctx; [nats.ErrTimeout],
+// [nats.ErrNoResponders]; [nats.ErrConnectionClosed], also if the connection closes while it waits; those of a subscription
+// and of a publish.
 func (c *Conn) request(ctx context.Context, msg *nats.Msg) (*nats.Msg, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -74,7 +73,7 @@ func (c *Conn) request(ctx context.Context, msg *nats.Msg) (*nats.Msg, error) {
 	}
 	answer, err := in.request(ctx, c, msg)
 	if err != nil {
-		in.drop() // the answer may still come, and should meet nobody
+		in.drop() // the answer may still come, and must not reach another request
 		return nil, err
 	}
 	c.inboxes.put(in)

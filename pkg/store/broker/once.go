@@ -14,8 +14,8 @@ import (
 	"agentteam/pkg/team/codec"
 )
 
-// Call is the record of a call that may be repeated, under its idempotency key: what was
-// asked for and what came of it. The bucket keeps it as long as the team.
+// Call is the record of a repeatable call, under its idempotency key: the request and its result. The bucket keeps it as
+// long as the team.
 type Call struct {
 	V       int            `json:"v"`
 	Key     string         `json:"key"`
@@ -54,7 +54,7 @@ func NewCall(kind string, as team.AgentID, key string, request ...any) (Call, er
 	return Call{V: team.Protocol, Key: key, Kind: kind, As: as, Request: hex.EncodeToString(sum[:])}, err
 }
 
-// at is the key of the bucket.
+// at returns the key of the call in the bucket.
 func (c Call) at() string {
 	if c.Kind == "" {
 		return subject.KeyOnce(c.Key)
@@ -62,13 +62,13 @@ func (c Call) at() string {
 	return subject.KeyOnce(c.Kind + "\x00" + string(c.As) + "\x00" + c.Key)
 }
 
-// calls is where calls are stored; a [Bucket] is one.
+// calls stores calls; a [Bucket] is one.
 type calls interface {
 	Get(ctx context.Context, key string) (Entry, error)
 	puts
 }
 
-// Find returns the call as it is stored. Errors: NotFound; InvalidState; Unavailable.
+// Find returns the stored call. Errors: NotFound; InvalidState; Unavailable.
 func (c Call) Find(ctx context.Context, in calls) (found Call, err error) {
 	e, err := in.Get(ctx, c.at())
 	if err == nil {
@@ -78,14 +78,14 @@ func (c Call) Find(ctx context.Context, in calls) (found Call, err error) {
 	return found, err
 }
 
-// Store stores the call over the copy that was found, or as a new one. Errors: as of [Bucket.Put].
+// Store stores the call over the copy that Find returned, or as a new one. Errors: as of [Bucket.Put].
 func (c Call) Store(ctx context.Context, in calls) error {
 	_, err := Save(ctx, in, c.at(), c, c.kept, c.revision)
 	return err
 }
 
-// ChangeCall has change make the next copy of the stored call under the key of c, as [Update]
-// does. change gets the zero Call if there is none.
+// ChangeCall has change make the next copy of the stored call under the key of c, as [Update] does. change gets the zero
+// Call if there is none.
 func (b *Bucket) ChangeCall(ctx context.Context, c Call, change func(have *Call) (bool, error)) (Call, error) {
 	return Update(ctx, func(ctx context.Context) (Call, error) {
 		have, err := c.Find(ctx, b)
@@ -99,14 +99,12 @@ func (b *Bucket) ChangeCall(ctx context.Context, c Call, change func(have *Call)
 	})
 }
 
-// Once has do take effect once for the key of c. The call is stored before do is called, so a
-// repetition finishes what a caller that was killed has begun: do then gets the stored call,
-// and existed is set. do sets in the call what came of it. For a call that is done, do is not
-// called.
+// Once has do take effect once for the key of c. The call is stored before do runs, so a repetition completes the work of a
+// killed caller: do then gets the stored call, and existed is true. do sets its result in the call. For a call that is done,
+// do is not called.
 //
-// existed reports that an earlier call had the key. After an error of do that is not Unavailable,
-// another request may take the key. Errors: those of do; Conflict if the earlier call was another
-// request; Unavailable.
+// existed reports whether an earlier call had the key. After an error of do other than Unavailable, another request may take
+// the key. Errors: those of do; Conflict if the earlier call was another request; Unavailable.
 func (b *Bucket) Once(ctx context.Context, c Call, do func(c *Call, existed bool) error) (_ Call, existed bool, err error) {
 	asked := c.Request
 	c, err = b.ChangeCall(ctx, c, func(have *Call) (begins bool, err error) {

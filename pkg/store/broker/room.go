@@ -15,25 +15,24 @@ import (
 	"agentteam/pkg/team"
 )
 
-// ErrNoRoom (Unavailable): the server answers, and stores nothing, since its storage is
-// full or a write to its disk has failed.
+// ErrNoRoom (Unavailable): the server answers, but stores nothing, since its storage is full or a write to its disk has
+// failed.
 var ErrNoRoom = errors.New("the NATS server stores nothing")
 
 const (
-	// roomWait is how long, about, a write rests for which there was no room.
+	// roomWait is the approximate backoff of a write for which there was no room.
 	roomWait = time.Second
-	// fresh is for how long it counts that a write was not stored. Whoever waits with
-	// one tries more often.
+	// fresh is the time for which a failed write counts as a present trouble. A waiting writer tries more often.
 	fresh = 15 * time.Second
 )
 
-// noRoom reports whether the server refuses all writes: the storage of the account or of
-// the server is used up, or there is no room for another stream.
+// noRoom reports whether the server refuses all writes: the storage of the account or of the server is used up, or there is
+// no room for another stream.
 func noRoom(err error) bool {
 	return hasCode(err, 10002) || hasCode(err, 10023) || hasCode(err, 10047)
 }
 
-// full is the error of a write that was refused with cause, and makes it known.
+// full returns the error of a write that was refused with cause, and records it.
 func (c *Conn) full(what string, cause error) error {
 	if api, ok := errors.AsType[*jetstream.APIError](cause); ok {
 		cause = fmt.Errorf("%s: %s", what, api.Description)
@@ -44,8 +43,8 @@ func (c *Conn) full(what string, cause error) error {
 	return err
 }
 
-// mute is the error of a write to a stream that is not answered while reads are. The server has
-// given that stream up: with room again, it stores nothing in it until it is restarted.
+// mute returns the error of a write to a stream that answers reads but not writes, and records it. The server has given that
+// stream up: even with room again, it stores nothing in it until it is restarted.
 func (c *Conn) mute(stream, what string) error {
 	err := team.Errorf(team.Unavailable, "%w in the stream %s: a write to its disk has failed: %s is not answered, and reads are", ErrNoRoom, stream, what).
 		WithHint("%s", restart)
@@ -53,8 +52,7 @@ func (c *Conn) mute(stream, what string) error {
 	return err
 }
 
-// unreachable makes known that a stream answers neither writes nor reads, though the server is
-// connected.
+// unreachable records that a stream answers neither writes nor reads, though the server is connected.
 func (c *Conn) unreachable(stream string) {
 	c.troubles.note(stream, team.Errorf(team.Unavailable, "%w in the stream %s: it answers neither writes nor reads", ErrNoRoom, stream).
 		WithHint("the server that keeps it may be down, or too few of its servers are up: start them, or look into the server's log; what waits continues then"))
@@ -62,11 +60,10 @@ func (c *Conn) unreachable(stream string) {
 
 const restart = "make room on its disk, then restart it: until then those streams store nothing, though others may; the server of teamctl up does so by itself"
 
-// stored makes known that a write to a stream was.
+// stored records that a write to a stream was stored.
 func (c *Conn) stored(stream string) { c.troubles.end(stream) }
 
-// Refused is why the server has stored nothing lately of what this connection wrote, and what
-// is to be done; "" if it has.
+// Refused returns why recent writes of this connection were not stored, and a hint; "" if they were.
 func (c *Conn) Refused() string {
 	err := c.troubles.err()
 	if err == nil {
@@ -75,15 +72,14 @@ func (c *Conn) Refused() string {
 	return err.Error() + " (" + team.HintOf(err) + ")"
 }
 
-// Reported makes known what another process says of its own writes, as its [Conn.Refused] has it.
-// It counts for a few seconds.
+// Reported records the result of [Conn.Refused] in another process. It counts for a few seconds.
 func (c *Conn) Reported(refused string) {
 	c.troubles.mu.Lock()
 	defer c.troubles.mu.Unlock()
 	c.troubles.told = trouble{team.Errorf(team.Unavailable, "%w", hearsay(refused)), time.Now()}
 }
 
-// hearsay is what another process says, in its words.
+// hearsay is the report of another process, verbatim.
 type hearsay string
 
 func (h hearsay) Error() string { return string(h) }
@@ -109,7 +105,7 @@ func (c *Conn) Stores(ctx context.Context) error {
 	return nil
 }
 
-// attempts are the tries of one write.
+// attempts counts the tries of one write.
 type attempts struct {
 	s      *Stream
 	what   string
@@ -121,9 +117,8 @@ type attempts struct {
 	since time.Time // of the first of the tries without any answer
 }
 
-// again waits before the next try, or says that there is no sense in it: on a
-// connection that does not wait for room, when there is none. After a doubt it looks a
-// few times whether there is.
+// again waits before the next try, or returns an error if another try is pointless: without room, on a connection that does
+// not wait for room. After a doubt it first tries a few more times.
 func (a *attempts) again(ctx context.Context, cause error) error {
 	c := a.s.conn
 	switch {
@@ -131,7 +126,7 @@ func (a *attempts) again(ctx context.Context, cause error) error {
 		err := c.full(a.what, cause)
 		a.full++
 		if !c.waits && (!a.doubt || a.full > 3) {
-			return err // after a doubt without having heard what became of it
+			return err // after a doubt whose outcome stays unknown
 		}
 		return c.rest(ctx, err)
 	case errors.Is(cause, nats.ErrTimeout):
@@ -153,11 +148,11 @@ func (a *attempts) again(ctx context.Context, cause error) error {
 	return a.s.again(ctx, cause, a.what)
 }
 
-// unansweredFor is how long a write may be without an answer before its stream is unreachable: longer
-// than a restart of the server takes, and than a replicated stream is without a leader.
+// unansweredFor is the time without an answer to a write after which its stream is unreachable: longer than a restart of the
+// server, and than a replicated stream without a leader.
 const unansweredFor = 10 * time.Second
 
-// unanswered takes in a try without an answer.
+// unanswered records a try without an answer.
 func (a *attempts) unanswered(ctx context.Context) {
 	c := a.s.conn
 	within := unansweredFor

@@ -24,19 +24,18 @@ const (
 	restoreChunk  = 512 << 10 // each waits for its answer; a message holds a megabyte
 )
 
-// Streams are the opened streams of [Streams], in the same order.
+// Streams returns the opened streams of [Streams], in the same order.
 func (t *Storage) Streams() []*Stream {
 	return []*Stream{t.Messages, t.Events, t.Logs, t.Bucket.Stream, t.Files.stream}
 }
 
-// Name is the stream's name.
+// Name returns the stream's name.
 func (s *Stream) Name() string { return s.name }
 
-// Snapshot writes the messages of a stream to w as the server packs them (an archive of
-// nats-server 2.15, compressed by s2), each with its sequence and time, without consumers. What is
-// stored meanwhile may be left out.
+// Snapshot writes the messages of a stream to w in the server's format (an archive of nats-server 2.15, compressed by s2),
+// each with its sequence and time, without consumers. It may leave out messages that are stored meanwhile.
 //
-// Errors: NotFound without the stream; Unavailable, and then w has a part that is of no use; w's.
+// Errors: NotFound without the stream; Unavailable, and then w has a useless part; w's.
 func (c *Conn) Snapshot(ctx context.Context, stream string, w io.Writer) error {
 	what := "take a snapshot of " + stream
 	inbox := c.nc.NewInbox()
@@ -83,7 +82,7 @@ func nextChunk(ctx context.Context, sub *nats.Subscription) (*nats.Msg, error) {
 	return sub.NextMsgWithContext(ctx)
 }
 
-// apiError is that of an answer of JetStream.
+// apiError is the error in an answer of JetStream.
 type apiError struct {
 	Error *jetstream.APIError `json:"error"`
 }
@@ -120,7 +119,7 @@ func (c *Conn) begin(ctx context.Context, subject string, request, answer any, f
 	}
 }
 
-// turnedDown is the error of a restore that the server does not make.
+// turnedDown returns the error of a restore that the server refuses.
 func (c *Conn) turnedDown(what string, err error) error {
 	if noRoom(err) {
 		return c.full(what, err)
@@ -128,11 +127,10 @@ func (c *Conn) turnedDown(what string, err error) error {
 	return team.Errorf(team.Unavailable, "%s: %w", what, Unheard(err))
 }
 
-// madeAt is the key of a stream's metadata under which it is noted when the stream was made
-// whose messages it has.
+// madeAt is the key in a stream's metadata for the creation time of the stream that its messages come from.
 const madeAt = "agentteam-made"
 
-// made is when a stream was made, or the one that it was restored from.
+// made returns the creation time of a stream, or of the stream that it was restored from.
 func made(metadata map[string]string, created time.Time) time.Time {
 	if at, err := time.Parse(time.RFC3339Nano, metadata[madeAt]); err == nil {
 		return at
@@ -140,13 +138,11 @@ func made(metadata map[string]string, created time.Time) time.Time {
 	return created
 }
 
-// Restore makes a stream of a team from what [Conn.Snapshot] has written, with the sequences and
-// times of its messages, and the replicas of this connection. It must not be there. With a time
-// other than zero the stream counts as the one that was made then, so that places in it keep their
-// meaning.
+// Restore makes a stream of a team from the output of [Conn.Snapshot], with the sequences and times of its messages, and the
+// replicas of this connection. The stream must not exist. With a nonzero at it counts as made at that time, so that positions
+// in it keep their meaning.
 //
-// Errors: Conflict if it is there; [ErrNoRoom]; Unavailable; r's. After any but the first the
-// stream may be there in part.
+// Errors: Conflict if it exists; [ErrNoRoom]; Unavailable; r's. After any but the first the stream may exist in part.
 func (c *Conn) Restore(ctx context.Context, want jetstream.StreamConfig, at time.Time, r io.Reader) error {
 	what := "restore stream " + want.Name
 	want.Replicas = c.replicas
@@ -183,7 +179,7 @@ func (c *Conn) Restore(ctx context.Context, want jetstream.StreamConfig, at time
 	return err
 }
 
-// hand gives the server a chunk of a restore, or its end, and waits until it is taken in.
+// hand sends the server a chunk of a restore, or its end, and waits for the acknowledgement.
 func (c *Conn) hand(ctx context.Context, to string, chunk []byte, wait time.Duration, what string) error {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()

@@ -10,7 +10,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// State is what a stream held at one moment.
+// State is the state of a stream at one moment.
 type State struct {
 	First   uint64    // sequence of the oldest message; of an empty stream at most the next one's
 	Last    uint64    // sequence of the newest message, also if that one is gone; 0: there was none ever
@@ -19,8 +19,7 @@ type State struct {
 	Now     time.Time // the server's clock at that moment, by which messages are stored
 }
 
-// State returns what the stream holds, as its leader knows it. It repeats until it is
-// answered. Errors: Unavailable.
+// State returns the stream's state from its leader. It repeats until it is answered. Errors: Unavailable.
 func (s *Stream) State(ctx context.Context) (State, error) {
 	info, err := answered(ctx, s, "look at stream "+s.name, callTimeout, func(ctx context.Context) (*jetstream.StreamInfo, error) { return s.s.Info(ctx) })
 	if err != nil {
@@ -29,8 +28,7 @@ func (s *Stream) State(ctx context.Context) (State, error) {
 	return State{First: info.State.FirstSeq, Last: info.State.LastSeq, Count: info.State.Msgs, Created: made(info.Config.Metadata, info.Created), Now: info.TimeStamp}, nil
 }
 
-// Next returns the oldest message whose sequence is at least from, read from the
-// stream's leader. Errors: NotFound; Unavailable.
+// Next returns the oldest message whose sequence is at least from, from the stream's leader. Errors: NotFound; Unavailable.
 func (s *Stream) Next(ctx context.Context, from uint64) (Msg, error) {
 	raw, err := answered(ctx, s, "read "+s.name, callTimeout, func(ctx context.Context) (*jetstream.RawStreamMsg, error) {
 		return s.s.GetMsg(ctx, max(from, 1), jetstream.WithGetMsgSubject(">"))
@@ -41,8 +39,8 @@ func (s *Stream) Next(ctx context.Context, from uint64) (Msg, error) {
 	return messageOf(raw), err
 }
 
-// FirstSince returns the sequence of the first message that was stored at that time or
-// later; if there is none, the one that comes next. Errors: Unavailable.
+// FirstSince returns the sequence of the first message that was stored at that time or later; if there is none, the next
+// sequence. Errors: Unavailable.
 func (s *Stream) FirstSince(ctx context.Context, at time.Time) (uint64, error) {
 	state, err := s.State(ctx)
 	if err != nil {

@@ -18,13 +18,11 @@ import (
 )
 
 const (
-	// callTimeout bounds one try of a request. A restart of the server takes
-	// 60 ms and a lost reply is not announced, so a short try repeated beats a
-	// long one; repeating is harmless, see Append.
+	// callTimeout bounds one try of a request. A restart of the server takes 60 ms and a lost reply is not announced, so
+	// a short repeated try beats a long one; repeating is harmless, see Append.
 	callTimeout = 2 * time.Second
-	// codeUnderWay is how a replicated stream answers a compare-and-set while another
-	// write of the same subject is not yet stored by enough servers. That other one
-	// may be lost with its leader, and may be an earlier try of this one.
+	// codeUnderWay is the answer of a replicated stream to a compare-and-set while another write of the same subject is
+	// not yet stored by enough servers. That write may be lost with its leader, and may be an earlier try of this one.
 	codeUnderWay jetstream.ErrorCode = 10164
 )
 
@@ -36,7 +34,7 @@ type Stream struct {
 	s        jetstream.Stream
 }
 
-// Replicas is how many servers kept the stream when it was opened.
+// Replicas returns the number of the stream's replicas when it was opened.
 func (s *Stream) Replicas() int { return s.replicas }
 
 // Msg is an entry of a stream. Data must not be changed.
@@ -49,40 +47,35 @@ type Msg struct {
 	Pending uint64
 }
 
-// Append stores data under the literal subject if the subject's last message has
-// sequence last (0: there is none), and returns the new sequence.
+// Append stores data under the literal subject if the subject's last message has sequence last (0: there is none), and
+// returns the new sequence.
 //
-// A try that is not answered may still be applied later, so it is never settled
-// by a read alone: the same write is repeated until the server answers. Once it
-// answers that the expectation failed, the stream is read, and data found there
-// means that an earlier try was applied. data must therefore be unique to this
-// write (records carry an op id for that). An answer that another write is under
-// way is none: it may be one's own.
+// A try without an answer may still be applied later, so a read alone never settles it: Append repeats the same write until
+// the server answers. Once it answers that the expectation failed, Append reads the stream, and data found there means that
+// an earlier try was applied. data must therefore be unique to this write (records carry an op id for that). The answer that
+// another write is under way settles nothing: that may be one's own.
 //
-// Nor does a refusal, such as that of a full disk, tell anything of an earlier try:
-// after a doubt the stream is read, data found there is the answer, and else the
-// write is repeated until the server takes it or somebody else was first.
+// Nor does a refusal, such as that of a full disk, settle an earlier try: after a doubt Append reads the stream; if data is
+// there it was stored, else it repeats the write until the server accepts it or another writer was first.
 //
-// Where the server has no room for any write ([ErrNoRoom]), the call waits for room if
-// the connection does ([Options]), and else fails at once.
+// While the server has no room for any write ([ErrNoRoom]), the call waits for room if the connection does ([Options]), and
+// else fails immediately.
 //
-// Errors: Conflict (nothing changed); Unavailable, and nothing changed, if the very
-// first try that arrived was refused; ctx's error or [nats.ErrConnectionClosed] wrapped
-// in Unavailable, and then the outcome is unknown; [ErrOvertaken].
+// Errors: Conflict (nothing changed); Unavailable, and nothing changed, if the very first try that arrived was refused;
+// ctx's error or [nats.ErrConnectionClosed] wrapped in Unavailable, and then the outcome is unknown; [ErrOvertaken].
 func (s *Stream) Append(ctx context.Context, subject string, data []byte, last uint64) (uint64, error) {
 	return s.append(ctx, subject, data, last, false)
 }
 
-// Repeat is Append for a write that somebody else may have made already, to the
-// byte: that counts as made, whatever was written after it.
+// Repeat is Append for a write that another process may have made already, to the byte: that counts as made, whatever was
+// written after it.
 func (s *Stream) Repeat(ctx context.Context, subject string, data []byte, last uint64) (uint64, error) {
 	return s.append(ctx, subject, data, last, true)
 }
 
-// ErrOvertaken (Unavailable): the write was applied or others were first, and so much
-// was written after it that the stream, which keeps a number of messages a subject,
-// does not tell which. It is no longer on its way, so what it would have led to may
-// be looked for.
+// ErrOvertaken (Unavailable): the write was applied or others were first, and so many writes followed that the stream, which
+// keeps a limited number of messages for each subject, does not show which. The write is no longer under way, so the caller
+// may look for its effect.
 var ErrOvertaken = errors.New("too many writes came after it to tell what became of it")
 
 func (s *Stream) append(ctx context.Context, subject string, data []byte, last uint64, shared bool) (uint64, error) {
@@ -121,9 +114,8 @@ func (s *Stream) append(ctx context.Context, subject string, data []byte, last u
 	}
 }
 
-// settle looks for data in what was stored after last. A later write of somebody
-// else may stand on top of ours, so after a doubt the whole tail is read. If that is
-// not all there any more, and data not in it, the error is ErrOvertaken.
+// settle looks for data among the messages after last. A later write of another process may be on top of ours, so after a
+// doubt it reads the whole tail. If that is no longer complete, and data not in it, the error is ErrOvertaken.
 func (s *Stream) settle(ctx context.Context, subject string, data []byte, last uint64, doubt bool) (seq, marker uint64, err error) {
 	m, err := s.Last(ctx, subject)
 	switch {
@@ -138,8 +130,7 @@ func (s *Stream) settle(ctx context.Context, subject string, data []byte, last u
 	case !doubt:
 		return 0, 0, nil
 	}
-	// The oldest messages of a subject go first: while the one at last is there, so is
-	// all that followed it.
+	// The oldest messages of a subject are dropped first: while the one at last is there, so are all that followed it.
 	after, whole := 0, false
 	err = s.Read(ctx, last, func(m Msg) error {
 		switch {
@@ -161,9 +152,8 @@ func (s *Stream) settle(ctx context.Context, subject string, data []byte, last u
 	return seq, marker, err
 }
 
-// Publish stores data under subject, once for each id within the stream's window
-// of two minutes, and returns its sequence. It repeats until answered or ctx ends; a
-// repetition after that window, of a write whose answer was lost, is stored again.
+// Publish stores data under subject, once for each id within the stream's window of two minutes, and returns its sequence. It
+// repeats until answered or ctx ends; a repetition after that window, of a write whose answer was lost, is stored again.
 func (s *Stream) Publish(ctx context.Context, subject, id string, data []byte) (uint64, error) {
 	tries := attempts{s: s, what: "store " + subject}
 	for {
@@ -194,7 +184,7 @@ func (s *Stream) Trim(ctx context.Context, subject string, before uint64) error 
 	return nil
 }
 
-// Remove removes one message; that it is gone already is no error. Errors: Unavailable.
+// Remove removes one message; for an absent one it returns nil. Errors: Unavailable.
 func (s *Stream) Remove(ctx context.Context, seq uint64) error {
 	stream, err := s.conn.js.Stream(ctx, s.name)
 	if err == nil {
@@ -211,8 +201,8 @@ func (s *Stream) Remove(ctx context.Context, seq uint64) error {
 	return nil
 }
 
-// again waits before a write is sent once more, and counts it. One that was put off
-// because another was under way has been answered, and is an everyday thing.
+// again waits before the next try of a write, and counts it, unless the try before was only put off by another write under
+// way, which is normal.
 func (s *Stream) again(ctx context.Context, cause error, what string) error {
 	err := backoff(ctx, cause, what)
 	if err == nil && !underWay(cause) {
@@ -221,9 +211,8 @@ func (s *Stream) again(ctx context.Context, cause error, what string) error {
 	return err
 }
 
-// try asks the server once to store data. It speaks the protocol itself (a request
-// with headers, answered by an acknowledgement in JSON), since every claim and every
-// message goes this way, and jetstream.PublishMsg takes a tenth longer.
+// try asks the server once to store data. It implements the protocol itself (a request with headers, answered by an
+// acknowledgement in JSON), since every claim and message uses it, and jetstream.PublishMsg takes a tenth longer.
 func (s *Stream) try(ctx context.Context, subject string, data []byte, header nats.Header) (uint64, error) {
 	answer, err := s.conn.request(ctx, &nats.Msg{Subject: subject, Data: data, Header: header})
 	if err != nil {
@@ -245,14 +234,13 @@ func (s *Stream) try(ctx context.Context, subject string, data []byte, header na
 	return ack.Seq, nil
 }
 
-// expecting is the header of a write that is to be refused unless the subject's last
-// message has this sequence.
+// expecting returns the header of a write that the server refuses unless the subject's last message has this sequence.
 func expecting(last uint64) nats.Header {
 	return nats.Header{jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatUint(last, 10)}}
 }
 
-// Last returns the newest message of a subject, which may have wildcards, read from
-// the stream's leader. Errors: NotFound; Unavailable.
+// Last returns the newest message of a subject, which may have wildcards, from the stream's leader. Errors: NotFound;
+// Unavailable.
 func (s *Stream) Last(ctx context.Context, subject string) (Msg, error) {
 	raw, err := answered(ctx, s, "read "+subject, callTimeout, func(ctx context.Context) (*jetstream.RawStreamMsg, error) {
 		return s.s.GetLastMsgForSubject(ctx, subject)
@@ -263,7 +251,7 @@ func (s *Stream) Last(ctx context.Context, subject string) (Msg, error) {
 	return messageOf(raw), err
 }
 
-// messageOf is a message as the server has answered it; nil is the zero Msg.
+// messageOf converts a message of the server; nil gives the zero Msg.
 func messageOf(raw *jetstream.RawStreamMsg) Msg {
 	if raw == nil {
 		return Msg{}
@@ -271,9 +259,8 @@ func messageOf(raw *jetstream.RawStreamMsg) Msg {
 	return Msg{Subject: raw.Subject, Data: raw.Data, Seq: raw.Sequence, Time: raw.Time, Deleted: isMarker(raw.Header)}
 }
 
-// answered asks the server about the stream, again and again until it answers, with so much
-// time for each try. Errors: that nothing is there ([jetstream.ErrMsgNotFound]) as it came;
-// Unavailable.
+// answered calls ask, a request about the stream, again until the server answers, with the time within for each try. Errors:
+// [jetstream.ErrMsgNotFound] unwrapped; Unavailable.
 func answered[T any](ctx context.Context, s *Stream, what string, within time.Duration, ask func(context.Context) (T, error)) (T, error) {
 	for {
 		attempt, cancel := context.WithTimeout(ctx, within)
@@ -291,7 +278,7 @@ func answered[T any](ctx context.Context, s *Stream, what string, within time.Du
 	}
 }
 
-// denied is the error of a question about the stream that the server does not answer.
+// denied returns the error of a request about the stream that the server refuses.
 func (s *Stream) denied(what string, err error) error {
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return team.Errorf(team.Unavailable, "stream %s is gone: %w", s.name, errGone).WithHint("its team was deleted meanwhile")
@@ -306,7 +293,7 @@ func (s *Stream) LastSeq(ctx context.Context) (uint64, error) {
 	return state.Last, err
 }
 
-// operation is the header by which a message of a bucket says that it is no value.
+// operation is the header of a message in a bucket that is a marker, not a value.
 const operation = "KV-Operation"
 
 func isMarker(h nats.Header) bool {
@@ -322,15 +309,14 @@ func hasCode(err error, code jetstream.ErrorCode) bool {
 	return errors.As(err, &api) && api.ErrorCode == code
 }
 
-// refused reports a definite answer of the server, as opposed to silence and to an
-// answer that it cannot tell yet.
+// refused reports whether err is a definite answer of the server, as opposed to silence and to an undecided answer.
 func refused(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && !notYet(api) || errors.Is(err, nats.ErrMaxPayload)
 }
 
-// notYet reports whether a server that gave this answer may soon give another. The
-// status does not tell: 503 is also that of a stream that is full.
+// notYet reports whether a server that gave this answer may soon give another. The status does not show that: 503 is also
+// the answer of a full stream.
 func notYet(e *jetstream.APIError) bool {
 	switch e.ErrorCode {
 	case 10008, 10004: // there is no leader; some have not answered
@@ -339,23 +325,23 @@ func notYet(e *jetstream.APIError) bool {
 		return true
 	case 10163, codeUnderWay: // of a compare-and-set
 		return true
-	case 10077: // not stored, for whatever reason; this one is that the server stops
+	case 10077: // not stored, for any reason; with this text the server is stopping
 		return e.Description == "store is closed"
 	}
 	return false
 }
 
-// unmanned reports whether a consumer could not be made because too few of the
-// stream's servers are up. For a write the same code says that storage is used up.
+// unmanned reports whether a consumer could not be made because too few of the stream's servers are up. For a write the same
+// code means that storage is used up.
 func unmanned(err error) bool { return hasCode(err, 10023) }
 
-// unsent reports whether the request certainly never left.
+// unsent reports whether the request certainly never left this process.
 func unsent(err error) bool {
 	return errors.Is(err, nats.ErrReconnectBufExceeded) || errors.Is(err, nats.ErrConnectionReconnecting) ||
 		errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders)
 }
 
-// backoff waits a little before the next try, or says that time is up.
+// backoff waits a little before the next try, or returns an error once ctx or the connection has ended.
 func backoff(ctx context.Context, cause error, what string) error {
 	if errors.Is(cause, nats.ErrConnectionClosed) {
 		return team.Errorf(team.Unavailable, "%s: %w", what, Unheard(cause))
@@ -371,27 +357,25 @@ func backoff(ctx context.Context, cause error, what string) error {
 	return nil
 }
 
-// Read calls f for each message from sequence from on that matches one of the
-// filters (none: all), up to the end of the stream as it is when Read starts.
-// An error of f ends it, [ErrEnough] as if that were the end. Unless it returns nil, f has
-// not seen what it wants.
+// Read calls f for each message from sequence from on that matches one of the filters (none: all), up to the end of the
+// stream at the start of Read. An error of f ends it; [ErrEnough] ends it without an error. If Read returns an error, f has
+// not seen all messages.
 func (s *Stream) Read(ctx context.Context, from uint64, f func(Msg) error, filters ...string) error {
 	return s.newFeed(from, f, atEnd, filters).toEnd(ctx)
 }
 
-// Newest calls f for the newest message of every subject that matches, as Read. One
-// that is rewritten meanwhile may come twice.
+// Newest calls f for the newest message of every matching subject, as Read does. A message that is rewritten meanwhile may
+// come twice.
 func (s *Stream) Newest(ctx context.Context, f func(Msg) error, filters ...string) error {
 	return s.newFeed(0, f, atEnd, filters).newest().toEnd(ctx)
 }
 
-// ErrEnough is what the reader's function returns to end a [Stream.Read] without an error.
+// ErrEnough is the error with which f ends a [Stream.Read] without an error.
 var ErrEnough = errors.New("enough was read")
 
 func atEnd() error { return ErrEnough }
 
-// toEnd reads up to the present end. A context that ends before is an error: half
-// a list must not pass for the whole.
+// toEnd reads up to the present end. A context that ends before is an error: half a list must not pass for the whole.
 func (r *feed) toEnd(ctx context.Context) error {
 	switch err := r.run(ctx); {
 	case errors.Is(err, ErrEnough):
@@ -403,19 +387,16 @@ func (r *feed) toEnd(ctx context.Context) error {
 	}
 }
 
-// Follow calls f for each message behind after that matches one of the
-// filters, and continues with new ones until ctx ends; then it returns nil. It
-// survives restarts of the server without a gap, also one at which the stream is restored from
-// an older copy. caughtUp, if not nil, is called
-// once, when all that was stored at the start has been given to f.
+// Follow calls f for each message after the mark that matches one of the filters, and continues with new ones until ctx
+// ends; then it returns nil. It survives restarts of the server without a gap, also if the stream is restored from an older
+// copy. It calls caughtUp, if not nil, once, when f has got all messages stored at the start.
 func (s *Stream) Follow(ctx context.Context, after Mark, f func(Msg) error, caughtUp func(), filters ...string) error {
 	r := s.newFeed(after.Seq+1, f, told(caughtUp), filters)
 	r.at = after.At
 	return r.follow(ctx)
 }
 
-// snapshot calls f for the newest message of every subject that matches, then
-// caughtUp, then continues like Follow.
+// snapshot calls f for the newest message of every matching subject, then caughtUp, then continues like Follow.
 func (s *Stream) snapshot(ctx context.Context, f func(Msg) error, caughtUp func(), filters ...string) error {
 	return s.newFeed(0, f, told(caughtUp), filters).newest().follow(ctx)
 }

@@ -32,9 +32,9 @@ const (
 	dedupWindow = 2 * time.Minute
 )
 
-// Streams is what a team's storage is made of. That of the files, which all others refer to, is the
-// last. Mail and conversations have no limit of age or size and refuse new writes when the disk is
-// full: nothing expires silently. Events are a log that may forget its oldest entries.
+// Streams returns the configurations of a team's streams. That of the files, to which all others refer, is the last. Mail and
+// conversations have no limit of age or size and refuse new writes when the disk is full: nothing expires silently. Events
+// are a log that may drop its oldest entries.
 func Streams(id team.TeamID) []jetstream.StreamConfig {
 	msg, msgSubjects := subject.Messages(id)
 	evt, evtSubjects := subject.Events(id)
@@ -51,8 +51,8 @@ func Streams(id team.TeamID) []jetstream.StreamConfig {
 
 func filesStream(id team.TeamID) string { return "OBJ_" + subject.Files(id) }
 
-// bucketConfig is that of a KV bucket without AllowDirect: a direct get may be
-// answered by a replica that is behind, also right after one's own write.
+// bucketConfig returns the configuration of a KV bucket without AllowDirect: a replica that is behind may answer a direct
+// get, also right after one's own write.
 func bucketConfig(bucket string) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name: "KV_" + bucket, Subjects: []string{"$KV." + bucket + ".>"},
@@ -61,9 +61,8 @@ func bucketConfig(bucket string) jetstream.StreamConfig {
 	}
 }
 
-// Make makes what the team lacks and opens it. It is idempotent, and racing
-// makers agree. Errors: InvalidState if a stream of that name exists with
-// another configuration; Unavailable.
+// Make makes the team's missing streams and opens the team. It is idempotent, and concurrent makers agree. Errors:
+// InvalidState if a stream of that name exists with another configuration; Unavailable.
 func (c *Conn) Make(ctx context.Context, id team.TeamID) (*Storage, error) {
 	for _, cfg := range Streams(id) {
 		if err := c.makeStream(ctx, cfg); err != nil {
@@ -73,10 +72,9 @@ func (c *Conn) Make(ctx context.Context, id team.TeamID) (*Storage, error) {
 	return c.Open(ctx, id)
 }
 
-// Open opens a team that was made before. A stream that is gone is an error
-// (InvalidState), never made again: with it went what the team relied on. Callers that open
-// one team at the same time share the requests: a thousand readers that come back at once
-// would ask for more than a busy server answers in time, and ask again.
+// Open opens an existing team. A missing stream is an error (InvalidState), never made again: its data is lost. Callers that
+// open one team at the same time share the requests: a thousand readers that return together would send more than a busy
+// server answers in time, and ask again.
 func (c *Conn) Open(ctx context.Context, id team.TeamID) (*Storage, error) {
 	for {
 		opened := c.opening.DoChan(string(id), func() (any, error) {
@@ -87,7 +85,7 @@ func (c *Conn) Open(ctx context.Context, id team.TeamID) (*Storage, error) {
 		select {
 		case r := <-opened:
 			if errors.Is(r.Err, context.DeadlineExceeded) && ctx.Err() == nil {
-				continue // of the shared requests; who has more time asks again
+				continue // of the shared requests; a caller with more time asks again
 			}
 			if r.Shared && errors.Is(r.Err, errGone) {
 				return c.open(ctx, id) // it may have been made after the requests
@@ -100,7 +98,7 @@ func (c *Conn) Open(ctx context.Context, id team.TeamID) (*Storage, error) {
 	}
 }
 
-// openTime is how long requests are shared before who still waits makes new ones.
+// openTime is the time for which callers share requests before a caller that still waits makes new ones.
 const openTime = 10 * callTimeout
 
 func (c *Conn) open(ctx context.Context, id team.TeamID) (*Storage, error) {
@@ -119,8 +117,8 @@ func (c *Conn) open(ctx context.Context, id team.TeamID) (*Storage, error) {
 	return t, nil
 }
 
-// Remove deletes the team's storage and all that is in it. What is gone already is no
-// error, so it can be repeated. Errors: Unavailable, and then part of it may be left.
+// Remove deletes the team's storage and all its content. A missing stream is not an error, so Remove can be repeated. Errors:
+// Unavailable, and then part of it may be left.
 func (c *Conn) Remove(ctx context.Context, id team.TeamID) error {
 	for _, cfg := range Streams(id) {
 		if err := c.RemoveStream(ctx, cfg.Name); err != nil {
@@ -145,9 +143,8 @@ func (c *Conn) RemoveStream(ctx context.Context, name string) error {
 	}
 }
 
-// Registry opens the bucket of all teams, and makes it on a server that has nothing of
-// agentteam's. Where a team's storage is, the bucket was there before it: one that is
-// gone then is an error (InvalidState), as a team's own is in [Conn.Open].
+// Registry opens the bucket of all teams, and makes it on a server without any data of agentteam. A server with a team's
+// storage had the bucket before: if it is gone then, that is an error (InvalidState), as for a team's own in [Conn.Open].
 func (c *Conn) Registry(ctx context.Context) (*Bucket, error) {
 	cfg := bucketConfig(subject.Registry)
 	cfg.MaxMsgsPerSubject = 8 // leases are renewed every few seconds; a list being read must still find the one before
@@ -162,14 +159,14 @@ func (c *Conn) Registry(ctx context.Context) (*Bucket, error) {
 				return nil, err
 			}
 		}
-		// Of a team that was found, somebody else may have made the bucket meanwhile.
+		// If a team was found, another process may have made the bucket meanwhile.
 		s, err = c.openStream(ctx, cfg)
 		switch {
 		case !errors.Is(err, errGone):
 		case left != "":
 			return nil, team.Errorf(team.InvalidState, "stream %s, the list of all teams, is gone, and team %s is still there: %w", cfg.Name, left, errGone).
 				WithHint("restore it from a backup, or use another server (teamctl up: another --data); it is not made anew, since nobody would know of the teams")
-		default: // several servers have agreed that somebody makes it, and have it not yet
+		default: // several servers have agreed to make it, and do not have it yet
 			if err := backoff(ctx, err, "open stream "+cfg.Name); err != nil {
 				return nil, err
 			}
@@ -214,7 +211,7 @@ func (c *Conn) makeStream(ctx context.Context, want jetstream.StreamConfig) erro
 		case err == nil:
 			return nil
 		case errors.Is(err, jetstream.ErrStreamNameAlreadyInUse):
-			return nil // openStream compares what matters; the server fills in the rest
+			return nil // openStream compares the settings that matter; the server fills in the others
 		case tooFewServers(err) && time.Since(begun) < formTime: // below
 		case standsAlone(err), tooFewServers(err):
 			return team.Errorf(team.Unavailable, "make stream %s with %d replicas: %w", want.Name, want.Replicas, err).
@@ -236,8 +233,8 @@ func (c *Conn) makeStream(ctx context.Context, want jetstream.StreamConfig) erro
 	}
 }
 
-// formTime is how long a cluster is given to form. For a moment after two servers
-// have found each other they do not place replicas on one another.
+// formTime is the time that a cluster gets to form. For a moment after two servers have found each other they do not place
+// replicas on one another.
 const formTime = 5 * time.Second
 
 func standsAlone(err error) bool   { return hasCode(err, 10074) }
@@ -265,8 +262,8 @@ func (c *Conn) openStream(ctx context.Context, want jetstream.StreamConfig) (*St
 	}
 }
 
-// differs names the first setting on which the team's promises rest and that is
-// not as wanted. Replicas and placement are the operator's.
+// differs returns the first setting that breaks a promise to the team, "" if there is none. Replicas and placement are the
+// operator's.
 func differs(have, want jetstream.StreamConfig) string {
 	slices.Sort(have.Subjects)
 	slices.Sort(want.Subjects)
@@ -283,7 +280,7 @@ func differs(have, want jetstream.StreamConfig) string {
 		return fmt.Sprintf("max age is %v, not %v", have.MaxAge, want.MaxAge)
 	case want.MaxMsgsPerSubject > 0 && have.MaxMsgsPerSubject < want.MaxMsgsPerSubject:
 		return fmt.Sprintf("history is %d, not %d", have.MaxMsgsPerSubject, want.MaxMsgsPerSubject)
-	// What has no limit has -1, or 0 before the server has filled that in.
+	// A setting without a limit is -1, or 0 before the server has filled that in.
 	case want.MaxMsgsPerSubject <= 0 && have.MaxMsgsPerSubject > 0:
 		return fmt.Sprintf("it forgets all but %d messages of a subject", have.MaxMsgsPerSubject)
 	case have.MaxMsgs > 0:

@@ -10,22 +10,20 @@ import (
 	"agentteam/pkg/team"
 )
 
-// everything is in place of a stream's name where the server refuses all writes.
+// everything is the stream name under which a refusal of all writes is recorded.
 const everything = ""
 
-// toldFor is for how long it counts what another process says. It repeats it every 2 s, as long
-// as it is so.
+// toldFor is the time for which a report of another process counts. That process repeats it every 2 s, as long as it holds.
 const toldFor = 5 * time.Second
 
-// trouble is why a write was not stored.
+// trouble is the reason why a write was not stored.
 type trouble struct {
 	err error
 	at  time.Time
 }
 
-// troubles are the writes of a connection that were not stored, by streams: a server that has
-// met the end of its disk stores nothing in one, and continues with another. Safe for
-// concurrent use.
+// troubles are the failed writes of a connection, by stream: a server whose disk was full stores nothing in one stream, and
+// continues with another. Safe for concurrent use.
 type troubles struct {
 	mu   sync.Mutex
 	of   map[string]trouble
@@ -41,7 +39,7 @@ func (t *troubles) note(stream string, err error) {
 	t.of[stream] = trouble{err, time.Now()}
 }
 
-// end takes in that a write to a stream was stored.
+// end records that a write to a stream was stored.
 func (t *troubles) end(stream string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -49,7 +47,7 @@ func (t *troubles) end(stream string) {
 	delete(t.of, everything)
 }
 
-// err returns what is not stored now, and in which streams; nil if everything is, as far as known.
+// err returns the present troubles and their streams; nil if there is none.
 func (t *troubles) err() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -68,7 +66,7 @@ func (t *troubles) err() error {
 	}
 }
 
-// toOthers is err of another process, as it says.
+// toOthers returns the error that another process reported, nil if there is none.
 func (t *troubles) toOthers() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

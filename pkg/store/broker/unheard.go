@@ -13,8 +13,8 @@ import (
 var silences = []error{context.DeadlineExceeded, context.Canceled, nats.ErrTimeout, nats.ErrReconnectBufExceeded, nats.ErrConnectionReconnecting,
 	nats.ErrConnectionClosed, nats.ErrDisconnected, nats.ErrNoResponders, jetstream.ErrNoStreamResponse}
 
-// Unheard returns err in words for people if it is that no answer came: those of the client
-// library say what it does inside. What err wraps stays, and so do the server's own words.
+// Unheard returns err, or, if it means that no answer came, an error in words for people: the client library describes its
+// own internals. The new error wraps err, and keeps the server's own words.
 func Unheard(err error) error {
 	if !slices.ContainsFunc(silences, func(silence error) bool { return errors.Is(err, silence) }) {
 		return err

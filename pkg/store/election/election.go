@@ -1,14 +1,11 @@
-// Package election decides which leader process leads which team: it follows the
-// registry of all teams and takes the lease of each active team that nobody
-// leads.
+// Package election elects a leader process for each team: it watches the registry of all teams and takes the lease of
+// each active team without a leader.
 //
-// A lease is a key that its holder rewrites every third of the lease's length. A
-// candidate takes it by compare-and-set once it has seen no change for the whole
-// length, on its own monotonic clock, so no two machines' clocks are compared
-// (the observed-time scheme of Kubernetes' client-go leader election). It takes the
-// lease of a holder that ended with an earlier embedded cluster at once. The lease
-// only keeps leaders from working at the same time for long; what makes a deposed
-// one harmless is its journal, which a successor's start record closes.
+// A lease is a key that its holder rewrites every third of the lease's length. A candidate takes it by compare-and-set
+// once it has seen no change for the whole length, on its own monotonic clock, so no two machines' clocks are compared
+// (the observed-time scheme of Kubernetes' client-go leader election). It takes the lease of a holder that ended with an
+// earlier embedded cluster immediately. The lease only keeps two leaders from working at the same time for long; the
+// journal makes a deposed leader harmless: a successor's start record closes it.
 package election
 
 import (
@@ -32,7 +29,7 @@ import (
 // term is the leader's incarnation.
 type Lead func(ctx context.Context, id team.TeamID, term uint64) error
 
-// Options say who campaigns for what.
+// Options describe the candidate and the teams it campaigns for.
 type Options struct {
 	Bucket  *broker.Bucket // required
 	Process string         // names this process in the lease; unique, required
@@ -57,7 +54,7 @@ type Elector struct {
 	wg    sync.WaitGroup
 }
 
-// candidacy is what the process knows of one team.
+// candidacy is the process's knowledge of one team.
 type candidacy struct {
 	active  bool
 	lead    team.Lease
@@ -67,20 +64,18 @@ type candidacy struct {
 	failed  int       // terms that failed soon, one after the other
 	folder  string    // where the team works
 	goal    int       // the number of its goal
-	changes int       // how often the registry told of what a term may have failed by
+	changes int       // changes in the registry of facts by which a term may have failed
 	tries   uint64    // of taking the lease; makes each such write unlike any other
 	cancel  context.CancelCauseFunc
 	relax   context.CancelFunc // ends Options.Overdue; nil if that does not run
 }
 
-// ErrDeposed is the cause of a term's context when somebody else took the lease
-// or it could not be renewed.
+// ErrDeposed is the cause of a term's context when another process took the lease or it could not be renewed.
 var ErrDeposed = errors.New("the lease on the team was lost")
 
-// LeaseOn is the length of the lease where the registry has so many replicas. A
-// replicated stream whose leader dies takes no write for some 6 s, until another
-// is elected: within two thirds of 10 s, after which a leader steps down, that
-// leaves no time for a second try. Two thirds of 25 s outlast two such elections.
+// LeaseOn returns the length of the lease for a registry with this many replicas. A replicated stream whose leader dies
+// takes no write for some 6 s, until another is elected: with a lease of 10 s, of which a leader steps down after two
+// thirds, that leaves no time for a second try. Two thirds of 25 s outlast two such elections.
 func LeaseOn(replicas int) time.Duration {
 	if replicas > 1 {
 		return 25 * time.Second
@@ -102,7 +97,7 @@ func (e *Elector) Run(ctx context.Context) error {
 	return shutdown.Together(ctx, e.watch, e.tick)
 }
 
-// watch follows the registry until ctx ends.
+// watch watches the registry until ctx ends.
 func (e *Elector) watch(ctx context.Context) error {
 	return e.o.Bucket.Watch(ctx, func(entry broker.Entry) error {
 		e.observe(entry)
@@ -117,7 +112,7 @@ func (e *Elector) tick(ctx context.Context) error {
 	return nil
 }
 
-// observe takes in a change of the registry.
+// observe applies a change of the registry.
 func (e *Elector) observe(entry broker.Entry) {
 	kind, name := subject.ParseKey(entry.Key)
 	id := team.TeamID(name)
@@ -134,8 +129,8 @@ func (e *Elector) observe(entry broker.Entry) {
 	switch kind {
 	case subject.Registered:
 		s, err := team.DecodeSmall(entry.Value, id)
-		// An entry that cannot be read may be an active team's: whoever leads looks at the
-		// team's own record, and puts the entry right.
+		// An entry that cannot be read may be an active team's: the next leader reads the team's own record, and
+		// repairs the entry.
 		active := !entry.Deleted && (err != nil || s.Status == team.Active)
 		if active != c.active || s.Workspace != c.folder || s.Goal != c.goal { // else it may be our own term that has corrected the entry
 			c.active, c.folder, c.goal, c.retry, c.failed = active, s.Workspace, s.Goal, time.Time{}, 0
@@ -157,7 +152,7 @@ func (e *Elector) observe(entry broker.Entry) {
 	}
 }
 
-// calm ends what runs while the lease is overdue.
+// calm ends Options.Overdue.
 func (c *candidacy) calm() {
 	if c.relax != nil {
 		c.relax()
@@ -165,10 +160,10 @@ func (c *candidacy) calm() {
 	}
 }
 
-// overdue is after how long without a change a lease is overdue: its holder rewrites it every third.
+// overdue returns the time without a change after which a lease is overdue: its holder rewrites it every third.
 func (e *Elector) overdue() time.Duration { return e.o.Lease * 2 / 5 }
 
-// expect begins what runs while a lease is overdue.
+// expect starts Options.Overdue, unless it runs already.
 func (e *Elector) expect(ctx context.Context, id team.TeamID, c *candidacy) {
 	if e.o.Overdue == nil || c.relax != nil {
 		return
@@ -191,7 +186,7 @@ func (e *Elector) campaign(ctx context.Context) {
 			if silent >= e.overdue() {
 				e.expect(ctx, id, c)
 			}
-			continue // somebody leads it, as far as we know
+			continue // another process leads it, as far as we know
 		}
 		term, cancel := context.WithCancelCause(ctx)
 		c.cancel = cancel
@@ -218,8 +213,8 @@ func (e *Elector) campaign(ctx context.Context) {
 	}
 }
 
-// term takes the lease, leads, and gives it back. Each term's number is one more
-// than the last one's, also across leases that were given back.
+// term takes the lease, leads, and gives it back. Each term's number is one more than the previous one, also across
+// leases that were given back.
 func (e *Elector) term(ctx context.Context, id team.TeamID, c *candidacy) error {
 	e.mu.Lock()
 	c.tries++
@@ -228,7 +223,7 @@ func (e *Elector) term(ctx context.Context, id team.TeamID, c *candidacy) error 
 	begun := time.Now()
 	rev, err := e.within(ctx, begun, id, lead, rev)
 	if errors.Is(err, team.Conflict) || err != nil && errors.Is(context.Cause(ctx), ErrDeposed) {
-		return nil // somebody else was first, as the feed tells or is about to
+		return nil // another process was first, as the feed shows or will show
 	}
 	if err != nil && time.Since(begun) >= e.o.Lease*2/3 {
 		e.o.Logger.Debug("lease not taken: no answer in time", "team", id, "err", err)
@@ -268,10 +263,9 @@ func (e *Elector) note(c *candidacy, l team.Lease, rev uint64) {
 	}
 }
 
-// renew rewrites the lease every third of its length until ctx ends. It returns
-// ErrDeposed once two thirds have passed since the start of the last write that was
-// answered, which at first is the one that took the lease: from then on a candidate
-// may soon think the lease free.
+// renew rewrites the lease every third of its length until ctx ends. It returns ErrDeposed once two thirds have passed
+// since the start of the last answered write, which at first is the write that took the lease: from then on a candidate
+// may soon consider the lease free.
 func (e *Elector) renew(ctx context.Context, id team.TeamID, c *candidacy, l team.Lease, rev uint64, good time.Time) error {
 	for {
 		if !shutdown.Sleep(ctx, time.Until(good.Add(e.o.Lease/3))) {
@@ -291,8 +285,8 @@ func (e *Elector) renew(ctx context.Context, id team.TeamID, c *candidacy, l tea
 	}
 }
 
-// giveBack ends the lease at once, so that a successor need not wait. The entry
-// stays, with its term and no process, so that terms keep growing.
+// giveBack ends the lease immediately, so that a successor need not wait. The entry stays, with its term and no process,
+// so that terms keep growing.
 func (e *Elector) giveBack(ctx context.Context, id team.TeamID, c *candidacy, l team.Lease) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdown.Lease)
 	defer cancel()
@@ -311,9 +305,8 @@ func (e *Elector) giveBack(ctx context.Context, id team.TeamID, c *candidacy, l 
 	e.note(c, l, rev)
 }
 
-// within is put with an end at two thirds of the lease after good. A write that is
-// answered later holds nothing: candidates count from when they saw it, which may
-// have been long before the answer.
+// within is put with a deadline at two thirds of the lease after good. A write that is answered later holds nothing:
+// candidates count from the moment they saw it, which may have been long before the answer.
 func (e *Elector) within(ctx context.Context, good time.Time, id team.TeamID, l team.Lease, rev uint64) (uint64, error) {
 	ctx, cancel := context.WithDeadline(ctx, good.Add(e.o.Lease*2/3))
 	defer cancel()
@@ -328,7 +321,7 @@ func (e *Elector) put(ctx context.Context, id team.TeamID, l team.Lease, rev uin
 	return e.o.Bucket.Put(ctx, subject.KeyLead(id), data, rev)
 }
 
-// Holder returns the lease on a team as it stands; ok is false if nobody holds it.
+// Holder returns the present lease on a team; ok is false if no process holds it.
 func Holder(ctx context.Context, registry *broker.Bucket, id team.TeamID) (l team.Lease, ok bool, err error) {
 	e, err := registry.Get(ctx, subject.KeyLead(id))
 	if errors.Is(err, team.NotFound) {
@@ -337,6 +330,6 @@ func Holder(ctx context.Context, registry *broker.Bucket, id team.TeamID) (l tea
 	if err != nil {
 		return l, false, err
 	}
-	err = json.Unmarshal(e.Value, &l) // one that cannot be read may run out, as for whoever campaigns
+	err = json.Unmarshal(e.Value, &l) // an unreadable lease may run out, as for a candidate
 	return l, err == nil && l.Process != "", nil
 }

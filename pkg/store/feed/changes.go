@@ -15,24 +15,24 @@ import (
 	"agentteam/pkg/team/explain"
 )
 
-// view turns what is stored into events. What is stored says how things are, and some
-// events say what has changed, so it knows of each record how it was before.
+// view turns stored messages into events. Records state the present, and some events state a change, so view keeps a summary
+// of the last copy of each record.
 type view struct {
 	team *broker.Storage
 	last map[string]summary // of the newest record read of each key of the bucket
 	runs runs
 
-	// read is the revision up to which the bucket was read. A view that did not begin at
-	// its beginning looks up what it needs in the history of the key.
+	// read is the revision up to which the bucket was read. A view that did not begin at its beginning looks up earlier
+	// copies in the history of the key.
 	read   uint64
 	whole  bool   // all records below read are known
 	looked uint64 // how often it has looked up one key
 	stored uint64 // how many messages the bucket held when it began
 
-	told toldOf // the last message: who reads in pieces may end in the middle of it
+	told toldOf // the last message: a reader in steps may end in the middle of it
 }
 
-// toldOf is what a message tells.
+// toldOf has the events of a message.
 type toldOf struct {
 	kind   kind
 	seq    uint64
@@ -40,10 +40,10 @@ type toldOf struct {
 	events []team.Event
 }
 
-// lookup is how many messages are read in about the time in which one key is looked up.
+// lookup is the number of messages that are read in about the time of one lookup of a key.
 const lookup = 64
 
-// summary is what is kept of a record; the zero value is that of none.
+// summary is the kept part of a record; the zero value means no record.
 type summary struct {
 	state       string // of a member, or the status of a task or a plan
 	incarnation uint64
@@ -58,9 +58,8 @@ func newView(t *broker.Storage, log, records *source) *view {
 		runs: runs{open: map[team.AgentID]string{}, read: log.pos.whole(), whole: log.whole}}
 }
 
-// events returns what a message tells, in order: nothing, one event or, of a turn of a
-// model, several. It is the same whoever asks. A message that nobody can read tells
-// nothing: it must not blind every reader of the others.
+// events returns the events of a message, in order: none, one or, for a turn of a model, several. They are the same for every
+// reader. An unreadable message has no events: it must not blind every reader of the others.
 func (v *view) events(ctx context.Context, k kind, m broker.Msg) (told []team.Event, err error) {
 	if v.told.kind == k && v.told.seq == m.Seq && v.told.at.Equal(m.Time) {
 		return v.told.events, nil
@@ -90,7 +89,7 @@ func (v *view) events(ctx context.Context, k kind, m broker.Msg) (told []team.Ev
 	return told, err
 }
 
-// changed is what an entry of the bucket tells.
+// changed returns the events of an entry of the bucket.
 func (v *view) changed(ctx context.Context, e broker.Entry) ([]team.Event, error) {
 	defer func() { v.read = e.Revision }()
 	now, told := summarize(e)
@@ -129,7 +128,7 @@ func (v *view) changed(ctx context.Context, e broker.Entry) ([]team.Event, error
 	}
 }
 
-// member is what a change of a member's record tells: before its end, that of its run.
+// member returns the events of a change of a member's record: before its end, the end of its run.
 func (v *view) member(ctx context.Context, e team.Event) (told []team.Event, err error) {
 	switch e.Event.Type {
 	case team.MemberStopped:
@@ -140,14 +139,14 @@ func (v *view) member(ctx context.Context, e team.Event) (told []team.Event, err
 	return append(told, e), err
 }
 
-// before returns the record of the key as it was below a revision.
+// before returns the summary of the key's last copy below a revision.
 func (v *view) before(ctx context.Context, key string, revision uint64) (summary, error) {
 	if s, ok := v.last[key]; ok || v.whole {
 		return s, nil
 	}
 	keys := []string{key}
 	v.looked++
-	all := v.looked*lookup > v.stored // which is cheaper by then
+	all := v.looked*lookup > v.stored // reading all is cheaper then
 	if all {
 		keys = []string{subject.AllTasks, subject.AllMembers, subject.AllPlans}
 	}
@@ -173,16 +172,16 @@ func (v *view) before(ctx context.Context, key string, revision uint64) (summary
 	return past[key], nil
 }
 
-// role is that of an agent by its record as it is at this place of the feed.
+// role returns the role of an agent by its record at this place of the feed.
 func (v *view) role(ctx context.Context, a team.AgentID) (string, error) {
-	if a == team.UserAgent || a == team.Watchdog || a != a.Owner() { // of a subagent, the beginning of its run tells
+	if a == team.UserAgent || a == team.Watchdog || a != a.Owner() { // for a subagent, the beginning of its run has it
 		return "", nil
 	}
 	s, err := v.before(ctx, subject.KeyMember(a), v.read+1)
 	return s.role, err
 }
 
-// summarize returns what is to be kept of an entry; told is false if it tells nothing.
+// summarize returns the summary of an entry; told is false if it has no events.
 func summarize(e broker.Entry) (s summary, told bool) {
 	switch kind, _ := subject.ParseKey(e.Key); {
 	case kind == subject.Task && !e.Deleted:
@@ -215,7 +214,7 @@ func taskEvent(before summary, t team.Task, e broker.Entry) team.Event {
 	return team.Event{AgentID: whose, Event: team.EventBody{Type: what, Value: e.Value}}
 }
 
-// approvalEvent is told of whoever did it: the agent of the plan, or who decided on it.
+// approvalEvent names the actor as its agent: the agent of the plan, or its decider.
 func approvalEvent(before summary, a team.Approval, e broker.Entry) team.Event {
 	told := team.Event{AgentID: a.AgentID, Event: team.EventBody{Type: team.ApprovalEnded, Value: e.Value}}
 	if before.state == string(a.Status) {
@@ -238,7 +237,7 @@ func memberEvent(before summary, m team.Member) team.EventType {
 	was := team.MemberState(before.state)
 	switch same := before.incarnation == m.Incarnation; {
 	case same && was == m.State:
-		return team.MemberUpdated // a seat's claim, say
+		return team.MemberUpdated // for example a seat's claim
 	case same && (was == team.WaitingModel || was == team.WaitingRepair) && m.State == team.Joined:
 		return team.MemberResumed
 	}

@@ -13,17 +13,16 @@ import (
 	"agentteam/pkg/team/codec"
 )
 
-// Names of the events of type CUSTOM that only [Conversation] tells.
+// Names of the events of type CUSTOM that only [Conversation] passes on.
 const (
-	TaskGiven = "task"     // the agent was told to work on a task, which is the value
-	Note      = "note"     // the agent was told something by the team's own programs: the message
-	Thinking  = "thinking" // its model has thought before it spoke: the message
+	TaskGiven = "task"     // the agent got a task to work on, which is the value
+	Note      = "note"     // the agent got a note from the team's own programs: the message
+	Thinking  = "thinking" // the thinking of its model before the text: the message
 )
 
-// Conversation calls f for all that an agent was told, said and did, as its journal has
-// it, in order; with follow on and on until ctx ends, and then returns nil. Its entries
-// have no cursor. Besides what the feed tells of the agent, it tells the mail that it
-// has read, [TaskGiven], [Note] and [Thinking]. An error of f ends it. Errors: Unavailable.
+// Conversation calls f for all that an agent heard, wrote and did, by its journal, in order; with follow it continues until ctx
+// ends, and then returns nil. Its entries have no cursor. In addition to the feed's events of the agent, it has the mail that
+// the agent has read, [TaskGiven], [Note] and [Thinking]. An error of f ends it. Errors: Unavailable.
 func Conversation(ctx context.Context, t *broker.Storage, a team.AgentID, follow bool, f func(Entry) error) error {
 	give := func(m broker.Msg) error {
 		var r journal.Record
@@ -54,7 +53,7 @@ func Conversation(ctx context.Context, t *broker.Storage, a team.AgentID, follow
 	return err
 }
 
-// heard is what a record puts into an agent's conversation beside its words and calls.
+// heard returns the events that a record adds to an agent's conversation besides its texts and calls.
 func heard(r journal.Record, a team.AgentID) []team.Event {
 	event := func(who team.AgentID, b team.EventBody) []team.Event {
 		b.RunID = r.RunID

@@ -12,26 +12,25 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Cursor is a place in a team's feed, behind some entry. It is opaque: about 80
-// characters of base64url, of use in every process, for this team only. The zero
-// Cursor is the beginning.
+// Cursor is a position in a team's feed, behind some entry. It is opaque: about 80 characters of base64url, valid in every
+// process, for this team only. The zero Cursor is the beginning.
 type Cursor string
 
-// Place is what a cursor says: how far each of the streams was read. Since an entry may
-// come out of order, a place is no number: of two places neither may cover the other.
+// Place is the content of a cursor: the position in each of the streams. Since an entry may come out of order, a place is not a
+// number: of two places neither may cover the other.
 type Place [kinds]position
 
-// position is how far one stream was read.
+// position is a position in one stream.
 type position struct {
 	seq   uint64 // of the last message of which anything was given
 	given int    // how many events of it were given; 0: all
-	made  uint32 // which stream it was: one that was made anew is another
+	made  uint32 // age of the stream: a stream that was made again is another
 	at    uint64 // when the server stored the message, in Unix milliseconds; 0: not known. A stream that was restored from an older copy uses a sequence a second time
 }
 
 func stored(m broker.Msg) uint64 { return uint64(m.Time.UnixMilli()) }
 
-// mark is the place in the stream.
+// mark returns the position as a mark.
 func (p position) mark() broker.Mark {
 	m := broker.Mark{Seq: p.seq}
 	if p.at != 0 {
@@ -40,7 +39,7 @@ func (p position) mark() broker.Mark {
 	return m
 }
 
-// whole is the sequence up to which every message was given whole.
+// whole returns the sequence up to which all events of every message were given.
 func (p position) whole() uint64 {
 	if p.given != 0 {
 		return p.seq - 1
@@ -48,15 +47,14 @@ func (p position) whole() uint64 {
 	return p.seq
 }
 
-// age tells a stream from one that was made anew in its place.
+// age returns a hash of the stream's creation time: it differs for a stream that was made again.
 func age(s broker.State) uint32 {
 	b, _ := s.Created.Truncate(time.Microsecond).UTC().MarshalBinary() // which fails for odd time zones only
 	return crc32.ChecksumIEEE(b)
 }
 
-// A cursor is the version, a hash of the team's name, then for each stream the sequence
-// and the number of events given and when the message was stored, as varints, and which stream it was, in four bytes;
-// last the checksum of all that.
+// A cursor is the version, a hash of the team's name, then for each stream the sequence, the number of events given and the
+// time of the message, as varints, and the stream's age, in four bytes; last the checksum of all that.
 const (
 	cursorVersion = 1
 	checksumBytes = 4
@@ -68,7 +66,7 @@ func hashOf(id team.TeamID) uint32 {
 	return h.Sum32()
 }
 
-// Cursor returns the cursor of the place, in that team.
+// Cursor returns the cursor of the place, in the team id.
 func (p Place) Cursor(id team.TeamID) Cursor {
 	b := make([]byte, 0, 64)
 	b = append(b, cursorVersion)
@@ -83,8 +81,8 @@ func (p Place) Cursor(id team.TeamID) Cursor {
 	return Cursor(base64.RawURLEncoding.EncodeToString(b))
 }
 
-// Place reads the cursor. That of the zero cursor is the zero Place, which covers nothing.
-// Error: InvalidArgument for what is no cursor of this team.
+// Place decodes the cursor. The zero cursor gives the zero Place, which covers nothing. Error: InvalidArgument for a string
+// that is not a cursor of this team.
 func (c Cursor) Place(id team.TeamID) (p Place, err error) {
 	if c == "" {
 		return p, nil
@@ -122,5 +120,5 @@ func (c Cursor) Place(id team.TeamID) (p Place, err error) {
 	return p, nil
 }
 
-// maxGiven is far more events than one stored message, of a megabyte, tells of.
+// maxGiven is far more than the number of events of one stored message, of a megabyte.
 const maxGiven = 1 << 20

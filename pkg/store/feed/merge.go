@@ -12,26 +12,25 @@ import (
 )
 
 const (
-	// patience is how long an entry is held back while an older one may be on its way.
+	// patience is the time for which an entry is held back while an older one may be on its way.
 	patience = 250 * time.Millisecond
-	// askEvery bounds how often the server is asked for the end of one stream.
+	// askEvery bounds the rate of requests for the end of one stream.
 	askEvery = 10 * time.Millisecond
-	// margin is by how much two clocks of a cluster may differ, and how much earlier a
-	// server may have looked at a stream than it says.
+	// margin is the largest difference between two clocks of a cluster, and between the time that a server reports and
+	// that at which it has read the stream.
 	margin = time.Second
 )
 
-// merge reads the streams side by side and gives their entries in one order.
+// merge reads the streams concurrently and gives their entries in one order.
 //
-// Each stream is in order by itself, so the oldest of the next entries of all is the
-// next of the feed. A stream of which no next entry has come may still have an older
-// one: it holds the others back until one of these is known:
-//   - its newest entry that was received is not older;
-//   - the server, asked after the entry in question had come, named an end of the
-//     stream, and everything up to that end has been received;
+// Each stream is in order, so the oldest of the next entries of all is the next of the feed. A stream without a received next
+// entry may still have an older one: it holds the others back until one of these is known:
+//   - its newest received entry is not older;
+//   - the server, asked after the entry in question had come, named an end of the stream, and everything up to that end has
+//     been received;
 //   - the same, asked earlier, and the entry is older than that answer by margin;
-//   - the reader follows, the stream has given what was there at the start, and patience
-//     is over. It then holds nobody back until it is heard of again.
+//   - the reader follows, the stream has given all that it held at the start, and patience is over. It then holds no other
+//     stream back until it is heard of again.
 type merge struct {
 	team    *broker.Storage
 	opt     Options
@@ -45,7 +44,7 @@ type merge struct {
 	held     time.Time // since when the next entry is held back; zero if it is not
 }
 
-// arrival is a message that has come.
+// arrival is a received message.
 type arrival struct {
 	kind kind
 	msg  broker.Msg
@@ -60,10 +59,10 @@ func newMerge(t *broker.Storage, o Options, streams [kinds]stream, f func(Step) 
 	return m
 }
 
-// errDone: the present end, as it was at the start, is reached.
+// errDone: the end at the start of the reading is reached.
 var errDone = errors.New("the end is reached")
 
-// run is [Read].
+// run reads the feed, see [Read].
 func (m *merge) run(ctx context.Context) error {
 	err := m.open(ctx)
 	if err == nil {
@@ -86,8 +85,8 @@ func (m *merge) run(ctx context.Context) error {
 	return team.Errorf(team.Unavailable, "read the feed of %s: %w", m.team.ID, ctx.Err()) // half a feed must not pass for the whole
 }
 
-// remember keeps what was learnt for a next read from here. Any error but that of f may have come in
-// the middle of learning it.
+// remember keeps the view for a next read from here. Any error except that of f may have come in the middle of an update of the
+// view.
 func (m *merge) remember(err error) {
 	switch k := m.opt.Memory; {
 	case k == nil:
@@ -98,8 +97,8 @@ func (m *merge) remember(err error) {
 	}
 }
 
-// open finds the place to begin at, tells what is missing there, and gives the rest of
-// a message that the reader has heard in part.
+// open finds the place to begin at, gives a reset if entries are missing there, and gives the rest of a message that the reader
+// has got in part.
 func (m *merge) open(ctx context.Context) error {
 	p, err := m.opt.After.Place(m.team.ID)
 	if err != nil {
@@ -150,7 +149,7 @@ func (m *merge) open(ctx context.Context) error {
 	return nil
 }
 
-// give gives entry after entry.
+// give gives the entries in order.
 func (m *merge) give(ctx context.Context, g *errgroup.Group) error {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
@@ -182,7 +181,7 @@ func (m *merge) give(ctx context.Context, g *errgroup.Group) error {
 	}
 }
 
-// receive takes in what has come, without waiting.
+// receive takes received messages and answers, without waiting.
 func (m *merge) receive() {
 	for {
 		select {
@@ -205,8 +204,7 @@ func (m *merge) atEnd() bool {
 	return true
 }
 
-// next returns the source whose next entry is that of the feed; or nil, and for how
-// long to wait for news.
+// next returns the source with the next entry of the feed; or nil, and the time to wait for news.
 func (m *merge) next(ctx context.Context, g *errgroup.Group) (*source, time.Duration) {
 	var first *source
 	for _, s := range m.sources { // by kind, so that of the same time the lower one stays
@@ -217,8 +215,7 @@ func (m *merge) next(ctx context.Context, g *errgroup.Group) (*source, time.Dura
 	now, wait, blocked := time.Now(), patience, false
 	for _, s := range m.sources {
 		holds := first != nil && s.holds(first.queue[0])
-		// What was there at the start is waited for however long it takes: the past is
-		// the same for everybody.
+		// Messages from before the start are waited for without a limit: the past is the same for every reader.
 		if holds && m.opt.Follow && s.received >= s.limit && !m.held.IsZero() && now.Sub(m.held) >= patience {
 			s.late, holds = true, false
 		}
@@ -245,9 +242,9 @@ func (m *merge) next(ctx context.Context, g *errgroup.Group) (*source, time.Dura
 	return nil, min(wait, max(m.held.Add(patience).Sub(now), askEvery))
 }
 
-// tell gives the events of a message, but for those that the reader has had.
+// tell gives the events of a message, except those that the reader has got.
 func (m *merge) tell(ctx context.Context, s *source, msg broker.Msg) error {
-	if s.kind == events && msg.Seq > s.pos.seq+1 { // which nobody but its limits takes from
+	if s.kind == events && msg.Seq > s.pos.seq+1 { // only its limits remove from it
 		missing := forgotten(s.kind, s.pos.seq, msg.Seq-1)
 		s.pos.seq, s.pos.given, s.pos.at = msg.Seq-1, 0, 0
 		if err := m.reset(s, Reset{Missing: []Missing{*missing}}); err != nil {
@@ -272,13 +269,13 @@ func (m *merge) tell(ctx context.Context, s *source, msg broker.Msg) error {
 	return nil
 }
 
-// reset tells what is missing up to the place where s now is.
+// reset gives a reset event for the entries missing up to the present position of s.
 func (m *merge) reset(s *source, r Reset) error {
 	now := time.Now().UTC()
 	return m.show(s, now, r.event(m.team.ID, now))
 }
 
-// show gives an event of the message, or behind it, where s now is.
+// show gives an event at the present position of s.
 func (m *merge) show(s *source, at time.Time, e team.Event) error {
 	if !m.opt.Wants(e) {
 		return nil
@@ -288,7 +285,7 @@ func (m *merge) show(s *source, at time.Time, e team.Event) error {
 	return m.ended
 }
 
-// place is how far the streams were read.
+// place returns the positions in the streams.
 func (m *merge) place() (p Place) {
 	for k, s := range m.sources {
 		p[k] = s.pos

@@ -14,14 +14,14 @@ import (
 	"agentteam/pkg/team/codec"
 )
 
-// spoken is what a record of a conversation tells. The ids of its events are that of the
-// record, so that everybody knows them by the same.
+// spoken returns the events of a record of a conversation. The events have the record's id, so that every reader knows them by
+// the same id.
 func (v *view) spoken(ctx context.Context, m broker.Msg) ([]team.Event, error) {
 	var r journal.Record
 	if codec.Unmarshal(m.Data, &r) != nil || r.V != team.Protocol {
 		return nil, nil
 	}
-	if r.StoredRecord != "" { // what stands here only says where it lies
+	if r.StoredRecord != "" { // the entry has only a reference
 		var err error
 		if r, err = journal.Decode(ctx, v.team, m); err != nil {
 			return nil, onlyUnavailable(err)
@@ -30,8 +30,7 @@ func (v *view) spoken(ctx context.Context, m broker.Msg) ([]team.Event, error) {
 	return inWords(r, subject.Author(m.Subject)), nil
 }
 
-// onlyUnavailable leaves out what will not change: a record that nobody can read tells
-// nothing.
+// onlyUnavailable drops a permanent error: an unreadable record has no events.
 func onlyUnavailable(err error) error {
 	if errors.Is(err, team.InvalidState) {
 		return nil
@@ -39,8 +38,7 @@ func onlyUnavailable(err error) error {
 	return err
 }
 
-// inWords is what a record of an agent's conversation tells. What is put into the
-// conversation is told by where it comes from.
+// inWords returns the events of a record of an agent's conversation. Input to the conversation has its events at its source.
 func inWords(r journal.Record, agent team.AgentID) []team.Event {
 	event := func(b team.EventBody) team.Event {
 		b.MessageID, b.RunID = r.ID, r.RunID
@@ -74,7 +72,7 @@ func inWords(r journal.Record, agent team.AgentID) []team.Event {
 	return nil
 }
 
-// textOf is what a turn says in words.
+// textOf returns the text of a turn.
 func textOf(m model.Message) string {
 	texts := []string{m.Content}
 	for _, p := range m.Parts {
@@ -83,17 +81,17 @@ func textOf(m model.Message) string {
 	return strings.Join(texts, "")
 }
 
-// sent is what a stored message tells. Its sender is the one by whose subject it came.
+// sent returns the events of a stored message. Its sender is taken from its subject.
 func sent(m broker.Msg) []team.Event {
 	var msg team.Message
 	if codec.Unmarshal(m.Data, &msg) != nil || msg.V != team.Protocol {
-		return nil // also what was put aside since its receiver could not read it
+		return nil // also a dead letter
 	}
 	msg.From = subject.Sender(m.Subject)
 	return []team.Event{{AgentID: msg.From, Event: team.EventBody{Type: team.MailSent, MessageID: msg.ID, Value: asJSON(msg)}}}
 }
 
-// asJSON writes what has been read from JSON, or consists of texts.
+// asJSON encodes values that were decoded from JSON, or consist of strings.
 func asJSON(v any) json.RawMessage {
 	data, err := codec.Marshal(v)
 	if err != nil {

@@ -11,16 +11,16 @@ import (
 // sources: they may receive entries in another order, and one may continue where another was.
 type Step struct {
 	Entry
-	Behind Place // the place behind it, for whoever reads as [Walk] did
+	Behind Place // the place behind it, for a reader that continues as [Walk] did
 
 	kind kind
 	at   position // of the entry itself, in its stream
 }
 
-// Has reports whether the step is among what lies before the place.
+// Has reports whether the step lies before the place.
 func (p Place) Has(s Step) bool { return p[s.kind].covers(s.at) }
 
-// Covers reports whether all that lies before o lies before p too.
+// Covers reports whether all entries before o lie before p too.
 func (p Place) Covers(o Place) bool {
 	for k := range p {
 		if !p[k].covers(o[k]) {
@@ -40,7 +40,7 @@ func (p Place) And(o Place) Place {
 	return p
 }
 
-// covers reports whether all up to o was read by whoever is at p, in the same stream.
+// covers reports whether a reader at p has read all up to o, in the same stream.
 func (p position) covers(o position) bool {
 	switch {
 	case p.made != o.made, p.at != 0 && o.at > p.at: // or it uses the sequence a second time
@@ -51,16 +51,16 @@ func (p position) covers(o position) bool {
 	return p.given == 0 || o.given != 0 && o.given <= p.given
 }
 
-// Walk is [Read] for whoever hands entries on to readers at other places. It returns the
-// place that it has come to, at which nothing is left of what there was when it began.
+// Walk is [Read] for a caller that passes entries on to readers at other places. It returns the place at which it has stopped:
+// it has read all entries that existed at its start.
 func Walk(ctx context.Context, t *broker.Storage, o Options, f func(Step) error) (Place, error) {
 	m := newMerge(t, o, streamsOf(t), f)
 	err := m.run(ctx)
 	return m.place(), err
 }
 
-// Check reports a cursor that cannot be gone on at: InvalidArgument for what is no cursor
-// of this team, and for one of a place that its feed has not come to. Errors: Unavailable.
+// Check returns an error for a cursor at which no reader can continue: InvalidArgument for a string that is not a cursor of this
+// team, and for a place that its feed has not reached. Errors: Unavailable.
 func Check(ctx context.Context, t *broker.Storage, c Cursor) error {
 	p, err := c.Place(t.ID)
 	if err != nil || c == "" {

@@ -7,7 +7,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Reset is the value of the event that tells a reader what it has missed.
+// Reset is the value of the event that lists the entries that a reader has missed.
 type Reset struct {
 	Missing []Missing `json:"missing"`
 }
@@ -27,7 +27,7 @@ func (r Reset) event(id team.TeamID, now time.Time) team.Event {
 	return team.Event{TeamID: id, Event: team.EventBody{Type: team.Custom, Name: resetName, Value: value}.Stamp(now)}
 }
 
-// IsReset reports whether an event of the feed tells its reader that something is missing.
+// IsReset reports whether an event of the feed lists missing entries.
 func IsReset(e team.Event) bool {
 	return e.Event.Type == team.Custom && e.Event.Name == resetName && e.AgentID == ""
 }

@@ -13,17 +13,15 @@ import (
 	"agentteam/pkg/team"
 )
 
-// runs knows of each agent which run of it has begun and not ended, at the place to which the
-// event log was read. A process that is stopped or dies at work stores no end of its run, so
-// the feed tells one.
+// runs keeps for each agent the run that has begun and not ended, at the present position in the event log. A process that is
+// stopped or dies at work stores no end of its run, so the feed adds one.
 type runs struct {
 	open  map[team.AgentID]string // id of the run; "" = none; of subagents only those that have one
 	read  uint64                  // sequence up to which the log was read
 	whole bool                    // from its beginning
 }
 
-// ran is what an event of the log tells: before the beginning of a run, the end of the one that
-// it shows to be over.
+// ran returns the events of an event of the log: before the beginning of a run, the end of the run that it shows to be over.
 func (v *view) ran(ctx context.Context, e team.Event, seq uint64) (told []team.Event, err error) {
 	switch e.Event.Type {
 	case team.RunStarted:
@@ -45,8 +43,7 @@ func (v *view) ran(ctx context.Context, e team.Event, seq uint64) (told []team.E
 	return append(told, e), nil
 }
 
-// ends notes that an agent has no run. A subagent has no other, and a member may have had any number of
-// them.
+// ends records that an agent has no run. A subagent has only one, and a member may have any number of them.
 func (r runs) ends(a team.AgentID) {
 	if a != a.Owner() {
 		delete(r.open, a)
@@ -55,14 +52,13 @@ func (r runs) ends(a team.AgentID) {
 	r.open[a] = ""
 }
 
-// endRuns returns the ends of the runs that a member and its subagents have open.
+// endRuns returns the ends of the open runs of a member and its subagents.
 func (v *view) endRuns(ctx context.Context, a team.AgentID, why string) ([]team.Event, error) {
 	ended, err := v.endRun(ctx, a, "", why)
 	return append(v.endBelow(a, "its owner: "+why), ended...), err
 }
 
-// endBelow returns the ends of the runs that the subagents of a member have open. Of those that began
-// before the reading did, none is known.
+// endBelow returns the ends of the open runs of a member's subagents. It does not know runs that began before the reading did.
 func (v *view) endBelow(a team.AgentID, why string) (told []team.Event) {
 	for _, sub := range slices.Sorted(maps.Keys(v.runs.open)) {
 		if run := v.runs.open[sub]; run != "" && sub != a && sub.Owner() == a {
@@ -73,12 +69,12 @@ func (v *view) endBelow(a team.AgentID, why string) (told []team.Event) {
 	return told
 }
 
-// stopped is the end of a run that no process has stored.
+// stopped returns the end of a run that no process has stored.
 func stopped(a team.AgentID, run, why string) team.Event {
 	return team.Event{AgentID: a, RunID: run, Event: team.EventBody{Type: team.RunError, RunID: run, Code: team.RunStopped, Message: string(a) + ": " + why}}
 }
 
-// endRun returns the end of the run that an agent has open, unless it is the one to come.
+// endRun returns the end of the open run of an agent, unless that is the run next.
 func (v *view) endRun(ctx context.Context, a team.AgentID, next, why string) ([]team.Event, error) {
 	run, known := v.runs.open[a]
 	if !known && !v.runs.whole {
@@ -94,8 +90,8 @@ func (v *view) endRun(ctx context.Context, a team.AgentID, next, why string) ([]
 	return []team.Event{stopped(a, run, why)}, nil
 }
 
-// openRun looks up the run that an agent had open where the reading began: none, if its record
-// has told since that it was over.
+// openRun looks up the open run of an agent at the beginning of the reading: none, if its record has shown later that it was
+// over.
 func (v *view) openRun(ctx context.Context, a team.AgentID) (run string, err error) {
 	var began time.Time
 	id := v.team.ID
@@ -124,5 +120,5 @@ func (v *view) openRun(ctx context.Context, a team.AgentID) (run string, err err
 	return run, err
 }
 
-// over reports whether a member in that state has no run; "" is that of one that was removed.
+// over reports whether a member in that state has no run; "" is the state of a removed member.
 func over(s team.MemberState) bool { return s == team.Stopped || s == team.Lost || s == "" }

@@ -9,15 +9,14 @@ import (
 	"agentteam/pkg/team"
 )
 
-// queued is how many messages of one stream wait to be given, at most.
+// queued bounds the received messages of one stream that are not given yet.
 const queued = 256
 
-// source is one of the streams as it is being read. Only the goroutine of the merge
-// touches it, but for what read uses.
+// source is a stream that is being read. Only the goroutine of the merge uses it, except the fields that read uses.
 type source struct {
 	kind   kind
 	stream stream
-	pos    position // what was given
+	pos    position // the position of the last given entry
 	limit  uint64   // sequence of the last message when the reading began
 	whole  bool     // it is read from its beginning
 	stored uint64   // how many messages the stream held when the reading began
@@ -28,7 +27,7 @@ type source struct {
 	queue    []arrival // not given yet
 	received uint64    // sequence up to which all that is there has come
 	newest   time.Time // when the last message that came was stored
-	late     bool      // it was waited for in vain, and has not been heard of since
+	late     bool      // patience was over, and nothing has come since
 
 	asking  bool
 	asked   time.Time // when the server was asked last
@@ -40,9 +39,8 @@ func newSource(k kind, s stream) *source {
 	return &source{kind: k, stream: s, credit: make(chan struct{}, queued)}
 }
 
-// begin sets the source to p, or to the oldest message there is, and returns what is
-// missing in between, if anything is. fresh is a reader without a cursor, who misses
-// nothing; there is the message at p, if it is there.
+// begin sets the source to p, or to the oldest message there is, and returns the missing part in between, if any. fresh means
+// a reader without a cursor, which misses nothing; there is the message at p, if it exists.
 func (s *source) begin(p position, state broker.State, there broker.Msg, fresh bool) *Missing {
 	var missing *Missing
 	made, oldest := age(state), position{seq: max(state.First, 1) - 1}
@@ -52,7 +50,7 @@ func (s *source) begin(p position, state broker.State, there broker.Msg, fresh b
 	case p.made != made || p.seq > state.Last || p.at != 0 && there.Seq == p.seq && stored(there) != p.at: // or it was set back, which is as bad
 		missing = &Missing{Source: s.kind.String(), Why: "made_anew"}
 		p, s.whole = oldest, true
-	case p.seq < oldest.seq && s.kind != bucket: // whose old values are told by newer ones
+	case p.seq < oldest.seq && s.kind != bucket: // its newer values replace old ones
 		missing = forgotten(s.kind, p.seq, oldest.seq)
 		p = oldest
 	}
@@ -61,12 +59,12 @@ func (s *source) begin(p position, state broker.State, there broker.Msg, fresh b
 	return missing
 }
 
-// forgotten are the messages behind one sequence and up to another.
+// forgotten returns the messages behind one sequence and up to another as missing.
 func forgotten(k kind, behind, to uint64) *Missing {
 	return &Missing{Source: k.String(), Why: "forgotten", From: behind + 1, To: to}
 }
 
-// read hands every message on, until ctx ends or the stream fails.
+// read passes every message on, until ctx ends or the stream fails.
 func (s *source) read(ctx context.Context, to chan<- arrival) error {
 	return s.stream.Follow(ctx, s.from, func(m broker.Msg) error {
 		at := time.Now()
@@ -97,31 +95,31 @@ func (s *source) pop() broker.Msg {
 	return m
 }
 
-// finished reports whether all that was there when the reading began was given.
+// finished reports whether all messages from before the start of the reading were given.
 func (s *source) finished() bool {
 	return s.received >= s.limit && (len(s.queue) == 0 || s.queue[0].msg.Seq > s.limit)
 }
 
-// end goes on to where the reading ends: what stood there may be gone.
+// end moves the position to the end of the reading: the message there may be gone.
 func (s *source) end() {
 	if s.pos.seq < s.limit {
 		s.pos.seq, s.pos.given, s.pos.at = s.limit, 0, 0
 	}
 }
 
-// holds reports whether something older than a may still come.
+// holds reports whether an entry older than a may still come.
 func (s *source) holds(a arrival) bool {
 	return len(s.queue) == 0 && !s.late && a.msg.Time.After(s.newest) &&
 		a.at.After(s.cleared.asked) && !a.msg.Time.Before(s.cleared.now.Add(-margin))
 }
 
-// answer is what the server says of a stream.
+// answer is the server's answer about a stream.
 type answer struct {
 	kind  kind
 	asked time.Time // by the clock here
 	now   time.Time // by the server's
 	end   uint64    // sequence of the newest message
-	none  uint64    // what lies behind this sequence, up to the end, is gone
+	none  uint64    // the messages from this sequence to the end are gone
 	err   error     // it has not answered
 }
 
@@ -143,8 +141,8 @@ func (s *source) settle() {
 	}
 }
 
-// due returns when the server is to be asked about the stream; ok is false if it need
-// not be. holds says that the source holds back the next entry.
+// due returns the time at which to ask the server about the stream; ok is false if that is not needed. holds means that the
+// source holds back the next entry.
 func (s *source) due(holds bool) (at time.Time, ok bool) {
 	switch {
 	case s.asking || len(s.queue) > 0:
@@ -157,8 +155,8 @@ func (s *source) due(holds bool) (at time.Time, ok bool) {
 	return at, false
 }
 
-// ask asks the server where the stream ends. If nothing has come for a while although it
-// should have, it also asks whether there is anything: what stood at the end may be gone.
+// ask asks the server for the end of the stream. If nothing has come for a while although it should have, it also asks whether
+// there is a next message: the one at the end may be gone.
 func (s *source) ask(ctx context.Context) func() answer {
 	a := answer{kind: s.kind, asked: time.Now()}
 	stalled, from := s.received < s.told.end && a.asked.Sub(s.told.asked) >= patience, s.received+1

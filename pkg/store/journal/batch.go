@@ -2,8 +2,8 @@ package journal
 
 import "agentteam/pkg/team"
 
-// Batch is mail that came faster than its reader took it in. The record with it stands for
-// one mail record of each message; the messages themselves stay in the message stream.
+// Batch is mail that came faster than its reader took it in. One record with a Batch replaces a mail record for each
+// message; the messages themselves stay in the message stream.
 type Batch struct {
 	Count int            `json:"count"`
 	Runs  []Run          `json:"runs"`                // the sequences of all its messages, in order
@@ -15,7 +15,7 @@ type Batch struct {
 	Talks team.Talks `json:"talks,omitzero"` // the reader's, after the last of them
 }
 
-// Run is several sequences without a gap.
+// Run is a range of sequences without a gap.
 type Run struct {
 	First uint64 `json:"first"`
 	Last  uint64 `json:"last"`
@@ -28,7 +28,7 @@ type BatchMessage struct {
 	Stored  string       `json:"stored,omitempty"` // as in a Record
 }
 
-// SenderGroup is the messages of one sender in a batch.
+// SenderGroup summarizes the messages of one sender in a batch.
 type SenderGroup struct {
 	From   team.AgentID `json:"from,omitempty"` // "": of several who sent few
 	Count  int          `json:"count"`

@@ -17,7 +17,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Bad is a record of a journal that cannot be read; as an error it says why.
+// Bad is a record of a journal that cannot be read; its Error states the reason.
 type Bad struct {
 	Seq uint64    // in the log stream
 	At  time.Time // when it was stored
@@ -27,17 +27,16 @@ type Bad struct {
 
 func (b *Bad) Error() string { return b.err.Error() }
 
-// Unwrap returns why.
+// Unwrap returns the reason.
 func (b *Bad) Unwrap() error { return b.err }
 
-// Kept is the name in the team's object store under which [SetAside] keeps the record of an
-// agent's journal.
+// Kept returns the name in the team's object store under which [SetAside] keeps the record of an agent's journal.
 func (b *Bad) Kept(a team.AgentID) string { return fmt.Sprintf("damaged/%s/%d", a, b.Seq) }
 
-// Key names the journal of an agent where records are named by their keys.
+// Key returns the name of an agent's journal, in the form of a record's key.
 func Key(a team.AgentID) string { return keyPrefix + string(a) }
 
-// ParseKey is the agent whose journal a key names; ok is false if it names none.
+// ParseKey returns the agent whose journal key names; ok is false if key names no journal.
 func ParseKey(key string) (a team.AgentID, ok bool) {
 	name, ok := strings.CutPrefix(key, keyPrefix)
 	return team.AgentID(name), ok
@@ -45,7 +44,7 @@ func ParseKey(key string) (a team.AgentID, ok bool) {
 
 const keyPrefix = "log."
 
-// taken decodes a record that takes takes. Errors: [*Bad]; Unavailable.
+// taken decodes a record and checks it with takes. Errors: [*Bad]; Unavailable.
 func taken(ctx context.Context, t *broker.Storage, m broker.Msg, takes Takes) (Record, error) {
 	r, err := Decode(ctx, t, m)
 	if err == nil && takes != nil {
@@ -57,7 +56,7 @@ func taken(ctx context.Context, t *broker.Storage, m broker.Msg, takes Takes) (R
 	return r, err
 }
 
-// survey is a journal as a repair looks at it.
+// survey is the state of a journal for a repair.
 type survey struct {
 	bad         []*Bad
 	last        uint64   // sequence of the newest record, be it as it may
@@ -66,7 +65,7 @@ type survey struct {
 	aside       []uint64 // what notes say was set aside
 }
 
-// look reads a journal as far as the next process that opens it would.
+// look reads the part of a journal that the next process to open it would read; if that fails, all of it.
 func look(ctx context.Context, t *broker.Storage, a team.AgentID, takes Takes) (s survey, err error) {
 	j := &Journal{team: t, subject: subject.Log(t.ID, a)}
 	from, _, err := j.begin(ctx)
@@ -76,7 +75,7 @@ func look(ctx context.Context, t *broker.Storage, a team.AgentID, takes Takes) (
 	if err == nil || !errors.Is(err, team.ErrUnreadable) {
 		return s, err
 	}
-	// The newest context may be what is damaged, so all of it is looked at.
+	// The newest context may be the damaged record, so the whole journal is read.
 	err = t.Logs.Read(ctx, 0, func(m broker.Msg) error {
 		r, err := taken(ctx, t, m, takes)
 		s.last = m.Seq
@@ -98,17 +97,16 @@ func look(ctx context.Context, t *broker.Storage, a team.AgentID, takes Takes) (
 	return s, err
 }
 
-// Damage returns the records for which the next incarnation of an agent could not open its
-// journal, oldest first. Errors: Unavailable.
+// Damage returns the records because of which the next incarnation of an agent could not open its journal, oldest first.
+// Errors: Unavailable.
 func Damage(ctx context.Context, t *broker.Storage, a team.AgentID, takes Takes) ([]*Bad, error) {
 	s, err := look(ctx, t, a, takes)
 	return s.bad, err
 }
 
-// SetAside takes the records of [Damage] out of an agent's journal and returns them. Each
-// is kept in the team's object store, as [Bad.Kept] says, and a note tells the agent. An
-// incarnation that is at work is not disturbed. What a killed process leaves half done, or
-// several do at once, comes to the same. Errors: Unavailable.
+// SetAside removes the records of [Damage] from an agent's journal and returns them. It keeps each in the team's object
+// store (see [Bad.Kept]), and a note informs the agent. A running incarnation is not disturbed. SetAside may run again
+// after a killed process, or in several processes at the same time, with the same result. Errors: Unavailable.
 func SetAside(ctx context.Context, t *broker.Storage, a team.AgentID, takes Takes) ([]*Bad, error) {
 	for {
 		s, err := look(ctx, t, a, takes)
@@ -120,8 +118,8 @@ func SetAside(ctx context.Context, t *broker.Storage, a team.AgentID, takes Take
 				return nil, err
 			}
 		}
-		// The note comes before the removal: whoever writes the journal expects the sequence
-		// of a newest record that is there.
+		// The note comes before the removal: a writer of the journal expects the sequence of a newest record that is
+		// there.
 		err = s.note(ctx, t, a)
 		if errors.Is(err, team.Conflict) {
 			continue
@@ -138,7 +136,7 @@ func SetAside(ctx context.Context, t *broker.Storage, a team.AgentID, takes Take
 	}
 }
 
-// note tells the agent what is set aside, unless somebody has. Errors: Conflict; Unavailable.
+// note appends a note on the removed records, unless a note on them is there. Errors: Conflict; Unavailable.
 func (s survey) note(ctx context.Context, t *broker.Storage, a team.AgentID) error {
 	r := Record{V: team.Protocol, ID: ulid.Make().String(), Kind: Note, Incarnation: s.incarnation, At: time.Now().UTC(), Base: s.base}
 	var kept []string

@@ -10,10 +10,9 @@ import (
 	"agentteam/pkg/team"
 )
 
-// RemoveEnded removes whole journals of subagents to which nothing was added for so long, and of which
-// ended reports that nothing will be. outlives keeps elsewhere what is to stay of a journal before a
-// sequence; on its error the journal stays, and the others are removed. Errors: those of outlives, joined;
-// Unavailable.
+// RemoveEnded removes the whole journals of subagents that got no record for the time after, and that ended reports to be
+// over. outlives stores the data to keep of a journal before a sequence; on its error that journal stays, and the others
+// are removed. Errors: those of outlives, joined; Unavailable.
 func RemoveEnded(ctx context.Context, t *broker.Storage, after time.Duration, ended func(team.AgentID) bool, outlives func(ctx context.Context, a team.AgentID, before uint64) error) error {
 	newest := map[team.AgentID]uint64{}
 	err := t.Logs.Newest(ctx, func(m broker.Msg) error {

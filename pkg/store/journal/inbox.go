@@ -13,7 +13,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// reader is how far a journal has taken in mail, and where its next record goes.
+// reader is the mail position of a journal, and the position of its next record.
 type reader struct {
 	inbox       uint64
 	last, base  uint64
@@ -49,11 +49,10 @@ func inboxOf(ctx context.Context, t *broker.Storage, a team.AgentID) (r reader, 
 	return r, err
 }
 
-// Inbox returns the sequence of the newest message that an agent's journal has taken in, 0 if it
-// has taken in none, and what sets it back: back appends a note that the message stream was restored
-// from an older copy and ends at to. A journal that is not ahead of that stays as it is, and an
-// incarnation that runs takes the note in. Errors, of back too: [*Bad] for a journal that cannot be
-// read; Unavailable.
+// Inbox returns the sequence of the newest message that an agent's journal has taken in, 0 if there is none, and a
+// function that sets it back: back appends a note that the message stream was restored from an older copy and ends at to.
+// A journal that is not ahead of to stays as it is; a running incarnation reads the note. Errors, of back too: [*Bad] for
+// a journal that cannot be read; Unavailable.
 func Inbox(ctx context.Context, t *broker.Storage, a team.AgentID) (seq uint64, back func(ctx context.Context, to uint64) error, err error) {
 	r, err := inboxOf(ctx, t, a)
 	return r.inbox, func(ctx context.Context, to uint64) error { return setBack(ctx, t, a, to) }, err

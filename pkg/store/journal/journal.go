@@ -1,12 +1,10 @@
-// Package journal is an agent's persisted conversation: an append-only list of
-// records on one subject of the team's log stream, each append guarded by the
-// sequence of the one before, so that two processes can never both write it.
+// Package journal is an agent's persisted conversation: an append-only list of records on one subject of the team's log
+// stream. Each append is guarded by the sequence of the record before, so that two processes can never both write it.
 //
-// The journal is also the fence of an agent's process: whoever appends a start
-// record with a higher incarnation shuts out the one before. A record that carries
-// the conversation as a whole is where the next process begins to read, so that
-// opening a journal takes no longer the older the agent is. It does not know what a
-// model is told; package agent makes the conversation from the records.
+// The journal is also the fence of an agent's process: a start record with a higher incarnation shuts out the one
+// before. The next process begins to read at the newest record that carries the whole conversation, so that opening a
+// journal takes no longer the older the agent is. The journal does not know the model's prompt; package agent makes the
+// conversation from the records.
 package journal
 
 import (
@@ -26,10 +24,10 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Kind describes what a record holds.
+// Kind is the type of a record.
 type Kind string
 
-// The kinds of records. Each names the field of Record that it fills.
+// The kinds of records. Most name the field of Record that they fill.
 const (
 	Start    Kind = "start"    // an incarnation began
 	Mail     Kind = "mail"     // a message came
@@ -81,13 +79,13 @@ type Record struct {
 	TaskID   team.TaskID           `json:"task_id,omitempty"`   // turn, refused: the task that the agent held
 	Stored   string                `json:"stored,omitempty"`    // mail, result: where its whole text lies, "stored:" and a digest; given is its head and tail
 
-	// Context, if there is one, is the conversation as it is from this record on, as
-	// package agent wrote it: what came before is for people.
+	// Context, if set, is the whole conversation from this record on, as package agent wrote it: earlier records
+	// are for people.
 	Context json.RawMessage `json:"context,omitempty"`
 	Base    uint64          `json:"base,omitempty"` // sequence of the newest record before this one that has a Context
 
-	// StoredRecord, if it is set, is the reference of the stored text that this record
-	// is as a whole, since it would not fit into a message. Whoever reads gets that one.
+	// StoredRecord, if set, is the reference of the stored text that holds this whole record, which would not fit
+	// into a message. Readers get that record.
 	StoredRecord string `json:"stored_record,omitempty"`
 
 	Seq   uint64       `json:"-"` // in the log stream
@@ -118,7 +116,7 @@ type Image struct {
 	Size      int    `json:"size"` // bytes
 }
 
-// Outcome is what became of a task that the agent held.
+// Outcome is the end of a hold of a task by the agent.
 type Outcome struct {
 	Task  team.TaskID `json:"task"`
 	Title string      `json:"title"`
@@ -134,12 +132,10 @@ type Refusal struct {
 	Alias  string          `json:"alias,omitempty"` // of the model that was asked first
 }
 
-// NewGoal is the text of a Compact record by which a member leaves the conversation about an
-// earlier goal.
+// NewGoal is the text of a Compact record by which a member leaves the conversation about an earlier goal.
 const NewGoal = "a new goal"
 
-// Journal appends for one incarnation. Safe for concurrent use; appends are made
-// strictly one after another.
+// Journal appends for one incarnation. Safe for concurrent use; appends run strictly one after another.
 type Journal struct {
 	team        *broker.Storage
 	subject     string
@@ -151,34 +147,31 @@ type Journal struct {
 	mu    sync.Mutex
 	queue chan struct{} // closed once all writes that were begun are over; nil: none was
 
-	// Of whoever is at the head of the queue.
+	// Guarded by the head of the queue.
 	failed error     // why an enqueued record was not stored; nothing can follow it
 	last   uint64    // sequence of the newest record that this process knows
 	base   uint64    // of the newest of those that has a Context; 0 if none has
 	at     time.Time // when that one was made
 }
 
-// Options say what a journal is opened for.
+// Options configure Open.
 type Options struct {
 	Goal int           // for a leader: the number of the team's goal or, while it has none, of its next one; it stands in the start record
 	Keep time.Duration // how long records stay that a newer context has replaced; 0 = for ever
-	// Outlives stores elsewhere what is to stay of the records before a sequence; nil: they stay for ever. On an error they are
-	// not removed.
+	// Outlives stores elsewhere the data to keep of the records before a sequence; nil: the records stay for ever. On
+	// an error they are not removed.
 	Outlives  func(ctx context.Context, before uint64) error
 	Place     *projectcontext.Place // where the incarnation works; it stands in the start record
 	PastGoals []team.PastGoal       // for a leader: the goals that have ended; they stand in the start record
 	Takes     Takes                 // required of what is read; nil: all is taken
 }
 
-// Takes reports why a conversation could not take a record in, or nil. Error:
-// [team.ErrUnreadable].
+// Takes returns nil if a conversation can apply a record, else the reason: [team.ErrUnreadable].
 type Takes func(Record) error
 
-// Open appends the incarnation's start record and returns the journal up to and
-// including it, from the newest record that has a Context on. From then on an earlier
-// incarnation can append nothing, and nobody else can open it as this one. Errors:
-// [team.ErrSuperseded]; [*Bad] for a record that cannot be read, and then nothing is
-// appended; Unavailable.
+// Open appends the incarnation's start record and returns the journal up to and including it, from the newest record
+// that has a Context on. From then on an earlier incarnation can append nothing, and no other process can open it as this
+// one. Errors: [team.ErrSuperseded]; [*Bad] for a record that cannot be read, and then nothing is appended; Unavailable.
 func Open(ctx context.Context, t *broker.Storage, a team.AgentID, incarnation uint64, o Options) (*Journal, []Record, error) {
 	j := &Journal{team: t, subject: subject.Log(t.ID, a), incarnation: incarnation, keep: o.Keep, outlives: o.Outlives}
 	from, fresh, err := j.begin(ctx)
@@ -193,7 +186,7 @@ func Open(ctx context.Context, t *broker.Storage, a team.AgentID, incarnation ui
 				return nil, nil, err
 			}
 		}
-		// What is read may begin after the start record of its own incarnation.
+		// The records read may begin after the start record of their own incarnation.
 		if slices.ContainsFunc(tail, func(r Record) bool { return r.Incarnation >= incarnation }) {
 			return nil, nil, team.ErrSuperseded
 		}
@@ -209,13 +202,13 @@ func Open(ctx context.Context, t *broker.Storage, a team.AgentID, incarnation ui
 		case !errors.Is(err, team.Conflict):
 			return nil, nil, err
 		}
-		// The predecessor wrote in between: take in its tail only, or one that writes
-		// fast could not be caught up with.
+		// The predecessor wrote in between: read only the records that follow, or Open could not catch up with a
+		// fast writer.
 	}
 }
 
-// begin returns the sequence of the newest record that has a Context, which the newest
-// of all names, or 0; none reports whether there is no record.
+// begin returns the sequence of the newest record that has a Context, which the last record names, or 0; none reports
+// whether there is no record.
 func (j *Journal) begin(ctx context.Context) (from uint64, none bool, err error) {
 	m, err := j.team.Logs.Last(ctx, j.subject)
 	if errors.Is(err, team.NotFound) {
@@ -234,7 +227,7 @@ func (j *Journal) begin(ctx context.Context) (from uint64, none bool, err error)
 	return r.Base, false, nil
 }
 
-// know takes in records that stand in the journal, newest last.
+// know updates j by records that are in the journal, newest last.
 func (j *Journal) know(records []Record) {
 	for _, r := range records {
 		j.last = r.Seq
@@ -247,8 +240,8 @@ func (j *Journal) know(records []Record) {
 // trimWithin bounds a trim: the agent's work waits for it.
 const trimWithin = 30 * time.Second
 
-// trim removes what stood before the context that a new one has just replaced, if that
-// is old enough. What cannot be removed now is removed with the next.
+// trim removes the records before the context that a new one has just replaced, if that context is old enough. A later
+// trim removes the records that this one could not.
 func (j *Journal) trim(ctx context.Context, before uint64, since time.Time) {
 	if j.keep == 0 || j.outlives == nil || before == 0 || time.Since(since) < j.keep {
 		return
@@ -272,9 +265,8 @@ func read(ctx context.Context, t *broker.Storage, subj string, from uint64, take
 	return records, err
 }
 
-// tail returns what others have written behind the records that j knows. One that cannot be
-// read does not stop a journal that is open: it is known by its place, and by whose it says
-// it is. Whoever opens the journal next meets it.
+// tail returns the records of other writers after the last record that j knows. An unreadable record does not stop an
+// open journal: j keeps its sequence, kind and incarnation. The next Open of the journal fails on it.
 func (j *Journal) tail(ctx context.Context) ([]Record, error) {
 	var records []Record
 	err := j.team.Logs.Read(ctx, j.last+1, func(m broker.Msg) error {
@@ -292,7 +284,7 @@ func (j *Journal) tail(ctx context.Context) ([]Record, error) {
 	return records, err
 }
 
-// missing names the field that a record of this kind must have and r has not.
+// missing returns the name of the field that a record of this kind must have and r lacks, else "".
 func (r Record) missing() string {
 	switch {
 	case r.Kind == Mail && r.Message == nil:
@@ -313,10 +305,9 @@ func (r Record) missing() string {
 	return ""
 }
 
-// Append stores r as the next record and returns it with its sequence and time. It
-// waits for the records that were enqueued before.
-// Errors: [team.ErrSuperseded]; Unavailable, and then the outcome is unknown until the
-// next Append, which settles it; that of a record that was enqueued before, see Flush.
+// Append stores r as the next record and returns it with its sequence and time. It waits for the records that were
+// enqueued before. Errors: [team.ErrSuperseded]; Unavailable, and then the outcome is unknown until the next Append,
+// which settles it; the error of a record that was enqueued before, see Flush.
 func (j *Journal) Append(ctx context.Context, r Record) (Record, error) {
 	j.stamp(&r)
 	done := j.wait()
@@ -324,10 +315,9 @@ func (j *Journal) Append(ctx context.Context, r Record) (Record, error) {
 	return j.store(ctx, r)
 }
 
-// Enqueue returns r as it will be stored, with its time but without its sequence, and
-// stores it in the background, after what was enqueued before and within ctx. Whether
-// that succeeded, the next Flush or Append tells. Before the process does what others
-// can see, it must have stored what led to it: see Flush.
+// Enqueue returns r as it will be stored, with its time but without its sequence, and stores it in the background, after
+// the records enqueued before and within ctx. The next Flush or Append returns the error, if any. Before the process
+// does anything that others can see, it must have stored the records that led to it: see Flush.
 func (j *Journal) Enqueue(ctx context.Context, r Record) Record {
 	j.stamp(&r)
 	before, done := j.enter()
@@ -341,18 +331,17 @@ func (j *Journal) Enqueue(ctx context.Context, r Record) Record {
 	return r
 }
 
-// Flush waits until every enqueued record is stored, or could not be; that is at the
-// latest when their contexts end. Its error is that of the first that was not stored:
-// [team.ErrSuperseded], Unavailable, the context's. It stays so from then on, also for
-// Append, since what followed would have a gap before it.
+// Flush waits until every enqueued record is stored or has failed, at the latest when their contexts end. It returns the
+// error of the first that was not stored: [team.ErrSuperseded], Unavailable, the context's. Later calls of Flush and
+// Append return it too, since a later record would follow a gap.
 func (j *Journal) Flush() error {
 	done := j.wait()
 	defer done()
 	return j.failed
 }
 
-// enter takes a place in the queue. It is the caller's turn once before is closed, and
-// that of the next once done was called.
+// enter takes a place in the queue. The caller's turn begins when before is closed, and the next caller's turn after
+// done.
 func (j *Journal) enter() (before <-chan struct{}, done func()) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -367,22 +356,22 @@ func (j *Journal) enter() (before <-chan struct{}, done func()) {
 	return before, func() { close(mine) }
 }
 
-// wait is enter, and waits for its turn.
+// wait is enter, and blocks until the caller's turn.
 func (j *Journal) wait() (done func()) {
 	before, done := j.enter()
 	<-before
 	return done
 }
 
-// NewID returns the id of a record that is to be made. It may be used once.
+// NewID returns the id for a new record. It may be used once.
 func NewID() string { return ulid.Make().String() }
 
-// stamp gives r what tells it from every other record.
+// stamp gives r its version, incarnation, id and time.
 func (j *Journal) stamp(r *Record) {
 	r.V, r.Incarnation, r.ID, r.At = team.Protocol, j.incarnation, cmp.Or(r.ID, NewID()), time.Now().UTC()
 }
 
-// store appends r, which is stamped, at the head of the queue.
+// store appends r, a stamped record, at the head of the queue.
 func (j *Journal) store(ctx context.Context, r Record) (Record, error) {
 	if j.failed != nil {
 		return r, j.failed
@@ -427,17 +416,16 @@ func (j *Journal) append(ctx context.Context, r Record) (Record, error) {
 	return r, nil
 }
 
-// superseded reports whether records of others show that the incarnation is not to
-// write: a later one began, or another process began as this one.
+// superseded reports whether records of others forbid the incarnation to write: a later one began, or another process
+// began as this one.
 func superseded(records []Record, incarnation uint64) bool {
 	return slices.ContainsFunc(records, func(r Record) bool {
 		return r.Incarnation > incarnation || r.Incarnation == incarnation && r.Kind == Start
 	})
 }
 
-// Answered reports whether the model of a task's holder has answered in that hold, and so
-// has begun to work on it; false if its process was told to stop at that work. Errors: InvalidState for a
-// record that cannot be read; Unavailable.
+// Answered reports whether the model of a task's holder has answered in that hold, and so has begun to work on it; false
+// if its process was stopped during that work. Errors: InvalidState for a record that cannot be read; Unavailable.
 func Answered(ctx context.Context, t *broker.Storage, held team.Task) (bool, error) {
 	j := &Journal{team: t, subject: subject.Log(t.ID, held.Assignee)}
 	from, _, err := j.begin(ctx)
@@ -460,9 +448,9 @@ func Answered(ctx context.Context, t *broker.Storage, held team.Task) (bool, err
 	return answered, err
 }
 
-// Each calls f for every record in the journals of these agents and their subagents (none: of all)
-// from sequence from on, up to the present end. An error of f ends it, [broker.ErrEnough] as if that
-// were the end. Records that cannot be read are passed over. Errors: those of f; Unavailable.
+// Each calls f for every record in the journals of these agents and their subagents (no agents: all journals), from
+// sequence from on, up to the present end. An error of f ends it; [broker.ErrEnough] ends it without an error. Each skips
+// records that cannot be read. Errors: those of f; Unavailable.
 func Each(ctx context.Context, t *broker.Storage, from uint64, f func(Record) error, agents ...team.AgentID) error {
 	var filters []string
 	for _, a := range agents {

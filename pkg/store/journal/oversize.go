@@ -12,16 +12,16 @@ import (
 	"agentteam/pkg/team/blob"
 )
 
-// maxRecord is the most bytes of a record in the log stream. A server takes 1 MiB with
-// its headers, unless it is told otherwise; see [largest].
+// maxRecord bounds the bytes of a record in the log stream. By default a server takes messages of 1 MiB with their
+// headers; see [largest].
 const maxRecord = 768 << 10
 
-// largest is how many bytes a record may have on this connection.
+// largest returns the most bytes of a record on this connection.
 func largest(c *broker.Conn) int { return min(maxRecord, int(c.NATS().MaxPayload())*3/4) }
 
-// fit returns r as it is to be appended: its JSON, or, if that would not fit into a
-// message, a record that says where it lies in the team's object store. There it is put
-// first, so that nobody can meet the one without the other. Errors: Unavailable.
+// fit returns the bytes to append for r: its JSON, or, if that would not fit into a message, a record with a reference to
+// the team's object store. It stores the object first, so that no reader meets the reference without it. Errors:
+// Unavailable.
 func (j *Journal) fit(ctx context.Context, r Record) ([]byte, error) {
 	data, err := json.Marshal(r)
 	if err != nil {
@@ -37,10 +37,9 @@ func (j *Journal) fit(ctx context.Context, r Record) ([]byte, error) {
 	return json.Marshal(Record{V: r.V, ID: r.ID, Kind: r.Kind, Incarnation: r.Incarnation, RunID: r.RunID, At: r.At, Base: r.Base, StoredRecord: ref})
 }
 
-// Decode returns the record in an entry of the log stream, which it gets from the
-// team's object store if it lies there; it never returns one with a StoredRecord.
-// Errors: [team.ErrUnreadable] for what is no record of this protocol version and for one that
-// is not where it should be; Unavailable.
+// Decode returns the record in an entry of the log stream, and reads an oversize record from the team's object store; it
+// never returns a record with a StoredRecord. Errors: [team.ErrUnreadable] for data that is not a record of this protocol
+// version, and for a missing stored record; Unavailable.
 func Decode(ctx context.Context, t *broker.Storage, m broker.Msg) (Record, error) {
 	r, err := decode(m.Data)
 	if err == nil && r.StoredRecord != "" {
@@ -50,14 +49,14 @@ func Decode(ctx context.Context, t *broker.Storage, m broker.Msg) (Record, error
 	case errors.Is(err, team.Unavailable):
 		return r, err
 	case err != nil:
-		// By its text only: what is not found is the record's part, not what was asked for.
+		// Only the text of err is kept: its NotFound concerns the stored record, not the caller's request.
 		return r, team.Errorf(team.InvalidState, "record %d of %s %w: %v", m.Seq, m.Subject, team.ErrUnreadable, err).WithHint(team.RepairHint)
 	}
 	r.Seq, r.Agent = m.Seq, subject.Author(m.Subject)
 	return r, nil
 }
 
-// whole returns the record for which stub stands.
+// whole returns the stored record that stub refers to.
 func whole(ctx context.Context, t *broker.Storage, stub Record) (Record, error) {
 	text, err := blob.In(t.Files).Get(ctx, stub.StoredRecord)
 	if err != nil {

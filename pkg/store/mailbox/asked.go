@@ -9,14 +9,14 @@ import (
 	"agentteam/pkg/team"
 )
 
-// A holder of a task reads so much of the questions that were asked for it before.
+// The bounds of the earlier questions that a new holder of a task reads.
 const (
 	maxAsked      = 16   // the newest
 	maxAskedRunes = 4000 // of a question, and of an answer
 )
 
-// Asked returns the newest questions that the holders of t have asked people for it, oldest first, and the answers by the
-// ids of the questions; copies are those of t, oldest first. A question is stored as mail only. Errors:
+// Asked returns the newest questions that the holders of t have asked people for it, oldest first, and the answers by
+// the ids of the questions; copies are the stored copies of t, oldest first. Questions are stored as mail only. Errors:
 // Unavailable.
 func (b *Mailbox) Asked(ctx context.Context, t team.Task, copies []team.Task) (questions []team.Message, answers map[string]team.Message, err error) {
 	people, err := b.people(ctx)
@@ -53,8 +53,8 @@ func (b *Mailbox) Asked(ctx context.Context, t team.Task, copies []team.Task) (q
 	return questions, answers, err
 }
 
-// Answered blocks until a person has answered the question that w is a wait for, to whichever member, and returns the
-// answer. Errors: Unavailable; ctx's.
+// Answered blocks until a person has answered the question of w, to any member, and returns the answer. Errors:
+// Unavailable; ctx's.
 func (b *Mailbox) Answered(ctx context.Context, w team.Await) (answer team.Message, err error) {
 	people := []string{subject.Inbox(b.team.ID, "*", team.UserAgent)}
 	if w.From != team.UserAgent {
@@ -76,7 +76,7 @@ func (b *Mailbox) Answered(ctx context.Context, w team.Await) (answer team.Messa
 	return answer, err
 }
 
-// people are those who may be asked: the person before the team, and those with seats, also such that have left.
+// people returns the people who may be asked: the user, and members with seats, also those that have left.
 func (b *Mailbox) people(ctx context.Context) ([]team.AgentID, error) {
 	all := []team.AgentID{team.UserAgent}
 	members, err := b.members.List(ctx)

@@ -1,10 +1,8 @@
-// Package mailbox is the team's mail: one durable stream, an inbox for each
-// member, and broadcasts that go to all. A message is stored before Send returns,
-// and stays until its receiver has it in its journal.
+// Package mailbox is the team's mail: one durable stream, with an inbox for each member and broadcasts to all. A message
+// is stored before Send returns, and stays until its receiver has it in its journal.
 //
-// It delivers at least once and in order; making that exactly once is the work of
-// the receiver (package agent), which records each message's sequence. It never
-// looks into a message.
+// It delivers at least once and in order; the receiver (package agent) makes that exactly once, by recording each
+// message's sequence. The package does not interpret the content of a message.
 package mailbox
 
 import (
@@ -26,13 +24,13 @@ import (
 	"agentteam/pkg/telemetry"
 )
 
-// Members is what the mailbox must know of the team; *roster.Roster is one.
+// Members reads the members of the team; *roster.Roster is one.
 type Members interface {
 	Get(ctx context.Context, a team.AgentID) (team.Member, error)
 	List(ctx context.Context) ([]team.Member, error)
 }
 
-// Options are what a Mailbox needs besides the team.
+// Options are the dependencies of a Mailbox besides the team.
 type Options struct {
 	Members Members // required
 	Logger  *slog.Logger
@@ -45,7 +43,7 @@ type Mailbox struct {
 	members Members
 	log     *slog.Logger
 	metrics metrics
-	hurried sync.Map // the sequence (uint64) of the newest urgent broadcast, by who has sent it here
+	hurried sync.Map // the sequence (uint64) of the newest urgent broadcast, by its sender in this process
 }
 
 // New returns the mailbox of a team.
@@ -54,24 +52,20 @@ func New(t *broker.Storage, o Options) *Mailbox {
 	return &Mailbox{team: t, members: o.Members, log: o.Logger, metrics: newMetrics(o.Metrics)}
 }
 
-// Send stores m in the inbox of m.To, or for everyone if that is team.Everyone,
-// and returns it with its id, and to whom it goes. A message that is sent again
-// under an id of the caller's own within two minutes is stored once. m.From is who
-// sends; callers take it from the membership, never from a tool's arguments.
+// Send stores m in the inbox of m.To, or for all members if that is team.Everyone, and returns it with its id, and its
+// recipients. A message that is sent again within two minutes under the caller's own id is stored once. m.From is the
+// sender; callers take it from the membership, never from a tool's arguments.
 //
-// Send repeats until it is answered. If the server stored the message, its answer
-// got lost, and NATS then was away for longer than those two minutes, the message is
-// stored twice, under the same id: receivers go by the id.
+// Send repeats until it is answered. If the server stored the message, its answer got lost, and NATS then was away for
+// more than those two minutes, the message is stored twice, under the same id: receivers go by the id.
 //
-// A text of more than team.MaxTextBytes is stored apart, and the message has its head and
-// tail, and in Stored where the whole is.
+// A text of more than team.MaxTextBytes is stored in the object store; the message then has its head and tail, and its
+// reference in Stored.
 //
-// A member may write to team.UserAgent, whoever that is at the time. Who has left the team
-// reads what was sent to it when it is back.
+// A member may write to team.UserAgent, the user. A member that has left the team reads its mail when it is back.
 //
-// Errors: NotFound for a recipient who is not in the team; InvalidArgument;
-// PermissionDenied for urgent mail that is not of the leader or a person; Unavailable, and
-// then the message may or may not have been stored.
+// Errors: NotFound for a recipient that is not in the team; InvalidArgument; PermissionDenied for urgent mail from other
+// senders than the leader and people; Unavailable, and then the message may or may not have been stored.
 func (b *Mailbox) Send(ctx context.Context, m team.Message) (team.Message, []team.AgentID, error) {
 	m.V, m.CreatedAt = team.Protocol, time.Now().UTC()
 	if m.ID == "" {
@@ -118,8 +112,8 @@ func (b *Mailbox) Send(ctx context.Context, m team.Message) (team.Message, []tea
 	return m, to, nil
 }
 
-// mayHurry returns nil if a sender may send urgent mail: the leader, and people, before the
-// team or at a seat. Errors: PermissionDenied; Unavailable.
+// mayHurry returns nil if a sender may send urgent mail: the leader, the user, or a person with a seat. Errors:
+// PermissionDenied; Unavailable.
 func (b *Mailbox) mayHurry(ctx context.Context, from team.AgentID) error {
 	if from == team.Leader || from == team.UserAgent {
 		return nil
@@ -134,12 +128,11 @@ func (b *Mailbox) mayHurry(ctx context.Context, from team.AgentID) error {
 	return err
 }
 
-// shownBytes is how much of a text that is stored apart its message has: 2,000 tokens or so,
-// for which any receiver has room.
+// shownBytes bounds the part of an oversize text that its message has: about 2,000 tokens, for which any receiver has
+// room.
 const shownBytes = 8 << 10
 
-// shorten returns m as it is sent: a text that is too long is stored apart. Error:
-// Unavailable.
+// shorten returns m with an oversize text moved to the object store. Error: Unavailable.
 func (b *Mailbox) shorten(ctx context.Context, m team.Message) (team.Message, error) {
 	if len(m.Content) <= team.MaxTextBytes {
 		return m, nil
@@ -151,18 +144,18 @@ func (b *Mailbox) shorten(ctx context.Context, m team.Message) (team.Message, er
 	return m, err
 }
 
-// recipients resolves m.To to the members that will hear it.
+// recipients returns the members that will get m.
 func (b *Mailbox) recipients(ctx context.Context, m team.Message) ([]team.AgentID, error) {
 	switch {
 	case m.To == team.Leader && m.From != team.Leader:
 		return []team.AgentID{team.Leader}, nil // always there, also while no process leads
 	case m.To == team.UserAgent && m.From != team.UserAgent:
-		return []team.AgentID{team.UserAgent}, nil // who reads the team's feed
+		return []team.AgentID{team.UserAgent}, nil // the user reads the team's feed
 	}
 	if m.To != team.Everyone && m.To != m.From {
 		// One record is read much faster than all, which only errors need.
 		switch _, err := b.members.Get(ctx, m.To); {
-		case err == nil: // also for one that has left: it is kept
+		case err == nil: // also for a member that has left: the mail is kept
 			return []team.AgentID{m.To}, nil
 		case !errors.Is(err, team.NotFound):
 			return nil, err
@@ -203,12 +196,12 @@ func names(all []team.AgentID) string {
 	return s
 }
 
-// Mark is how far a member has taken in its mail: its newest message, or, before its first one,
-// the sequence behind which it begins to read.
+// Mark is a member's position in its mail: the newest message that it has taken in, or, before its first message, the
+// sequence behind which it begins to read.
 type Mark = broker.Mark
 
-// Delivery is a message that came. Until Ack is called, once it is recorded, it comes
-// again and again, and none after it comes.
+// Delivery is a received message. Until Ack is called, after the message is recorded, it is delivered again and again,
+// and no later message is.
 type Delivery struct {
 	team.Message
 	Seq     uint64    // in the message stream; grows
@@ -217,13 +210,12 @@ type Delivery struct {
 	Ack     func()    // nil for a message that was only read
 }
 
-// Receive gives each message for one incarnation of a member to f, in order, behind what
-// the member has taken in, until ctx ends (then it returns nil) or f fails. Predecessors'
-// consumers are removed, so that a process that was replaced hears nothing more;
-// such a process gets [team.ErrSuperseded].
+// Receive calls f with each message for one incarnation of a member, in order, after the position after, until ctx ends
+// (then it returns nil) or f fails. It removes the consumers of earlier incarnations, so that a replaced process hears
+// nothing more; such a process gets [team.ErrSuperseded].
 //
-// Where the stream was restored from an older copy, its sequences are used a second time. Then
-// the messages come that were stored since the member has last taken one in.
+// A stream that was restored from an older copy uses its sequences a second time. Then Receive delivers the messages
+// that were stored since the member's last message.
 func (b *Mailbox) Receive(ctx context.Context, a team.AgentID, incarnation uint64, after Mark, f func(Delivery) error) error {
 	for {
 		at := after.At
@@ -252,7 +244,7 @@ func (b *Mailbox) receive(ctx context.Context, a team.AgentID, incarnation uint6
 		return err
 	}
 	if err := b.Close(ctx, a, incarnation-1); err != nil {
-		// Harmless: who receives there finds itself superseded elsewhere too.
+		// Harmless: a process that receives there learns elsewhere too that it is superseded.
 		b.log.DebugContext(ctx, "earlier inbox not closed", "agent", a, "err", err)
 	}
 	return c.Run(ctx, func(m broker.Delivery) error {
@@ -273,9 +265,8 @@ func (b *Mailbox) receive(ctx context.Context, a team.AgentID, incarnation uint6
 	})
 }
 
-// Unread is how many messages that wake their reader wait for the incarnation:
-// stored, and not yet recorded in its journal. Errors: NotFound before the
-// incarnation has begun to receive.
+// Unread returns the number of messages for the incarnation that wake their reader and are stored but not yet recorded
+// in its journal. Errors: NotFound before the incarnation has begun to receive.
 func (b *Mailbox) Unread(ctx context.Context, a team.AgentID, incarnation uint64) (n int, err error) {
 	floor, err := b.team.Messages.AckFloor(ctx, subject.Consumer(a, incarnation))
 	if err != nil {
@@ -285,15 +276,14 @@ func (b *Mailbox) Unread(ctx context.Context, a team.AgentID, incarnation uint64
 	return n, err
 }
 
-// Waiting is how many messages are stored for the incarnation and not yet recorded in its
-// journal, about: also those that do not wake it. It costs one request, however many they are.
-// Errors: NotFound before the incarnation has begun to receive; Unavailable.
+// Waiting returns the approximate number of messages that are stored for the incarnation and not yet recorded in its
+// journal, also those that do not wake it. It costs one request, whatever the number. Errors: NotFound before the
+// incarnation has begun to receive; Unavailable.
 func (b *Mailbox) Waiting(ctx context.Context, a team.AgentID, incarnation uint64) (int, error) {
 	return b.team.Messages.Waiting(ctx, subject.Consumer(a, incarnation))
 }
 
-// After is how many messages that wake their reader are stored for a behind sequence
-// seq, and the sequence of the last one.
+// After returns the number of messages to a after sequence seq that wake their reader, and the sequence of the last one.
 func (b *Mailbox) After(ctx context.Context, a team.AgentID, seq uint64) (n int, last uint64, err error) {
 	err = b.Read(ctx, a, seq+1, func(d Delivery) error {
 		if d.Wakes() {
@@ -304,11 +294,10 @@ func (b *Mailbox) After(ctx context.Context, a team.AgentID, seq uint64) (n int,
 	return n, last, err
 }
 
-// Close removes the consumers of an incarnation that has left for good and of those
-// before it; there may be none. Should its process still live, it finds itself
-// superseded.
+// Close removes the consumers of an incarnation that has left for good and of earlier ones; there may be none. If its
+// process still lives, it gets [team.ErrSuperseded].
 func (b *Mailbox) Close(ctx context.Context, a team.AgentID, incarnation uint64) error {
-	// They are looked up, since not every incarnation came to receive.
+	// The names are listed, since not every incarnation began to receive.
 	names, err := b.team.Messages.Consumers(ctx)
 	if err != nil {
 		return err
@@ -324,7 +313,7 @@ func (b *Mailbox) Close(ctx context.Context, a team.AgentID, incarnation uint64)
 	return errors.Join(errs...)
 }
 
-// bury sets a message aside that cannot be read, so that it blocks nobody.
+// bury moves an unreadable message to the dead letters, so that it does not block the inbox.
 func (b *Mailbox) bury(ctx context.Context, a team.AgentID, m broker.Delivery) error {
 	b.log.WarnContext(ctx, "unreadable message set aside", "agent", a, "subject", m.Subject, "sequence", m.Seq)
 	b.metrics.received.WithLabelValues(unreadable).Inc()

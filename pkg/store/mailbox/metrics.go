@@ -7,11 +7,10 @@ import (
 	"agentteam/pkg/telemetry"
 )
 
-// types are those that a message may have. A received one says itself what it is, and might
-// say anything.
+// types are the valid message types. A received message states its own type, which could be anything.
 var types = team.MessageTypes()
 
-// unreadable is what messages are counted under that were set aside.
+// unreadable is the type under which dead letters are counted.
 const unreadable = "dead"
 
 type metrics struct {

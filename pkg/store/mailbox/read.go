@@ -23,9 +23,9 @@ func (b *Mailbox) Read(ctx context.Context, a team.AgentID, from uint64, f func(
 	}, subject.Mail(b.team.ID, a)...)
 }
 
-// decode returns the message in an entry of the stream; ok is false for what is none of this
-// protocol, a message of an unknown type too: what that is to make happen is not known. The subject is what the broker vouches for; the sender in the payload is only a
-// claim.
+// decode returns the message in an entry of the stream; ok is false for data that is not a message of this protocol, or
+// has an unknown type, whose effect this program does not know. From is taken from the subject, which the broker vouches
+// for; the sender in the payload is only a claim.
 func decode(m broker.Msg) (msg team.Message, ok bool) {
 	if err := json.Unmarshal(m.Data, &msg); err != nil || msg.V != team.Protocol || !slices.Contains(types, msg.Type) {
 		return msg, false

@@ -11,8 +11,8 @@ import (
 	"agentteam/pkg/team"
 )
 
-// hurry tells the process of a member, or all, that urgent mail with this sequence stands in
-// its inbox. It may get lost: then the mail is read before the next turn, as any other.
+// hurry notifies the process of a member, or of all, of urgent mail with this sequence. The notice may get lost: then
+// the mail is read before the next turn, as any other.
 func (b *Mailbox) hurry(ctx context.Context, to team.AgentID, seq uint64) {
 	subj := subject.Urgent(b.team.ID, to)
 	if to == team.Everyone {
@@ -23,9 +23,9 @@ func (b *Mailbox) hurry(ctx context.Context, to team.AgentID, seq uint64) {
 	}
 }
 
-// Urgent calls f with the sequence of each urgent message that comes for a member, also while
-// earlier mail waits to be taken; Receive delivers the message itself in its turn. f must not
-// block. stop ends it. A member hears nothing of a broadcast that it has sent, which it does not receive. Error: Unavailable.
+// Urgent calls f with the sequence of each urgent message for a member, also while earlier mail waits; Receive delivers
+// the message itself in its order. f must not block. stop ends it. A member gets no notice of its own broadcast, which
+// it does not receive. Error: Unavailable.
 func (b *Mailbox) Urgent(a team.AgentID, f func(seq uint64)) (stop func(), err error) {
 	var subs []*nats.Subscription
 	stop = func() {

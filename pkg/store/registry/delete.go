@@ -11,14 +11,12 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Delete deletes a team that has ended, with all that NATS holds of it. It marks the team
-// first, and only then asks living who is still there; a spawn does it the other way round
-// (it writes the member and then reads the mark), so one of the two sees the other. A
-// refusal by living takes the mark back. What a killed deleter has left is deleted by the
-// next one.
+// Delete deletes a team that has ended, with all its data in NATS. It marks the team first, and then asks living for
+// remaining members; a spawn does the reverse (it writes the member and then reads the mark), so one of the two sees the
+// other. A refusal by living takes the mark back. The next deleter completes the work of a killed one.
 //
-// Errors: NotFound; Conflict while the team is active or is loaded; that of living; InvalidState if part
-// of the storage was gone before, and then the rest is deleted only by force.
+// Errors: NotFound; Conflict while the team is active or is loaded; that of living; InvalidState if part of the storage
+// was already gone, and then only force deletes the rest.
 func (r *Registry) Delete(ctx context.Context, id team.TeamID, force bool, living func(context.Context, *broker.Storage) error) error {
 	small, err := r.Small(ctx, id)
 	if err != nil {
@@ -49,10 +47,10 @@ func (r *Registry) Delete(ctx context.Context, id team.TeamID, force bool, livin
 	return nil
 }
 
-// takeBackWithin is how long taking back the mark may continue after the deletion's time is up.
+// takeBackWithin bounds the time for taking back the mark after the caller's context has ended.
 const takeBackWithin = 5 * time.Second
 
-// retire marks the team as being deleted, unless living finds somebody.
+// retire marks the team as being deleted, unless living returns an error.
 func (r *Registry) retire(ctx context.Context, bt *broker.Storage, living func(context.Context, *broker.Storage) error) error {
 	var before team.Status
 	_, err := r.mark(ctx, bt, func(t *team.Team) (bool, error) {
@@ -74,9 +72,9 @@ func (r *Registry) retire(ctx context.Context, bt *broker.Storage, living func(c
 	return err
 }
 
-// mark changes the record so that no process begins to work for the team, and takes that back if
-// living finds a member, which may have begun before. back takes back what set has done, and nothing
-// else: it is also called of a record that may lack the mark.
+// mark changes the record by set so that no process begins to work for the team, and takes that back if living finds a
+// member, which may have begun before. back must undo set and nothing else: it also runs on a record that may lack the
+// mark.
 func (r *Registry) mark(ctx context.Context, bt *broker.Storage, set func(*team.Team) (bool, error), living func(context.Context, *broker.Storage) error, back func(*team.Team) bool) (team.Team, error) {
 	tried := false
 	t, err := r.change(ctx, bt, func(t *team.Team) (bool, error) { tried = true; return set(t) })
@@ -96,7 +94,7 @@ func (r *Registry) mark(ctx context.Context, bt *broker.Storage, set func(*team.
 	return t, errors.Join(refusal, r.takeBack(ctx, bt, back))
 }
 
-// takeBack takes a mark back also once ctx has ended: a team that stays marked cannot be used.
+// takeBack takes a mark back, also after ctx has ended: a team that stays marked cannot be used.
 func (r *Registry) takeBack(ctx context.Context, bt *broker.Storage, back func(*team.Team) bool) error {
 	ctx, cancel := shutdown.Outlive(ctx, takeBackWithin)
 	defer cancel()
@@ -107,7 +105,7 @@ func (r *Registry) takeBack(ctx context.Context, bt *broker.Storage, back func(*
 	return err
 }
 
-// forget deletes a key, whoever writes it meanwhile.
+// forget deletes a key, also against concurrent writers.
 func (r *Registry) forget(ctx context.Context, key string) error {
 	for {
 		e, err := r.bucket.Get(ctx, key)

@@ -1,10 +1,8 @@
-// Package registry knows which teams there are: it makes a team, opens one that
-// was made, starts its next goal and ends it.
+// Package registry is the list of all teams: it makes a team, opens an existing one, starts its next goal and ends it.
 //
-// A team's record stands in its own bucket. A small copy {id, status} stands in
-// the bucket of all teams, where leader processes look for teams to lead (package
-// election) and where teamctl finds their names. The record is written first;
-// whoever finds the copy behind corrects it.
+// A team's record is in its own bucket. A small copy {id, status} is in the bucket of all teams, where leader processes
+// find teams to lead (package election) and where teamctl finds their names. The record is written first; a reader that
+// finds the copy behind corrects it.
 package registry
 
 import (
@@ -29,7 +27,7 @@ type Registry struct {
 	bucket *broker.Bucket
 }
 
-// Open opens the registry, and makes it on a server that has none.
+// Open opens the registry, and creates it on a server without one.
 func Open(ctx context.Context, c *broker.Conn) (*Registry, error) {
 	b, err := c.Registry(ctx)
 	if err != nil {
@@ -38,11 +36,11 @@ func Open(ctx context.Context, c *broker.Conn) (*Registry, error) {
 	return &Registry{c, b}, nil
 }
 
-// Bucket is where the small records and the leaders' leases stand.
+// Bucket returns the bucket of the small records and the leaders' leases.
 func (r *Registry) Bucket() *broker.Bucket { return r.bucket }
 
-// Probe reports whether the server stores what it is told, by a write beside the list.
-// Errors: Unavailable, [broker.ErrNoRoom] if that is why.
+// Probe returns nil if the server stores a small write to a key of its own. Errors: Unavailable, [broker.ErrNoRoom] if
+// that is why.
 func (r *Registry) Probe(ctx context.Context) error {
 	if err := r.conn.Stores(ctx); err != nil {
 		return err
@@ -50,15 +48,14 @@ func (r *Registry) Probe(ctx context.Context) error {
 	return r.bucket.Set(ctx, subject.KeyProbe, []byte("{}"))
 }
 
-// Make makes the team and its storage, or opens it if it is there; the record of
-// a team that is there stays as it is, except that roles which it lacks are added.
-// A lease of 0 is [team.DefaultLease].
+// Make makes the team and its storage, or opens an existing team, whose record stays as it is, except that missing roles
+// are added. A lease of 0 is [team.DefaultLease].
 func (r *Registry) Make(ctx context.Context, t team.Team) (*broker.Storage, team.Team, error) {
 	bt, have, _, err := r.make(ctx, t)
 	return bt, have, err
 }
 
-// Add is Make for a team that must not be there yet. Errors: Conflict if it is.
+// Add is Make for a team that must not exist yet. Errors: Conflict if it does.
 func (r *Registry) Add(ctx context.Context, t team.Team) (*broker.Storage, team.Team, error) {
 	if _, err := r.Small(ctx, t.ID); !errors.Is(err, team.NotFound) { // so that it is not touched
 		return nil, team.Team{}, cmp.Or(err, error(alreadyThere(t.ID)))
@@ -74,7 +71,7 @@ func alreadyThere(id team.TeamID) *team.Error {
 	return team.Errorf(team.Conflict, "there is a team %q already", id).WithHint("`teamctl teams set %s` changes it", id)
 }
 
-// make makes or opens a team; made tells which.
+// make makes or opens a team; made is true if it made the record.
 func (r *Registry) make(ctx context.Context, t team.Team) (_ *broker.Storage, _ team.Team, made bool, _ error) {
 	t.LeaseSeconds = cmp.Or(t.LeaseSeconds, int(team.DefaultLease/time.Second))
 	if err := t.Validate(); err != nil {
@@ -83,7 +80,7 @@ func (r *Registry) make(ctx context.Context, t team.Team) (_ *broker.Storage, _ 
 	if err := check(t); err != nil {
 		return nil, team.Team{}, false, team.Errorf(team.InvalidArgument, "%w", err)
 	}
-	// A registered team is only opened: what it lost must not be made anew.
+	// A registered team is only opened: lost storage must not be made again.
 	if _, err := r.bucket.Get(ctx, subject.KeyRegistered(t.ID)); err == nil {
 		bt, _, err := r.Open(ctx, t.ID)
 		if err != nil {
@@ -115,8 +112,8 @@ func (r *Registry) make(ctx context.Context, t team.Team) (_ *broker.Storage, _ 
 	return bt, have, made, r.publish(ctx, have, true)
 }
 
-// Open opens a team that was made before. Errors: NotFound; Conflict if it is being
-// deleted or loaded; InvalidState if part of its storage is gone.
+// Open opens an existing team. Errors: NotFound; Conflict if it is being deleted or loaded; InvalidState if part of its
+// storage is gone.
 func (r *Registry) Open(ctx context.Context, id team.TeamID) (*broker.Storage, team.Team, error) {
 	bt, err := r.Storage(ctx, id)
 	if err != nil {
@@ -126,12 +123,12 @@ func (r *Registry) Open(ctx context.Context, id team.TeamID) (*broker.Storage, t
 	return bt, t, err
 }
 
-// Storage is Open for whoever can do without the team's record. Errors: those of Open, but
-// for a record that cannot be read.
+// Storage is Open for callers that do not need the team's record. Errors: those of Open, except for an unreadable
+// record.
 func (r *Registry) Storage(ctx context.Context, id team.TeamID) (*broker.Storage, error) {
 	small, err := r.Small(ctx, id)
 	switch {
-	case errors.Is(err, team.ErrUnreadable): // the team's own record says more
+	case errors.Is(err, team.ErrUnreadable): // the team's own record has more
 	case err != nil:
 		return nil, err
 	case small.Status == team.TeamDeleting:
@@ -142,10 +139,10 @@ func (r *Registry) Storage(ctx context.Context, id team.TeamID) (*broker.Storage
 	return r.conn.Open(ctx, id)
 }
 
-// mostNamed is how many teams a hint names.
+// mostNamed bounds the teams that a hint names.
 const mostNamed = 10
 
-// noTeam is the error for a team that is not there; it names those that are.
+// noTeam returns the error for an unknown team; its hint names the existing ones.
 func (r *Registry) noTeam(ctx context.Context, id team.TeamID) error {
 	err := team.Errorf(team.NotFound, "there is no team %q", id)
 	all, lerr := r.List(ctx)
@@ -168,8 +165,8 @@ func Record(ctx context.Context, bt *broker.Storage) (team.Team, error) {
 	return Decode(e)
 }
 
-// Shown is Record for whoever only shows it: of a record that cannot be read it is the
-// newest copy that can be, and damaged says why.
+// Shown is Record for callers that only show it: if the record is unreadable, it returns the newest readable copy, and
+// the reason in damaged.
 func Shown(ctx context.Context, bt *broker.Storage) (t team.Team, damaged, err error) {
 	t, err = Record(ctx, bt)
 	if !errors.Is(err, team.ErrUnreadable) {
@@ -201,7 +198,7 @@ func Decode(e broker.Entry) (team.Team, error) {
 	return t, nil
 }
 
-// check refuses what no process could work with: what it divides by, and counts on.
+// check refuses values that no process could work with, such as a zero divisor.
 func check(t team.Team) error {
 	if t.LeaseSeconds <= 0 {
 		return fmt.Errorf("the record of team %s has lease_seconds %d; it must be at least 1", t.ID, t.LeaseSeconds)
@@ -209,8 +206,8 @@ func check(t team.Team) error {
 	return nil
 }
 
-// Small returns the small record of a team, which stands as long as anything of the team
-// does. Errors: NotFound; InvalidState if it cannot be read.
+// Small returns the small record of a team, which exists as long as any part of the team does. Errors: NotFound;
+// InvalidState if it cannot be read.
 func (r *Registry) Small(ctx context.Context, id team.TeamID) (team.Small, error) {
 	e, err := r.bucket.Get(ctx, subject.KeyRegistered(id))
 	if errors.Is(err, team.NotFound) {
@@ -236,8 +233,7 @@ func beingDeleted(id team.TeamID) error {
 	return team.Errorf(team.Conflict, "team %s is being deleted", id).WithHint("`teamctl teams rm %s` ends that if its deleter was killed", id)
 }
 
-// List returns the small record of every team, in order of name. Of an entry that cannot
-// be read it has the name only.
+// List returns the small record of every team, in order of name; only the name for an unreadable entry.
 func (r *Registry) List(ctx context.Context) ([]team.Small, error) {
 	entries, err := r.bucket.Load(ctx, subject.AllOfRegistry)
 	if err != nil {
@@ -255,17 +251,16 @@ func (r *Registry) List(ctx context.Context) ([]team.Small, error) {
 	return all, nil
 }
 
-// NewGoal is a goal that is to be set.
+// NewGoal describes a goal to set.
 type NewGoal struct {
 	Text        string
 	Workspace   string // where the members work from now on; "" = as before
-	WithChanges bool   // the line begins with the uncommitted changes of the workspace
+	WithChanges bool   // the goal begins with the uncommitted changes of the workspace
 }
 
-// StartGoal makes g the team's present goal and the team active. A team at
-// work keeps its goal: then started is false, and the text is mail to its leader,
-// who must have been sent it before. The record is written in either case, so that
-// an end of the goal that was prepared without that mail comes to nothing ([EndAt]).
+// StartGoal makes g the team's present goal and the team active. A team at work keeps its goal: then started is false,
+// and the text is mail to its leader, which the caller must have sent before. The record is written in either case, so
+// that a concurrent end of the goal that was prepared without that mail fails ([EndAt]).
 func (r *Registry) StartGoal(ctx context.Context, bt *broker.Storage, g NewGoal) (t team.Team, started bool, err error) {
 	state, err := bt.Bucket.State(ctx)
 	if err != nil {
@@ -277,7 +272,7 @@ func (r *Registry) StartGoal(ctx context.Context, bt *broker.Storage, g NewGoal)
 			return true
 		}
 		t.PastGoals = t.Ended()
-		if t.Status != team.Active && t.Line != nil { // what was decided for a goal that did not come is decided again
+		if t.Status != team.Active && t.Line != nil { // a decision for a goal that did not come is made again
 			t.Line.Goal = min(t.Line.Goal, t.GoalNumber)
 		}
 		t.Status, t.Goal, t.GoalNumber, t.Summary, t.Reason, t.GivenUp, t.FinishedAt = team.Active, g.Text, t.GoalNumber+1, "", "", nil, nil
@@ -297,8 +292,7 @@ func (r *Registry) StartGoal(ctx context.Context, bt *broker.Storage, g NewGoal)
 	return t, started, r.Publish(ctx, t)
 }
 
-// Activate makes a team that was ended active again without a goal, so that it
-// is led and can be worked with by hand.
+// Activate makes an ended team active again without a goal, so that it has a leader and people can work with it.
 func (r *Registry) Activate(ctx context.Context, bt *broker.Storage) (team.Team, error) {
 	t, err := r.update(ctx, bt, func(t *team.Team) bool {
 		if t.Status != team.Active {
@@ -314,8 +308,7 @@ func (r *Registry) Activate(ctx context.Context, bt *broker.Storage) (team.Team,
 	return t, r.Publish(ctx, t)
 }
 
-// Revert undoes an Activate that turned before into after, unless the record was
-// changed since.
+// Revert undoes an Activate that turned before into after, unless the record has changed since.
 func (r *Registry) Revert(ctx context.Context, bt *broker.Storage, before, after team.Team) error {
 	t, err := r.update(ctx, bt, func(t *team.Team) bool {
 		if t.Revision != after.Revision {
@@ -332,14 +325,14 @@ func (r *Registry) Revert(ctx context.Context, bt *broker.Storage, before, after
 	return r.Publish(ctx, t)
 }
 
-// End ends the team's goal with this status and summary, whatever it is. Ending a
-// team that has ended changes nothing and returns its record.
+// End ends the team's goal as e states, whatever revision the record has. For a team that has ended it changes nothing
+// and returns the record.
 func (r *Registry) End(ctx context.Context, bt *broker.Storage, e team.Ending) (team.Team, error) {
 	return r.end(ctx, bt, func(team.Team) bool { return true }, e)
 }
 
-// EndAt is End on the condition that nobody has written the record since it was at
-// this revision: what the end was decided on still holds. Errors: Conflict.
+// EndAt is End on the condition that the record is still at this revision, so that the reasons for the end still hold.
+// Errors: Conflict.
 func (r *Registry) EndAt(ctx context.Context, bt *broker.Storage, revision uint64, e team.Ending) (team.Team, error) {
 	same := true
 	t, err := r.end(ctx, bt, func(t team.Team) bool { same = t.Revision == revision; return same }, e)
@@ -359,7 +352,7 @@ func (r *Registry) end(ctx context.Context, bt *broker.Storage, may func(team.Te
 			return false
 		}
 		t.Status, t.Summary, t.Reason, t.GivenUp, t.End = e.Status, e.Summary, e.Reason, e.GivenUp, e.InWords()
-		t.EndSeq, t.FinishedAt = state.Last, new(state.Now.UTC()) // by the server's clock, as what is read up to there
+		t.EndSeq, t.FinishedAt = state.Last, new(state.Now.UTC()) // by the server's clock, as the entries up to there
 		return true
 	})
 	if err != nil {
@@ -368,9 +361,8 @@ func (r *Registry) end(ctx context.Context, bt *broker.Storage, may func(team.Te
 	return t, r.Publish(ctx, t)
 }
 
-// Touch rewrites the record of an active team, on behalf of a process that begins
-// to lead it: an end that a predecessor has prepared comes to nothing ([EndAt]). A
-// team that is not active stays as it is.
+// Touch rewrites the record of an active team for a new leader, so that an end that a predecessor has prepared fails
+// ([EndAt]). A team that is not active stays as it is.
 func (r *Registry) Touch(ctx context.Context, bt *broker.Storage) (team.Team, error) {
 	return r.update(ctx, bt, func(t *team.Team) bool { return t.Status == team.Active })
 }
@@ -389,9 +381,8 @@ func (r *Registry) addRoles(ctx context.Context, bt *broker.Storage, roles map[s
 	})
 }
 
-// Edit changes what a person may choose of the team's record, whatever the team is at; its
-// leader and members act on that at once. Errors: InvalidArgument; Conflict if the team is
-// being deleted.
+// Edit changes the part of the team's record that a person may choose, in any state of the team; its leader and members
+// follow immediately. Errors: InvalidArgument; Conflict if the team is being deleted.
 func (r *Registry) Edit(ctx context.Context, bt *broker.Storage, f func(*team.Team)) (team.Team, error) {
 	var invalid error
 	t, err := r.update(ctx, bt, func(t *team.Team) bool {
@@ -402,8 +393,7 @@ func (r *Registry) Edit(ctx context.Context, bt *broker.Storage, f func(*team.Te
 	return t, cmp.Or(err, invalid)
 }
 
-// Move makes dir the folder in which the team works, for whoever begins to work for it from
-// now on.
+// Move makes dir the team's folder for processes that begin to work for it from now on.
 func (r *Registry) Move(ctx context.Context, bt *broker.Storage, dir string) (team.Team, error) {
 	t, err := r.update(ctx, bt, func(t *team.Team) bool {
 		changed := t.Workspace != dir
@@ -416,9 +406,8 @@ func (r *Registry) Move(ctx context.Context, bt *broker.Storage, dir string) (te
 	return t, r.Publish(ctx, t)
 }
 
-// update changes the record by compare-and-set until f's change went in on top of
-// what f saw. f returns whether it changed anything. Errors: Conflict if the team is
-// being deleted, or was saved.
+// update changes the record by compare-and-set, and repeats until f's change is stored on top of the record that f saw.
+// f returns whether it changed anything. Errors: Conflict if the team is being deleted, or was saved.
 func (r *Registry) update(ctx context.Context, bt *broker.Storage, f func(*team.Team) bool) (team.Team, error) {
 	return r.change(ctx, bt, func(t *team.Team) (bool, error) {
 		if err := MayWork(*t); err != nil {
@@ -437,12 +426,11 @@ func (r *Registry) change(ctx context.Context, bt *broker.Storage, f func(*team.
 		})
 }
 
-// Publish brings the team's entry in the registry up to its record. A leader that
-// takes a team calls it too, since the writer may have died between the two writes. A team
-// without an entry has been deleted meanwhile, and gets none.
+// Publish updates the team's entry in the registry from its record. A leader that takes a team calls it too, since the
+// writer may have died between the two writes. A team without an entry has been deleted meanwhile, and gets none.
 func (r *Registry) Publish(ctx context.Context, t team.Team) error { return r.publish(ctx, t, false) }
 
-// publish is Publish; a team that was made just now gets an entry.
+// publish is Publish; with made it creates a missing entry.
 func (r *Registry) publish(ctx context.Context, t team.Team, made bool) error {
 	key := subject.KeyRegistered(t.ID)
 	for {
@@ -450,7 +438,7 @@ func (r *Registry) publish(ctx context.Context, t team.Team, made bool) error {
 		e, err := r.bucket.Get(ctx, key)
 		switch {
 		case err == nil:
-			// One who publishes late must not put an older record over a newer one.
+			// A late publisher must not put an older record over a newer one.
 			if have, err := decodeSmall(e); err == nil && have.Of >= t.Revision {
 				return nil
 			}

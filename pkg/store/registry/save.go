@@ -15,8 +15,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// MayWork returns Conflict if no process may begin to work for the team: it is being deleted, or was
-// saved.
+// MayWork returns Conflict if no process may begin to work for the team, since it is being deleted or was saved.
 func MayWork(t team.Team) error {
 	switch {
 	case t.Status == team.TeamDeleting:
@@ -32,9 +31,9 @@ func MayWork(t team.Team) error {
 		WithHint("if it is loaded nowhere, `teamctl run --anyway --team %s` lets it continue here; `teamctl teams rm %s` removes it", t.ID, t.ID)
 }
 
-// Save marks a team as saved, unless living finds a member at work: from then on no process works
-// for it, until [Registry.Unsave]. It marks first and asks then, as [Registry.Delete] does. The
-// record that it returns is the marked one; of a team that was saved before it has the new mark.
+// Save marks a team as saved, unless living finds a member at work: from then on no process works for it, until
+// [Registry.Unsave]. It marks first and asks living then, as [Registry.Delete] does. It returns the marked record; a team
+// that was saved before gets the new mark.
 //
 // Errors: that of living, and then the mark is taken back; Conflict if the team is being deleted.
 func (r *Registry) Save(ctx context.Context, bt *broker.Storage, s team.Saved, living func(context.Context, *broker.Storage) error) (marked team.Team, undo func(context.Context) error, err error) {
@@ -62,8 +61,8 @@ func (r *Registry) Save(ctx context.Context, bt *broker.Storage, s team.Saved, l
 	return marked, func(ctx context.Context) error { return r.takeBack(ctx, bt, back) }, err
 }
 
-// Unsave takes the mark of [Registry.Save] back: the team is as it was before. One without a mark
-// stays as it is, and marked is false.
+// Unsave removes the mark of [Registry.Save]: the team gets its earlier status back. A team without a mark stays as it
+// is, and marked is false.
 func (r *Registry) Unsave(ctx context.Context, bt *broker.Storage) (t team.Team, marked bool, err error) {
 	t, err = r.change(ctx, bt, func(t *team.Team) (bool, error) {
 		marked = t.Status == team.TeamSaved && t.Saved != nil
@@ -82,16 +81,15 @@ func beingLoaded(id team.TeamID) *team.Error {
 	return team.Errorf(team.Conflict, "team %s is being loaded", id).WithHint("if that was killed, load it again, or take it back: `teamctl teams rm %s`", id)
 }
 
-// The entry of a team that is being loaded is rewritten every renewEvery. Without a change for
-// silentFor its loader is gone: a server that waits for more of a stream gives up after five
-// seconds.
+// The entry of a team that is being loaded is rewritten every renewEvery. After silentFor without a change its loader
+// counts as dead: a server that waits for more of a stream gives up after five seconds.
 const (
 	renewEvery = 2 * time.Second
 	silentFor  = 8 * time.Second
 )
 
-// Loading is the name of a team whose storage is being made from a file. Until it is published no
-// process works for the team.
+// Loading reserves the name of a team while its storage is made from a file. Until it is published no process works for
+// the team.
 type Loading struct {
 	registry *Registry
 	id       team.TeamID
@@ -99,8 +97,8 @@ type Loading struct {
 	Repeated bool // a loader that was killed has left a part of the storage
 }
 
-// Load takes the name of a team that is not there. A loader that was killed is replaced, which
-// takes some seconds. Errors: Conflict if there is such a team, or it is being loaded.
+// Load takes the name of a new team. It replaces a killed loader, which takes some seconds. Errors: Conflict if the team
+// exists, or is being loaded.
 func (r *Registry) Load(ctx context.Context, id team.TeamID) (*Loading, error) {
 	l := &Loading{registry: r, id: id}
 	e, err := r.bucket.Get(ctx, subject.KeyRegistered(id))
@@ -123,8 +121,8 @@ func (r *Registry) Load(ctx context.Context, id team.TeamID) (*Loading, error) {
 	return l, nil
 }
 
-// abandoned returns the revision of the entry e of a loading that its process has given up: one write
-// over exactly that takes the name. Errors: Conflict if it is renewed; Unavailable.
+// abandoned waits silentFor and returns the revision of e, the entry of a dead loader: a write over exactly that takes
+// the name. Errors: Conflict if it is renewed; Unavailable.
 func (r *Registry) abandoned(ctx context.Context, e broker.Entry) (uint64, error) {
 	_, name := subject.ParseKey(e.Key)
 	if !shutdown.Sleep(ctx, silentFor) {
@@ -137,9 +135,8 @@ func (r *Registry) abandoned(ctx context.Context, e broker.Entry) (uint64, error
 	return e.Revision, err
 }
 
-// unload removes what a loader that was killed has left of a team. It takes the name before it
-// removes anything, so one that was only frozen makes no more of it. Errors: Conflict if the loading
-// continues; Unavailable, and then it can be repeated.
+// unload removes the streams that a killed loader has left. It takes the name first, so a loader that was only frozen
+// makes no more of them. Errors: Conflict if the loading continues; Unavailable, and then it can be repeated.
 func (r *Registry) unload(ctx context.Context, id team.TeamID) error {
 	e, err := r.bucket.Get(ctx, subject.KeyRegistered(id))
 	if err != nil {
@@ -176,9 +173,9 @@ func (l *Loading) put(ctx context.Context, s team.Small) error {
 	return err
 }
 
-// Hold runs f and shows meanwhile that the loading continues; f's context ends if it must not.
-// What f returns with nil is published: the team can be opened from then on, and is led if it is
-// active. After an error the entry stays, see [Loading.Forget].
+// Hold runs f and keeps the entry renewed meanwhile; f's context ends when another process has taken the name. If f
+// returns nil, its record is published: the team can be opened from then on, and is led if it is active. After an error
+// the entry stays, see [Loading.Forget].
 //
 // Errors: f's; Conflict if another process has taken the name.
 func (l *Loading) Hold(ctx context.Context, f func(context.Context) (team.Team, error)) error {
@@ -194,8 +191,7 @@ func (l *Loading) Hold(ctx context.Context, f func(context.Context) (team.Team, 
 	return l.put(ctx, team.Small{V: team.Protocol, ID: t.ID, Status: t.Status, Of: t.Revision, Op: ulid.Make().String(), Workspace: t.Workspace, Goal: t.GoalNumber})
 }
 
-// keep shows that the loading continues, until ctx ends. A write under way then is waited for: the
-// next one needs its revision.
+// keep renews the entry until ctx ends. It waits for a write under way then: the next write needs its revision.
 func (l *Loading) keep(ctx context.Context) error {
 	writes, stop := shutdown.Outlive(ctx, takeBackWithin)
 	defer stop()
@@ -209,8 +205,8 @@ func (l *Loading) keep(ctx context.Context) error {
 	}
 }
 
-// Settle writes into the record of the team, whose storage is whole, where it comes from, and takes the
-// mark of the save off. Errors: Unavailable; InvalidState for a record that cannot be read.
+// Settle writes the origin of the team, whose storage is complete, into its record, and removes the mark of the save.
+// Errors: Unavailable; InvalidState for a record that cannot be read.
 func (l *Loading) Settle(ctx context.Context, from team.Loaded) (team.Team, error) {
 	bt, err := l.registry.conn.Open(ctx, l.id)
 	if err != nil {
@@ -226,9 +222,8 @@ func (l *Loading) Settle(ctx context.Context, from team.Loaded) (team.Team, erro
 	})
 }
 
-// Forget ends a loading that has failed, and removes the streams that it has made, also once ctx has
-// ended. Errors: Conflict if another process has taken the name, and then nothing is removed;
-// Unavailable.
+// Forget ends a failed loading, and removes the streams that it has made, also after ctx has ended. Errors: Conflict if
+// another process has taken the name, and then nothing is removed; Unavailable.
 func (l *Loading) Forget(ctx context.Context, streams []string) error {
 	ctx, cancel := shutdown.Outlive(ctx, takeBackWithin)
 	defer cancel()

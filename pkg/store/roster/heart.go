@@ -15,40 +15,39 @@ import (
 	"agentteam/pkg/team/codec"
 )
 
-// claimGrace delays the beat "started a task". The board already shows the claim, and a
-// task shorter than this needs only one beat.
+// claimGrace delays the heartbeat "started a task". The board already shows the claim, and a task shorter than this needs
+// only one heartbeat.
 const claimGrace = 100 * time.Millisecond
 
-// Interval is the time between two beats of a member.
+// Interval is the time between two heartbeats of a member.
 const Interval = 2 * time.Second
 
-// Heart beats for one incarnation of a member, every [Interval], and at once when
-// the member's state changes and when its connection is back. Safe for concurrent use.
+// Heart publishes the heartbeats of one incarnation of a member, every [Interval], and immediately when the member's
+// state changes and when its connection is back. Safe for concurrent use.
 type Heart struct {
 	lease time.Duration
 	begun time.Time
 	fence *fence
-	send  func(beat []byte)                                    // tells the team
-	conn  func(ctx context.Context, f func(connected bool))    // tells when the connection is lost and back
+	send  func(beat []byte)                                    // publishes a heartbeat
+	conn  func(ctx context.Context, f func(connected bool))    // calls f when the connection is lost and back
 	check func(ctx context.Context, lived time.Duration) error // reads the member's record, as Roster.Lives
-	jobs  func() []team.Job                                    // what the member has under way; nil: nothing
-	store func() string                                        // why what the process writes is not stored
+	jobs  func() []team.Job                                    // the running jobs of the member; nil: none
+	store func() string                                        // why writes of the process are not stored
 
 	claimed chan struct{} // signals that the member has begun on a task
 	back    chan struct{} // signals that the connection is back
 	mu      sync.Mutex
 	beat    team.Heartbeat
 	moved   time.Time // last progress, by this process's clock
-	untold  bool      // no beat has told of the last task begun
+	untold  bool      // no heartbeat has shown the last task begun
 }
 
-// NewHeart returns the heart of m. The lease is the team's: the record is read
-// again every sixth of it.
+// NewHeart returns the heart of m. The lease is the team's: the record is read again every sixth of it.
 func NewHeart(r *Roster, m team.Member, lease time.Duration) *Heart {
 	subj, now := subject.Heartbeat(r.team.ID, m.AgentID), time.Now()
 	return &Heart{
 		lease: lease, begun: now, fence: newFence(lease, now), claimed: make(chan struct{}, 1), back: make(chan struct{}, 1),
-		// A beat that cannot be sent now is worth nothing later.
+		// A heartbeat that cannot be sent now has no value later.
 		send: func(beat []byte) { _ = r.team.Conn.NATS().Publish(subj, beat) },
 		conn: r.team.Conn.Follow,
 		check: func(ctx context.Context, lived time.Duration) error {
@@ -59,14 +58,11 @@ func NewHeart(r *Roster, m team.Member, lease time.Duration) *Heart {
 	}
 }
 
-// Jobs has all beats show what jobs returns, which must not call back into the Heart. It is called before
-// the heart runs.
+// Jobs has all heartbeats show the jobs that jobs returns; jobs must not call back into the Heart. Call it before Run.
 func (h *Heart) Jobs(jobs func() []team.Job) { h.jobs = jobs }
 
-// Set changes what the beat says. It beats at once if that changed the state, the task or
-// whether there is unseen input. One change waits up to [claimGrace], and for
-// [Heart.Run]: that an idle member has begun on a task. f must not call back into the
-// Heart.
+// Set changes the heartbeat. It publishes immediately if that changed the state, the task or the flag for unseen input.
+// Only the change from idle to a task waits up to [claimGrace], and for [Heart.Run]. f must not call back into the Heart.
 func (h *Heart) Set(f func(*team.Heartbeat)) {
 	h.mu.Lock()
 	before := h.beat
@@ -86,15 +82,14 @@ func (h *Heart) Set(f func(*team.Heartbeat)) {
 	}
 }
 
-// Progress notes that the member has got on with its work. The next beat tells; none is
-// sent for it.
+// Progress records that the member has made progress. The next heartbeat shows it; none is sent for it.
 func (h *Heart) Progress() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.moved = time.Now()
 }
 
-// Now returns the present beat with the next number, as the answer to a ping.
+// Now returns the present heartbeat with the next number, as the answer to a ping.
 func (h *Heart) Now() team.Heartbeat {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -118,9 +113,8 @@ func (h *Heart) publish(back bool) {
 	}
 }
 
-// Run beats until ctx ends, then returns nil. It returns [team.ErrSuperseded] once the
-// member's record says that this incarnation is over: that is how a process that
-// was frozen or cut off learns that it was replaced.
+// Run publishes heartbeats until ctx ends, then returns nil. It returns [team.ErrSuperseded] once the member's record
+// states that this incarnation is over: so a process that was frozen or cut off learns that it was replaced.
 func (h *Heart) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
@@ -138,7 +132,7 @@ func (h *Heart) Run(ctx context.Context) error {
 		})
 		return nil
 	})
-	// On a goroutine of its own: a slow read must not delay the beats.
+	// On a goroutine of its own: a slow read must not delay the heartbeats.
 	g.Go(func() error { return h.confirm(ctx) })
 	return g.Wait()
 }
@@ -164,8 +158,8 @@ func (h *Heart) beatOn(ctx context.Context) {
 	}
 }
 
-// toldWithin waits for d and reports whether a beat has told of the last task begun in the
-// meantime; true also if ctx ends.
+// toldWithin waits for d and reports whether a heartbeat has shown the last task begun in the meantime; true also if ctx
+// ends.
 func (h *Heart) toldWithin(ctx context.Context, d time.Duration) bool {
 	if !shutdown.Sleep(ctx, d) {
 		return true
@@ -175,8 +169,8 @@ func (h *Heart) toldWithin(ctx context.Context, d time.Duration) bool {
 	return !h.untold
 }
 
-// confirm reads the member's record every sixth of the lease. It returns nil when ctx
-// ends, and team.ErrSuperseded when the record says that the membership is over.
+// confirm reads the member's record every sixth of the lease. It returns nil when ctx ends, and team.ErrSuperseded when
+// the record shows that the membership is over.
 func (h *Heart) confirm(ctx context.Context) error {
 	tick := time.NewTicker(h.lease / 6)
 	defer tick.Stop()
@@ -199,25 +193,23 @@ func (h *Heart) confirm(ctx context.Context) error {
 	}
 }
 
-// Certain returns nil once the member may begin something new: the last answered read of
-// its record began less than two thirds of the lease ago. It blocks while NATS is away,
-// and returns ctx's error if that ends. [Heart.Run] does the reading.
+// Certain blocks until the member may begin new work, that is, until the last answered read of its record began less than
+// two thirds of the lease ago, and returns nil; ctx's error if that ends first. [Heart.Run] does the reading.
 func (h *Heart) Certain(ctx context.Context) error { return h.fence.wait(ctx) }
 
-// Within returns a context for something that the member does. It ends, with the cause
-// [ErrFenced], when the last answered read of the record began five sixths of the lease
-// ago: at the end of the lease another may get the task.
+// Within returns a context for the member's work. It ends, with the cause [ErrFenced], five sixths of the lease after the
+// last answered read of the record began: at the end of the lease another member may get the task.
 func (h *Heart) Within(ctx context.Context) (context.Context, context.CancelFunc) {
 	return h.fence.within(ctx)
 }
 
-// Allowed is until when what the member does may continue without another answered read of
-// its record, as [Heart.Within] has it, and a channel that is closed when that moves. It is
-// for what must end although this process is frozen.
+// Allowed returns the time until which the member's work may continue without another answered read of its record, as in
+// [Heart.Within], and a channel that is closed when that time moves. It is for work that must end although this process
+// is frozen.
 func (h *Heart) Allowed() (until time.Time, moved <-chan struct{}) { return h.fence.allowed() }
 
-// Listen calls f for every beat of one member, or of [team.Everyone], until stop is
-// called. f runs on one goroutine and must not block.
+// Listen calls f for every heartbeat of one member, or of [team.Everyone], until stop is called. f runs on one goroutine
+// and must not block.
 func (r *Roster) Listen(whose team.AgentID, f func(team.Heartbeat)) (stop func(), err error) {
 	subj := subject.Beats(r.team.ID)
 	if whose != team.Everyone {

@@ -1,8 +1,8 @@
-// Package roster knows who belongs to a team: the member records in the team's
-// bucket, and the heartbeats by which a member shows that it lives.
+// Package roster lists the members of a team: the member records in the team's bucket, and the heartbeats by which a
+// member shows that it lives.
 //
-// It does not start or stop processes (package spawn), judge a silence (package
-// watchdog) or carry mail (package mailbox).
+// It does not start or stop processes (package spawn), judge a silence (package watchdog) or carry mail (package
+// mailbox).
 package roster
 
 import (
@@ -28,8 +28,8 @@ type Roster struct{ team *broker.Storage }
 // New returns the roster of a team.
 func New(t *broker.Storage) *Roster { return &Roster{t} }
 
-// List returns all members in order of joining, stopped ones included. A member whose
-// record cannot be read stands there as [team.Unreadable].
+// List returns all members in order of joining, stopped ones included. A member whose record cannot be read has the
+// state [team.Unreadable].
 func (r *Roster) List(ctx context.Context) ([]team.Member, error) {
 	entries, err := r.team.Bucket.Load(ctx, subject.AllMembers)
 	if err != nil {
@@ -62,9 +62,9 @@ func (r *Roster) Get(ctx context.Context, a team.AgentID) (team.Member, error) {
 	return Decode(e)
 }
 
-// Heir is Get for whoever is to be the next incarnation of a: of a record that cannot be read
-// it is the newest copy that can be, at the revision of the damaged one, which [Roster.Put]
-// then replaces. Errors: NotFound also if no copy can be read and none stands there.
+// Heir is Get for the next incarnation of a: for an unreadable record it returns the newest readable copy, at the
+// revision of the unreadable one, which [Roster.Put] then replaces; without a readable copy, a member with only its name.
+// Errors: NotFound if there is no record.
 func (r *Roster) Heir(ctx context.Context, a team.AgentID) (team.Member, error) {
 	m, err := r.Get(ctx, a)
 	if !errors.Is(err, team.ErrUnreadable) {
@@ -82,7 +82,7 @@ func (r *Roster) Heir(ctx context.Context, a team.AgentID) (team.Member, error) 
 	return m, err
 }
 
-// lastReadable is the newest copy of a member's record that can be read. Errors: NotFound.
+// lastReadable returns the newest readable copy of a member's record. Errors: NotFound.
 func (r *Roster) lastReadable(ctx context.Context, a team.AgentID) (team.Member, error) {
 	e, _, err := r.team.Bucket.Readable(ctx, subject.KeyMember(a), func(e broker.Entry) error { _, err := Decode(e); return err })
 	if err != nil {
@@ -91,7 +91,7 @@ func (r *Roster) lastReadable(ctx context.Context, a team.AgentID) (team.Member,
 	return Decode(e)
 }
 
-// Decode reads a member's record. Of one that cannot be read it returns the name.
+// Decode reads a member's record. For an unreadable record it returns the name and an error.
 func Decode(e broker.Entry) (team.Member, error) {
 	_, name := subject.ParseKey(e.Key)
 	var m team.Member
@@ -107,8 +107,7 @@ func Decode(e broker.Entry) (team.Member, error) {
 	return m, nil
 }
 
-// Put stores m if its record is still at m.Revision (0: absent) and returns it
-// with its new revision. Errors: Conflict.
+// Put stores m if its record is still at m.Revision (0: absent) and returns it with its new revision. Errors: Conflict.
 func (r *Roster) Put(ctx context.Context, m team.Member) (_ team.Member, err error) {
 	m.V, m.Op, m.UpdatedAt = team.Protocol, ulid.Make().String(), time.Now().UTC()
 	m.Revision, err = broker.Save(ctx, r.team.Bucket, subject.KeyMember(m.AgentID), m, m.Kept, m.Revision)
@@ -118,24 +117,20 @@ func (r *Roster) Put(ctx context.Context, m team.Member) (_ team.Member, err err
 	return m, err
 }
 
-// Remove deletes the record of a seat that was made in vain, if it is still at m.Revision.
-// The record of a member with a process is never deleted; see [Roster.Create]. Errors:
-// Conflict.
+// Remove deletes the record of a seat that was made in vain, if it is still at m.Revision. The record of a member with a
+// process is never deleted; see [Roster.Create]. Errors: Conflict.
 func (r *Roster) Remove(ctx context.Context, m team.Member) error {
 	return r.team.Bucket.Delete(ctx, subject.KeyMember(m.AgentID), m.Revision)
 }
 
-// Create writes the record of a member that a process is yet to take. Without a
-// name it is given the role's next number, never one that was given before. A
-// stopped member's name brings it back as its next incarnation.
+// Create writes the record of a member that a process is yet to take. A member without a name gets the role's next
+// number, never one that was used before. The name of a stopped member brings it back as its next incarnation.
 //
-// A creation that comes to nothing is ended with [Roster.TakeBack], never by deleting the
-// record: a process may have taken it unseen. The next member of that name then has a
-// higher incarnation, which shuts such a process out.
+// A failed creation ends with [Roster.TakeBack], never with a deletion of the record: a process may have taken it unseen.
+// The next member of that name then has a higher incarnation, which shuts such a process out.
 //
-// Errors: InvalidArgument; Conflict for the name of a member that is not stopped, or that
-// another program plays;
-// InvalidState if there are as many members with a process already as the limit allows.
+// Errors: InvalidArgument; Conflict for the name of a member that is not stopped, or that another program plays;
+// InvalidState if the limit on members with a process is reached.
 func (r *Roster) Create(ctx context.Context, m team.Member, l Limit) (team.Member, error) {
 	if err := m.Validate(); err != nil {
 		return m, err
@@ -158,13 +153,13 @@ func (r *Roster) Create(ctx context.Context, m team.Member, l Limit) (team.Membe
 		}
 		next, err = r.Put(ctx, next)
 		if counted && errors.Is(err, team.Conflict) {
-			continue // somebody took the number
+			continue // another spawn took the number
 		}
 		if err != nil {
 			return m, err
 		}
-		// Two spawns may both have seen one free place. Both are written now, so
-		// at least the later one sees the other and gives way.
+		// Two spawns may both have seen one free place. Both are written now, so at least the later one sees the other
+		// and gives way.
 		if all, err = r.List(ctx); err == nil {
 			err = l.Check(slices.DeleteFunc(all, func(o team.Member) bool { return o.AgentID == next.AgentID }), m.Role)
 		}
@@ -175,7 +170,7 @@ func (r *Roster) Create(ctx context.Context, m team.Member, l Limit) (team.Membe
 	}
 }
 
-// next is the record that m would be created as.
+// next returns the record to create for m.
 func (r *Roster) next(ctx context.Context, all []team.Member, m team.Member) (team.Member, error) {
 	m.State, m.Incarnation, m.JoinedAt, m.PromptFor = team.Created, 1, time.Now().UTC(), 0
 	if m.Prompt != "" {
@@ -185,9 +180,8 @@ func (r *Roster) next(ctx context.Context, all []team.Member, m team.Member) (te
 	if err != nil {
 		return m, err
 	}
-	// A new member reads all mail from now on, also what comes before its process is up.
-	// One that is brought back also reads what came while it was gone, but does not obey
-	// shutdown requests among that.
+	// A new member reads all mail from now on, also mail that comes before its process is up. A returning member also
+	// reads the mail of its absence, but does not obey shutdown requests in it.
 	m.InboxFrom, m.ObeysFrom = last+1, last+1
 	teammates := 0
 	for _, o := range all {
@@ -217,8 +211,8 @@ func (r *Roster) next(ctx context.Context, all []team.Member, m team.Member) (te
 	return m, nil
 }
 
-// MayPlay returns Conflict for a member whose record says that another program plays it: ours
-// could not continue with its conversation.
+// MayPlay returns Conflict for a member whose record names another program that plays it: this program could not
+// continue its conversation.
 func MayPlay(m team.Member) error {
 	if m.Program == "" {
 		return nil
@@ -227,20 +221,20 @@ func MayPlay(m team.Member) error {
 		WithHint("choose another name, or start that program")
 }
 
-// Limit is how many members with a process there may be.
+// Limit bounds the number of members with a process.
 type Limit struct {
 	Team     int // in the team
 	Role     int // of the new member's role; 0 = no limit
 	Policies team.Policies
 }
 
-// LimitOf is the limit for a new member of a role in t, of which max may be all teammates.
+// LimitOf returns the limit for a new member of a role in t, which may have max teammates in total.
 func LimitOf(t team.Team, role string, max int) Limit {
-	r, _ := t.Role(role) // one that is not there sets none
+	r, _ := t.Role(role) // an unknown role sets no limit
 	return Limit{max, r.MaxInstances, t.Policies}
 }
 
-// Check returns InvalidState if no further member of the role may join those of all.
+// Check returns InvalidState if no further member of the role may join all, the present members.
 func (l Limit) Check(all []team.Member, role string) error {
 	n, same := 0, 0
 	for _, m := range all {
@@ -262,9 +256,8 @@ func (l Limit) Check(all []team.Member, role string) error {
 	return nil
 }
 
-// Recalled returns the stopped member of this role that comes back before a new one is made
-// (see [team.Team.Recalls]): of those whose names were given by counting the one with the
-// lowest number, "" if there is none.
+// Recalled returns the stopped member of this role that comes back before a new one is made (see [team.Team.Recalls]):
+// among members with numbered names the one with the lowest number, "" if there is none.
 func (r *Roster) Recalled(ctx context.Context, t team.Team, role string) (name team.AgentID, err error) {
 	all, err := r.List(ctx)
 	if err != nil {
@@ -279,7 +272,7 @@ func (r *Roster) Recalled(ctx context.Context, t team.Team, role string) (name t
 	return name, nil
 }
 
-// NextName returns the next name that counting gives to a member of the role.
+// NextName returns the next numbered name for a member of the role.
 func NextName(all []team.Member, role string) team.AgentID {
 	n := 0
 	for _, m := range all {
@@ -288,7 +281,7 @@ func NextName(all []team.Member, role string) team.AgentID {
 	return team.AgentID(prefix(role) + strconv.Itoa(n+1))
 }
 
-// number is that of a name given by counting for this role, 0 of any other name.
+// number returns the number in a numbered name of this role, 0 for any other name.
 func number(a team.AgentID, role string) int {
 	digits, ok := strings.CutPrefix(string(a), prefix(role))
 	n, err := strconv.Atoi(digits)
@@ -303,14 +296,13 @@ func prefix(role string) string { return role[:min(len(role), maxPrefix)] + "-" 
 // maxPrefix leaves room for a number of six digits in a name of at most 63.
 const maxPrefix = 56
 
-// Leave marks the incarnation as stopped: its membership is over. Errors:
-// team.ErrSuperseded if it is no longer the one in the record.
+// Leave marks the incarnation as stopped: its membership is over. Errors: team.ErrSuperseded if the record has another
+// incarnation.
 func (r *Roster) Leave(ctx context.Context, a team.AgentID, incarnation uint64, lastError string) error {
 	return r.end(ctx, a, incarnation, team.Stopped, lastError)
 }
 
-// LeaveIdle is Leave of one that had no work for so long that it leaves on that account, which reason
-// states.
+// LeaveIdle is Leave for a member that leaves because it had no work for so long; reason states that.
 func (r *Roster) LeaveIdle(ctx context.Context, a team.AgentID, incarnation uint64, reason string) error {
 	return r.update(ctx, a, incarnation, func(m *team.Member) (bool, error) {
 		m.State, m.Idled, m.LastError = team.Stopped, true, reason
@@ -318,8 +310,8 @@ func (r *Roster) LeaveIdle(ctx context.Context, a team.AgentID, incarnation uint
 	})
 }
 
-// TakeBack marks the incarnation as stopped, because of reason, since its spawn has failed;
-// also if it has stopped by itself meanwhile. Errors: team.ErrSuperseded.
+// TakeBack marks the incarnation as stopped, because of reason, since its spawn has failed; also if it has already
+// stopped. Errors: team.ErrSuperseded.
 func (r *Roster) TakeBack(ctx context.Context, a team.AgentID, incarnation uint64, reason string) error {
 	return r.update(ctx, a, incarnation, func(m *team.Member) (bool, error) {
 		if m.State != team.Stopped {
@@ -330,14 +322,14 @@ func (r *Roster) TakeBack(ctx context.Context, a team.AgentID, incarnation uint6
 	})
 }
 
-// Lose marks the incarnation as lost: its process goes away, or cannot continue because of
-// lastError. The member waits to be brought back elsewhere. Errors: team.ErrSuperseded.
+// Lose marks the incarnation as lost: its process goes away, or cannot continue because of lastError. The member waits
+// for a spawn elsewhere. Errors: team.ErrSuperseded.
 func (r *Roster) Lose(ctx context.Context, a team.AgentID, incarnation uint64, lastError string) error {
 	return r.end(ctx, a, incarnation, team.Lost, lastError)
 }
 
-// LoseUntaken is Lose of an incarnation for which no process was found. One that has joined meanwhile,
-// started by hand or late, stays: its beats decide. Errors: team.ErrSuperseded.
+// LoseUntaken is Lose for an incarnation that no process has taken. An incarnation that has joined meanwhile, started by
+// hand or late, stays: its heartbeats decide. Errors: team.ErrSuperseded.
 func (r *Roster) LoseUntaken(ctx context.Context, a team.AgentID, incarnation uint64, lastError string) error {
 	return r.update(ctx, a, incarnation, func(m *team.Member) (bool, error) {
 		if m.State != team.Created {
@@ -348,9 +340,9 @@ func (r *Roster) LoseUntaken(ctx context.Context, a team.AgentID, incarnation ui
 	})
 }
 
-// Park writes that the incarnation cannot work until somebody has mended something, and
-// why: its model (WaitingModel) or its journal (WaitingRepair). An empty cause writes that
-// it can work again. Errors: team.ErrSuperseded if it is no longer the one in the record.
+// Park records that the incarnation cannot work until a person has fixed its model (WaitingModel) or its journal
+// (WaitingRepair), and the cause. An empty cause records that it can work again. Errors: team.ErrSuperseded if the record
+// has another incarnation, or the member no process.
 func (r *Roster) Park(ctx context.Context, a team.AgentID, incarnation uint64, state team.MemberState, cause string) error {
 	if cause == "" {
 		state = team.Joined
@@ -365,8 +357,8 @@ func (r *Roster) Park(ctx context.Context, a team.AgentID, incarnation uint64, s
 	})
 }
 
-// Note writes what is wrong with the incarnation as its last error. Errors:
-// team.ErrSuperseded if it is no longer the one in the record.
+// Note records text, a problem of the incarnation, as its last error. Errors: team.ErrSuperseded if the record has
+// another incarnation.
 func (r *Roster) Note(ctx context.Context, a team.AgentID, incarnation uint64, text string) error {
 	return r.update(ctx, a, incarnation, func(m *team.Member) (bool, error) {
 		changed := m.LastError != text
@@ -385,8 +377,8 @@ func (r *Roster) end(ctx context.Context, a team.AgentID, incarnation uint64, st
 	})
 }
 
-// update changes the record of an incarnation. Errors: team.ErrSuperseded if it is no longer
-// the one in the record; those of change.
+// update changes the record of an incarnation. Errors: team.ErrSuperseded if the record has another incarnation; those
+// of change.
 func (r *Roster) update(ctx context.Context, a team.AgentID, incarnation uint64, change func(*team.Member) (bool, error)) error {
 	_, err := broker.Update(ctx, func(ctx context.Context) (team.Member, error) {
 		m, err := r.Get(ctx, a)
@@ -398,8 +390,8 @@ func (r *Roster) update(ctx context.Context, a team.AgentID, incarnation uint64,
 	return err
 }
 
-// SetInboxBack has a member's record name no message behind the one that follows last, the newest of
-// the message stream. Errors: NotFound; Unavailable.
+// SetInboxBack lowers the sequences in a member's record to at most last+1; last is the newest sequence of the message
+// stream. Errors: NotFound; Unavailable.
 func (r *Roster) SetInboxBack(ctx context.Context, a team.AgentID, last uint64) error {
 	_, err := broker.Update(ctx, func(ctx context.Context) (team.Member, error) { return r.Get(ctx, a) },
 		func(m *team.Member) (bool, error) {
@@ -419,16 +411,13 @@ func (r *Roster) Check(ctx context.Context, a team.AgentID, incarnation uint64) 
 	return err
 }
 
-// Steady is how long a member lives that has come back well: what it was lost by before is
-// forgotten.
+// Steady is the time after which a member that came back counts as recovered: its losses are forgotten.
 const Steady = 2 * time.Minute
 
-// Lives is [Roster.Check] for the incarnation's own process, which has lived for so long. One
-// that was taken for lost, but neither replaced nor stopped, is joined again: it was frozen,
-// or cut off, and lives.
+// Lives is [Roster.Check] for the incarnation's own process, which has lived for the time lived. An incarnation marked as
+// lost, but neither replaced nor stopped, is joined again: it was frozen, or cut off, and lives.
 //
-// A record that cannot be read says nothing, and nobody can succeed a member by it: what
-// the copy before it said holds.
+// If the record is unreadable, the copy before it holds: no process can succeed a member by an unreadable record.
 func (r *Roster) Lives(ctx context.Context, a team.AgentID, incarnation uint64, lived time.Duration) error {
 	err := r.lives(ctx, a, incarnation, lived)
 	if !errors.Is(err, team.ErrUnreadable) {

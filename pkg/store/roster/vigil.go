@@ -10,28 +10,27 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Vigil listens to a team's beats before its process leads the team, while the lease on leading it
-// is overdue. So the next leader need not begin to wait for members that fell together with the
-// last one. Safe for concurrent use.
+// Vigil listens to a team's heartbeats before its process leads the team, while the leader's lease is overdue. So the
+// next leader knows the silence of members that fell together with the last one. Safe for concurrent use.
 type Vigil struct {
 	team *broker.Storage
 	done chan struct{} // closed by End
 
 	mu     sync.Mutex
-	since  time.Time // from then on all beats were heard; zero: not known yet
+	since  time.Time // from then on all heartbeats were heard; zero: not known yet
 	seq    uint64    // of the bucket then
 	proven time.Time // when the connection last answered
 	ended  time.Time
 	heard  map[team.AgentID]Heard
 }
 
-// NewVigil returns a vigil over the team; Keep begins it.
+// NewVigil returns a vigil over the team; Keep runs it.
 func NewVigil(t *broker.Storage) *Vigil {
 	return &Vigil{team: t, done: make(chan struct{}), heard: map[team.AgentID]Heard{}}
 }
 
-// deafAfter is how long the connection may leave a vigil without an answer: what was missed
-// meanwhile is not known, and the vigil begins again.
+// deafAfter is the longest time without an answer of the connection: heartbeats may be missed in a longer one, and the
+// vigil begins again.
 const deafAfter = Interval * 3 / 2
 
 // Keep listens until ctx ends, or End is called. It is called once. Error: Unavailable.
@@ -55,7 +54,7 @@ func (v *Vigil) Keep(ctx context.Context) error {
 	return nil
 }
 
-// End ends the vigil, if there is one: its process listens otherwise from now on.
+// End ends the vigil, if there is one: its process listens in another way from now on.
 func (v *Vigil) End() {
 	if v == nil {
 		return
@@ -68,7 +67,7 @@ func (v *Vigil) End() {
 	}
 }
 
-// prove asks the server for an answer, which comes behind all beats before it.
+// prove asks the server for an answer, which comes after all heartbeats before it.
 func (v *Vigil) prove(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, deafAfter)
 	defer cancel()
@@ -85,7 +84,7 @@ func (v *Vigil) hear(b team.Heartbeat) {
 	}
 }
 
-// answered takes in that the connection works.
+// answered records that the connection works.
 func (v *Vigil) answered(ctx context.Context) {
 	now := time.Now()
 	v.mu.Lock()
@@ -106,8 +105,8 @@ func (v *Vigil) answered(ctx context.Context) {
 	v.since, v.proven, v.seq = now, now, seq
 }
 
-// Since returns from when on a member has been silent, or when it was heard last; ok is false if
-// that is not known: the member's record is newer than the vigil, or the vigil has ended before.
+// Since returns the time since which a member has been silent, or of its last heartbeat; ok is false if that is not
+// known: the member's record is newer than the vigil, or the vigil was without an answer too long at its end.
 func (v *Vigil) Since(m team.Member) (at time.Time, ok bool) {
 	if v == nil {
 		return at, false

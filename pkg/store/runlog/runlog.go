@@ -1,8 +1,7 @@
-// Package runlog is a team's append-only log of what its agents' processes tell and
-// nobody else stores: when a run begins, ends or fails, as AG-UI events in an envelope.
+// Package runlog is a team's append-only log of run events that are stored nowhere else: a run begins, ends or fails, as
+// AG-UI events in an envelope.
 //
-// It does not record what conversations, mail and records tell already: package feed
-// reads all of them as one.
+// It does not repeat the content of conversations, mail and records: package feed reads all of them as one.
 package runlog
 
 import (
@@ -25,8 +24,7 @@ type Log struct {
 	log  *slog.Logger
 }
 
-// New returns the log of a team. log, which may be nil, is notified of events that were
-// dropped.
+// New returns the log of a team. log, which may be nil, records dropped events.
 func New(t *broker.Storage, log *slog.Logger) *Log {
 	log = telemetry.OrDiscard(log)
 	return &Log{t, log}
@@ -35,8 +33,8 @@ func New(t *broker.Storage, log *slog.Logger) *Log {
 // patience bounds how long an agent's work waits for its own log.
 const patience = 10 * time.Second
 
-// Emit stores an event. Telling must not stop the doing, nor the stopping: what
-// cannot be stored within 10 s, or before ctx ends, is logged and dropped.
+// Emit stores an event. The log must not hold up the work or its end: an event that cannot be stored within 10 s, or
+// before ctx ends, is logged and dropped.
 func (l *Log) Emit(ctx context.Context, e team.Event) {
 	e.TeamID = l.team.ID
 	e.Event = e.Event.Stamp(time.Now())
@@ -54,8 +52,7 @@ func (l *Log) Emit(ctx context.Context, e team.Event) {
 	}
 }
 
-// Decode reads an entry of the log; ok is false for one that nobody can read, and that
-// must blind no reader of the others.
+// Decode reads an entry of the log; ok is false for an unreadable entry, which readers skip.
 func Decode(m broker.Msg) (e team.Event, ok bool) {
 	return e, json.Unmarshal(m.Data, &e) == nil
 }

@@ -1,10 +1,7 @@
-// Package subject makes and parses every name that agentteam uses in NATS:
-// subjects, streams, buckets, keys, consumers. No other package spells one, so
-// this file is the map of what is on the wire (docs/protocol.md shows it to
-// people).
+// Package subject makes and parses every name that agentteam uses in NATS: subjects, streams, buckets, keys, consumers.
+// No other package spells such a name, so this file is the map of the wire (docs/protocol.md shows it to people).
 //
-// It trusts its arguments: names are checked at the edge, by team.ParseTeamID
-// and team.ParseAgentID.
+// It trusts its arguments: team.ParseTeamID and team.ParseAgentID check names at the edge.
 package subject
 
 import (
@@ -22,14 +19,14 @@ import (
 
 const root = "at"
 
-// Pool is where standbys are asked to become a member; Queue is their group.
+// Pool is the subject on which standbys are asked to become a member; Queue is their queue group.
 const (
 	Pool  = root + ".pool.spawn"
 	Queue = "standbys"
 )
 
-// PoolOf is where those standbys are asked, in the same group, that have the model
-// alias; "" is [Pool] itself. An alias may hold what a subject must not: it is encoded.
+// PoolOf returns the subject for standbys that have the model alias, in the same group; [Pool] for "". An alias may hold
+// characters that a subject must not: it is encoded.
 func PoolOf(alias string) string {
 	if alias == "" {
 		return Pool
@@ -37,23 +34,22 @@ func PoolOf(alias string) string {
 	return Pool + "." + base64.RawURLEncoding.EncodeToString([]byte(alias))
 }
 
-// Storage is where a process tells all others that NATS does not store what it writes.
+// Storage is the subject on which a process reports to all others that NATS does not store its writes.
 const Storage = root + ".storage"
 
-// Service is the name of the micro service of a process of this kind (leader or
-// teammate).
+// Service returns the name of the micro service of a process of this kind (leader or teammate).
 func Service(kind string) string { return "agentteam-" + kind }
 
-// Heartbeat is where an agent's heartbeats are published.
+// Heartbeat returns the subject of an agent's heartbeats.
 func Heartbeat(t team.TeamID, a team.AgentID) string { return join(t, "hb", string(a)) }
 
-// Beats matches the heartbeats of a whole team.
+// Beats returns the filter of the heartbeats of a whole team.
 func Beats(t team.TeamID) string { return join(t, "hb", "*") }
 
-// Live is where the text that an agent's model is writing is published.
+// Live returns the subject of the text that an agent's model is writing.
 func Live(t team.TeamID, a team.AgentID) string { return join(t, "live", string(a)) }
 
-// LiveAll matches those of a whole team. The name of a subagent has a dot.
+// LiveAll returns the filter of those of a whole team. The name of a subagent has a dot.
 func LiveAll(t team.TeamID) string { return join(t, "live", ">") }
 
 // Verb is a request to an agent's process rather than to its inbox.
@@ -65,53 +61,52 @@ const (
 	Assign  Verb = "assign"  // claim this task; answered with the task or the error
 	Revoked Verb = "revoked" // the task you hold is no longer yours
 	Compact Verb = "compact" // make your conversation shorter, at your next turn
-	Stop    Verb = "stop"    // end at once
-	Ping    Verb = "ping"    // answered with a beat
+	Stop    Verb = "stop"    // end immediately
+	Ping    Verb = "ping"    // answered with a heartbeat
 	Start   Verb = "start"   // to a leader's process: run this member as your child
 )
 
-// Control is where the process of an agent takes requests.
+// Control returns the subject of requests to the process of an agent.
 func Control(t team.TeamID, a team.AgentID, v Verb) string {
 	return join(t, "ctl", string(a), string(v))
 }
 
-// Query is where the index of the process that leads the team answers questions
-// for lists of tasks.
+// Query returns the subject on which the leader's index answers queries for lists of tasks.
 func Query(t team.TeamID) string { return join(t, "query") }
 
-// Inbox is where from writes to to. The last token is the sender, set by code.
+// Inbox returns the subject of mail from from to to. The last token is the sender, set by code.
 func Inbox(t team.TeamID, to, from team.AgentID) string {
 	return join(t, "inbox", string(to), string(from))
 }
 
-// Broadcast is where from writes to everyone.
+// Broadcast returns the subject of mail from from to everyone.
 func Broadcast(t team.TeamID, from team.AgentID) string { return join(t, "all", string(from)) }
 
-// Urgent is where a member's process is told that urgent mail stands in its inbox.
+// Urgent returns the subject of notices to a member's process of urgent mail in its inbox.
 func Urgent(t team.TeamID, to team.AgentID) string { return join(t, "urgent", string(to)) }
 
-// UrgentAll is where all are told so.
+// UrgentAll returns the subject of such notices to all.
 func UrgentAll(t team.TeamID) string { return join(t, "urgent", "all") }
 
-// Dead is where a message goes that to could not read.
+// Dead returns the subject of messages that the member to could not read.
 func Dead(t team.TeamID, to team.AgentID) string { return join(t, "dead", string(to)) }
 
-// Mail returns what the member receives: its own inbox and all broadcasts.
+// Mail returns the filters of a member's mail: its own inbox and all broadcasts.
 func Mail(t team.TeamID, a team.AgentID) []string {
 	return []string{join(t, "inbox", string(a), ">"), join(t, "all", ">")}
 }
 
-// Sender is the author of a message that came on subject s.
+// Sender returns the author of a message on subject s.
 func Sender(s string) team.AgentID {
 	return team.AgentID(s[strings.LastIndexByte(s, '.')+1:])
 }
 
-// Messages is the stream of a team's mail, and Subjects what it stores.
+// Messages returns the stream of a team's mail, and its subjects.
 func Messages(t team.TeamID) (stream string, subjects []string) {
 	return "AT_" + string(t) + "_MSG", []string{join(t, "inbox", ">"), join(t, "all", ">"), join(t, "dead", ">")}
 }
 
-// ParseMessages tells whose stream of mail this is; "" if it is nobody's.
+// ParseMessages returns the team of a stream of mail; "" for any other stream.
 func ParseMessages(stream string) team.TeamID {
 	id, ok := strings.CutPrefix(stream, "AT_")
 	if !ok || !strings.HasSuffix(id, "_MSG") {
@@ -120,12 +115,12 @@ func ParseMessages(stream string) team.TeamID {
 	return team.TeamID(strings.TrimSuffix(id, "_MSG"))
 }
 
-// Consumer is the durable consumer of one incarnation of a member.
+// Consumer returns the name of the durable consumer of one incarnation of a member.
 func Consumer(a team.AgentID, incarnation uint64) string {
 	return fmt.Sprintf("%s-%d", a, incarnation)
 }
 
-// ParseConsumer tells whose consumer this is; the name is "" if it is nobody's.
+// ParseConsumer returns the member and incarnation of a consumer; "" and 0 for any other name.
 func ParseConsumer(name string) (a team.AgentID, incarnation uint64) {
 	i := strings.LastIndexByte(name, '-')
 	if i < 0 {
@@ -138,37 +133,37 @@ func ParseConsumer(name string) (a team.AgentID, incarnation uint64) {
 	return team.AgentID(name[:i]), incarnation
 }
 
-// Event is where an agent's events are stored.
+// Event returns the subject of an agent's events of a type.
 func Event(t team.TeamID, a team.AgentID, typ team.EventType) string {
 	return join(t, "evt", string(a), strings.ToLower(string(typ)))
 }
 
-// Events is the stream of a team's events, and what it stores.
+// Events returns the stream of a team's events, and its subjects.
 func Events(t team.TeamID) (stream string, subjects []string) {
 	return "AT_" + string(t) + "_EVT", []string{join(t, "evt", ">")}
 }
 
-// Log is where an agent's conversation is appended.
+// Log returns the subject of an agent's conversation.
 func Log(t team.TeamID, a team.AgentID) string { return join(t, "log", string(a)) }
 
-// LogsBelow matches the conversations of an agent's subagents.
+// LogsBelow returns the filter of the conversations of an agent's subagents.
 func LogsBelow(t team.TeamID, a team.AgentID) string { return Log(t, a) + ".*" }
 
-// Author is the agent whose conversation is on subject s, see [Log].
+// Author returns the agent whose conversation is on subject s, see [Log].
 func Author(s string) team.AgentID {
 	parts := strings.SplitN(s, ".", 4)
 	return team.AgentID(parts[len(parts)-1])
 }
 
-// Logs is the stream of a team's conversations, and what it stores.
+// Logs returns the stream of a team's conversations, and its subjects.
 func Logs(t team.TeamID) (stream string, subjects []string) {
 	return "AT_" + string(t) + "_LOG", []string{join(t, "log", ">")}
 }
 
-// Files is the object store of a team's deliverables and oversize texts.
+// Files returns the name of the object store of a team's deliverables and oversize texts.
 func Files(t team.TeamID) string { return root + "-" + string(t) + "-files" }
 
-// Bucket is the key-value bucket of a team's state.
+// Bucket returns the name of the key-value bucket of a team's state.
 func Bucket(t team.TeamID) string { return root + "-" + string(t) }
 
 // Registry is the bucket of all teams.
@@ -179,8 +174,8 @@ const (
 	KeyTeam       = "team"     // the Team record
 	KeySequence   = "seq.task" // the next task number, and tasks about to appear
 	KeyGraph      = "graph"    // guard of dependency edits
-	KeyWatchdog   = "watchdog" // what the leader was told
-	KeyLine       = "line"     // the head of the team's line, and who moves it now
+	KeyWatchdog   = "watchdog" // the notices that the leader got
+	KeyLine       = "line"     // the head of the integration branch, and the queue that moves it now
 	prefixOnce    = "once."
 	prefixTask    = "task."
 	prefixMember  = "member."
@@ -196,43 +191,42 @@ const (
 	AllOfRegistry = ">"
 )
 
-// KeyTask is the key of a task.
+// KeyTask returns the key of a task.
 func KeyTask(id team.TaskID) string { return prefixTask + string(id) }
 
-// KeyOnce is the key of a call that may come again, under its idempotency key,
-// which may hold anything: it is hashed.
+// KeyOnce returns the key of a repeatable call by its idempotency key, which may hold any text: it is hashed.
 func KeyOnce(key string) string {
 	sum := sha256.Sum256([]byte(key))
 	return prefixOnce + hex.EncodeToString(sum[:16])
 }
 
-// KeyMember is the key of a member.
+// KeyMember returns the key of a member.
 func KeyMember(a team.AgentID) string { return prefixMember + string(a) }
 
-// KeyPlan is the key of a plan that was submitted for approval.
+// KeyPlan returns the key of a plan that was submitted for approval.
 func KeyPlan(id string) string { return prefixPlan + id }
 
-// KeyMerge is the key of a completed task that is to be merged into the line.
+// KeyMerge returns the key of a completed task that waits in the merge queue.
 func KeyMerge(id team.TaskID) string { return prefixMerge + string(id) }
 
-// MergeBundle is the file that has the work of a task, as its holder of that epoch has done it.
+// MergeBundle returns the name of the file with the work of a task in the hold of that epoch.
 func MergeBundle(id team.TaskID, epoch uint64) string {
 	return fmt.Sprintf("merge/%s/%d", id, epoch)
 }
 
-// MergeOutcome is the file that has why that work was not merged.
+// MergeOutcome returns the name of the file with the reason why that work was not merged.
 func MergeOutcome(id team.TaskID, epoch uint64) string { return MergeBundle(id, epoch) + "/outcome" }
 
-// LineBundle is the file by which another host gets a head of the line.
+// LineBundle returns the name of the file by which another host gets a head of the integration branch.
 func LineBundle(commit string) string { return "line/" + commit }
 
-// KeyRegistered is the key of a team in the registry.
+// KeyRegistered returns the key of a team in the registry.
 func KeyRegistered(t team.TeamID) string { return prefixTeam + string(t) }
 
-// KeyLead is the key of the leader's lease in the registry.
+// KeyLead returns the key of the leader's lease in the registry.
 func KeyLead(t team.TeamID) string { return prefixLead + string(t) }
 
-// Ours reports whether a key of a team's bucket is one that agentteam writes.
+// Ours reports whether agentteam writes this key of a team's bucket.
 func Ours(key string) bool {
 	switch key {
 	case KeyTeam, KeySequence, KeyGraph, KeyWatchdog, KeyLine:
@@ -241,7 +235,7 @@ func Ours(key string) bool {
 	return slices.ContainsFunc([]string{prefixTask, prefixMember, prefixOnce, prefixPlan, prefixMerge}, func(p string) bool { return strings.HasPrefix(key, p) })
 }
 
-// Kind describes what a key of a bucket holds, and the rest of the key behind it.
+// Kind is the type of the value under a key.
 type Kind int
 
 // The kinds of keys.
@@ -255,7 +249,7 @@ const (
 	Merge
 )
 
-// ParseKey returns what a key holds and its name: Task "T-001", Member "coder-1", Plan "9f0c…", Merge "T-001".
+// ParseKey returns the kind of a key and its name: Task "T-001", Member "coder-1", Plan "9f0c…", Merge "T-001".
 func ParseKey(key string) (Kind, string) {
 	prefix, name, dot := strings.Cut(key, ".")
 	if !dot {
@@ -282,10 +276,10 @@ func join(t team.TeamID, kind string, rest ...string) string {
 	return strings.Join(append([]string{root, string(t), kind}, rest...), ".")
 }
 
-// names matches what this package makes and NATS makes of it, but keys, which people know from
+// names matches the names that this package makes and NATS derives from them, except keys, which people know from
 // repairs; and addresses of NATS.
 var names = regexp.MustCompile(`\b(?:nats|tls)://[^\s;,"()]*[^\s;,"():]|\$(?:KV|O|JS)\.[^\s:;,"()]+|\b(?:KV|OBJ)_at[^\s:;,"()]*|\bAT_[a-z0-9-]+_(?:MSG|EVT|LOG)\b|` +
 	`\bat\.[a-z0-9-]+\.(?:hb|live|ctl|query|inbox|all|urgent|dead|evt|log|spawn)\b[^\s:;,"()]*`)
 
-// Hidden returns a text without such names, for those whose business they are not.
+// Hidden returns text without such names, for readers that they do not concern.
 func Hidden(text string) string { return names.ReplaceAllString(text, "(internal)") }

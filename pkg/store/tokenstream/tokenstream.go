@@ -17,14 +17,14 @@ import (
 	"agentteam/pkg/team/codec"
 )
 
-// What waits for a slow listener at most, and for a slow connection.
+// The bounds of the backlog of a slow listener, and of a slow connection.
 const (
 	maxDeltas = 4096
 	maxBytes  = 8 << 20
 	maxQueued = 64
 )
 
-// Publisher publishes what the models of one member and its subagents write. Safe for concurrent use.
+// Publisher publishes the output of the models of one member and its subagents. Safe for concurrent use.
 type Publisher struct {
 	team  *broker.Storage
 	queue chan team.Delta
@@ -36,7 +36,7 @@ func NewPublisher(t *broker.Storage) *Publisher {
 	return &Publisher{t, make(chan team.Delta, maxQueued)}
 }
 
-// Tell has d published soon, and drops it if too much waits. It never blocks.
+// Tell queues d for publication, and drops it if the queue is full. It never blocks.
 func (p *Publisher) Tell(d team.Delta) {
 	select {
 	case p.queue <- d:
@@ -53,15 +53,15 @@ func (p *Publisher) Run(ctx context.Context) error {
 		case d := <-p.queue:
 			data, err := codec.Marshal(d)
 			if err == nil {
-				_ = p.team.Conn.NATS().Publish(subject.Live(p.team.ID, d.AgentID), data) // whoever missed it reads the whole
+				_ = p.team.Conn.NATS().Publish(subject.Live(p.team.ID, d.AgentID), data) // a listener that missed it reads the whole text
 			}
 		}
 	}
 }
 
-// Listen calls f for each piece of text that models of these agents are writing, or of all
-// if none is named, until ctx ends; then it returns nil. f runs on one goroutine. What is
-// published while f is too slow for it, or while NATS is away, is lost. Errors: Unavailable.
+// Listen calls f for each chunk of text that models of these agents are writing, or of all if none is named, until ctx
+// ends; then it returns nil. f runs on one goroutine. Chunks are lost that f is too slow for, or that are published while
+// NATS is away. Errors: Unavailable.
 func Listen(ctx context.Context, t *broker.Storage, agents []team.AgentID, f func(team.Delta)) error {
 	of := map[team.AgentID]bool{}
 	for _, a := range agents {

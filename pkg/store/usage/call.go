@@ -8,9 +8,8 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Call is one call of a model: an answer with the tries it took, be it a turn or a
-// summary that makes a conversation shorter; or tries that gave none, all of whose
-// tokens are wasted.
+// Call is one call of a model: an answer with all its tries, be it a turn or a summary that makes a conversation
+// shorter; or failed tries without an answer, all of whose tokens are wasted.
 type Call struct {
 	Agent team.AgentID // who it is counted to: the owner of a subagent
 	Alias string       // of the model, in the settings of the agent's process; "" = not recorded

@@ -1,9 +1,7 @@
-// Package usage tells what the model calls of a team have used: it makes calls of
-// the records in the members' journals, and sums them up by agent, role, alias or
-// task.
+// Package usage sums up the tokens and costs of a team's model calls by agent, role, alias or task. It reads the calls
+// from the records in the members' journals.
 //
-// Nothing is counted twice or kept anywhere: a sum is read from the journals each
-// time, so it is right after any crash, and holds what they still hold. Tokens and
-// prices are filled in by package model when a call is made; a price that was not
-// known then stays unknown.
+// No sum is stored: each is read from the journals, so it is right after any crash, and covers the records that they
+// still hold. Package model fills in tokens and prices when a call is made; a price that was not known then stays
+// unknown.
 package usage

@@ -8,14 +8,14 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Past is what a member's journal tells of its work so far.
+// Past sums up a member's work so far, as far as its journal holds it.
 type Past struct {
 	Turns        uint64
 	Alias, Model string // that gave its last turn
 	Sum
 }
 
-// Members reads the pasts of these members (none: of all) that ever had a turn or a refusal, as far as the
+// Members returns the pasts of these members (no members: of all) that ever had a turn or a refusal, as far as the
 // journals still hold them. Errors: Unavailable.
 func Members(ctx context.Context, t *broker.Storage, members ...team.AgentID) (map[team.AgentID]Past, error) {
 	pasts := map[team.AgentID]Past{}
@@ -26,7 +26,7 @@ func Members(ctx context.Context, t *broker.Storage, members ...team.AgentID) (m
 		}
 		p := pasts[c.Agent]
 		p.add(c)
-		if r.Kind == journal.Turn && r.Agent == c.Agent { // what its subagents said was not its own turn
+		if r.Kind == journal.Turn && r.Agent == c.Agent { // a turn of its subagents is not its own
 			p.Turns++
 			p.Alias, p.Model = c.Alias, c.Model
 		}

@@ -10,9 +10,8 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Read sums up the model calls in all journals of a team, from sequence from of
-// their stream up to that before until, or with 0 its present end; by is that of
-// [NewTally]. It holds one record at a time, however many there are. Errors: Unavailable.
+// Read sums up the model calls in all journals of a team, in sequences [from, until) of their stream; until 0 means the
+// present end. by is as in [NewTally]. It holds one record in memory at a time. Errors: Unavailable.
 func Read(ctx context.Context, t *broker.Storage, from, until uint64, by ...By) (Table, error) {
 	var roles map[team.AgentID]string
 	if slices.Contains(by, ByRole) {

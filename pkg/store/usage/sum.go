@@ -6,7 +6,7 @@ import (
 	"agentteam/pkg/model"
 )
 
-// Sum is what a number of calls have used together. The zero value is that of none.
+// Sum is the total use of a number of calls. The zero value is the sum of no calls.
 type Sum struct {
 	Calls int // those that gave no turn included
 	model.Usage
@@ -22,14 +22,13 @@ func (s *Sum) add(c Call) {
 	}
 }
 
-// Tokens are input and output together, without what was wasted.
+// Tokens returns input and output tokens together, without wasted ones.
 func (s Sum) Tokens() int { return s.PromptTokens + s.CompletionTokens }
 
-// Wasted are the tokens of tries that were thrown away, input and output.
+// Wasted returns the tokens of discarded tries, input and output.
 func (s Sum) Wasted() int { return s.WastedPrompt + s.WastedCompletion }
 
-// Known is the part of the cost that is known, to a billionth; nil if nothing of it
-// is, which is not to be taken for 0.
+// Known returns the known part of the cost, to a billionth; nil, which does not mean 0, if no price is known.
 func (s Sum) Known() *float64 {
 	if s.priced == 0 && s.Unpriced > 0 {
 		return nil

@@ -7,10 +7,10 @@ import (
 	"agentteam/pkg/team"
 )
 
-// By is what the rows of a table stand for.
+// By is the key by which calls are grouped into rows.
 type By string
 
-// What calls can be told apart by.
+// The keys of rows.
 const (
 	ByAgent By = "agent"
 	ByRole  By = "role"
@@ -31,17 +31,17 @@ func ParseBy(s string) (By, error) {
 	return By(s), nil
 }
 
-// Row is what the calls of one name have used.
+// Row is the total use of the calls of one name.
 type Row struct {
 	Name string // of an agent, role, alias or task; "" = none, or not known
 	Sum
-	Parts []Row // the same calls, by what was named next; ordered as rows are
+	Parts []Row // the same calls, by the next By; ordered as rows are
 }
 
-// Table is what calls have used, by name.
+// Table is the total use of calls, by name.
 type Table struct {
 	By    By
-	Rows  []Row // what cost most first, then what used most tokens, then by name
+	Rows  []Row // by cost, the highest first, then by tokens, then by name
 	Total Sum
 }
 
@@ -53,9 +53,8 @@ type Tally struct {
 	total Sum
 }
 
-// NewTally returns a tally of no calls, which has a row for each name by the first of by,
-// in each of which are parts by the next. roles are the agents' roles, for ByRole; one
-// who is not in it has the role "".
+// NewTally returns an empty tally, with a row for each name by the first of by, and in each row parts by the next. roles
+// are the agents' roles, for ByRole; an agent without an entry has the role "".
 func NewTally(roles map[team.AgentID]string, by ...By) *Tally {
 	return &Tally{by: by, roles: roles, rows: map[string]*Tally{}}
 }
@@ -87,7 +86,7 @@ func (t *Tally) name(c Call) string {
 	return string(c.Agent)
 }
 
-// Table returns what was counted so far.
+// Table returns the counts so far.
 func (t *Tally) Table() Table {
 	table := Table{Total: t.total}
 	if len(t.by) > 0 {

@@ -1,8 +1,7 @@
-// Package boardtest judges what a board really did: every write of a team's bucket,
-// in order, held against the promises of package board.
+// Package boardtest checks every write of a team's bucket, in order, against the promises of package board.
 //
-// A test's own bookkeeping sees what callers were told. The feed is what was
-// stored, whoever wrote it and whether or not anybody heard of it.
+// A test's own bookkeeping sees only the answers to its callers. The feed has every stored write, of any writer, whether
+// or not a caller got its answer.
 package boardtest
 
 import (
@@ -18,11 +17,10 @@ import (
 	"agentteam/pkg/team/explain"
 )
 
-// Judge is shown every write of a bucket, from the first on, and says which ones
-// break a rule. It keeps a few words of each task and one of each write, so it can
-// judge millions. The zero value is ready; not safe for concurrent use.
+// Judge sees every write of a bucket, from the first on, and returns those that break a rule. It keeps a few words of
+// each task and one of each write, so it can judge millions. The zero value is ready; not safe for concurrent use.
 type Judge struct {
-	tasks      map[team.TaskID]team.Task // what matters of the last copy
+	tasks      map[team.TaskID]team.Task // the compared fields of the last copy
 	holds      map[holder]team.TaskID
 	intent     board.Sequence
 	writes     []uint64       // by revision, a hash of task and op; 0 = no task
@@ -36,17 +34,17 @@ type holder struct {
 	incarnation uint64
 }
 
-// Ack is a write of which somebody was told that it is stored.
+// Ack is a write that was acknowledged as stored.
 type Ack struct {
 	Task     team.TaskID `json:"task"`
 	Op       string      `json:"op"`
 	Revision uint64      `json:"revision"`
 }
 
-// AckOf is the write that made t, as the board returned it.
+// AckOf returns the write that made t, as the board returned it.
 func AckOf(t team.Task) Ack { return Ack{t.ID, t.Op, t.Revision} }
 
-// maxViolations bounds the report: the first ones tell what went wrong.
+// maxViolations bounds the report: the first ones show the cause.
 const maxViolations = 50
 
 func (j *Judge) violation(format string, args ...any) {
@@ -57,10 +55,10 @@ func (j *Judge) violation(format string, args ...any) {
 	}
 }
 
-// See takes in the next write.
+// See judges the next write.
 func (j *Judge) See(e broker.Entry) {
 	if want := uint64(len(j.writes)) + 1; e.Revision != want {
-		// Not a fault of the board, but of what it did in between nobody can judge.
+		// A gap is not a fault of the board, but the writes in it cannot be judged.
 		j.violation("the feed goes from revision %d to %d", want-1, e.Revision)
 		if e.Revision < want {
 			return
@@ -170,7 +168,7 @@ func (j *Judge) created(t team.Task) {
 	}
 }
 
-// started judges a task that nobody worked on until now.
+// started judges a task that no agent worked on until now.
 func (j *Judge) started(t team.Task) {
 	if slices.ContainsFunc(j.intent.Intent, func(i team.Task) bool { return i.ID == t.ID }) {
 		for _, i := range j.intent.Intent {
@@ -186,7 +184,7 @@ func (j *Judge) started(t team.Task) {
 	}
 }
 
-// dependencies judges what a task that is new, or was edited, waits for.
+// dependencies judges the dependencies of a new or edited task.
 func (j *Judge) dependencies(t team.Task) {
 	of := func(id team.TaskID) ([]team.TaskID, bool) {
 		if id == t.ID {
@@ -222,7 +220,7 @@ func (j *Judge) dependencies(t team.Task) {
 	walk(t.ID)
 }
 
-// brief is what matters of a task's copy.
+// brief returns the fields of a task's copy that rules compare.
 func brief(t team.Task) team.Task {
 	return team.Task{Status: t.Status, Assignee: t.Assignee, Incarnation: t.Incarnation, Epoch: t.Epoch, Attempts: t.Attempts, ReservedFor: t.ReservedFor, Gate: t.Gate,
 		Dependencies: t.Dependencies, ResultSummary: strconv.FormatUint(hash(t.ResultSummary), 36), Revision: t.Revision}
@@ -241,8 +239,7 @@ func (h holder) String() string {
 	return fmt.Sprintf("%s/%d", h.agent, h.incarnation)
 }
 
-// Acknowledged tells of a write that somebody was told is stored, before or after it
-// is seen.
+// Acknowledged adds an acknowledged write, before or after See has seen it.
 func (j *Judge) Acknowledged(a Ack) {
 	if a.Revision > uint64(len(j.writes)) {
 		if j.awaited == nil {
@@ -260,10 +257,10 @@ func (a Ack) String() string {
 	return fmt.Sprintf("the write %s of %s was acknowledged at revision %d and is not there", a.Op, a.Task, a.Revision)
 }
 
-// Last is the revision of the newest write that was seen.
+// Last returns the revision of the newest write that was seen.
 func (j *Judge) Last() uint64 { return uint64(len(j.writes)) }
 
-// Count is how many tasks have each status now.
+// Count returns the number of tasks with each status now.
 func (j *Judge) Count() map[team.TaskStatus]int {
 	n := map[team.TaskStatus]int{}
 	for _, t := range j.tasks {
@@ -272,8 +269,7 @@ func (j *Judge) Count() map[team.TaskStatus]int {
 	return n
 }
 
-// Verdict returns what is wrong with all that was seen: nothing, if the board kept
-// its promises.
+// Verdict returns all violations: none, if the board kept its promises.
 func (j *Judge) Verdict() []string {
 	all := slices.Clone(j.violations)
 	if j.more > 0 {

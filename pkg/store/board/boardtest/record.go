@@ -13,8 +13,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Recorder shows a Judge every write of a bucket as it is made: the bucket keeps
-// only the last ones of each key.
+// Recorder passes every write of a bucket to a Judge as it is made: the bucket keeps only the last writes of each key.
 type Recorder struct {
 	bucket *broker.Bucket
 
@@ -24,8 +23,8 @@ type Recorder struct {
 	moved chan struct{} // has an element after a change of judge or err
 }
 
-// Record begins to follow a bucket before anything is written to it, until the
-// test ends. It continues by itself after restarts of the server.
+// Record watches a bucket, before the first write to it, until the test ends. It continues automatically after restarts
+// of the server.
 func Record(t testing.TB, b *broker.Bucket) *Recorder {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -42,9 +41,8 @@ func Record(t testing.TB, b *broker.Bucket) *Recorder {
 	return r
 }
 
-// KeepAll makes the team's bucket keep every write. On a cluster whose servers are
-// killed a feed may be seconds behind the writers, and then miss what they made the
-// bucket forget.
+// KeepAll makes the team's bucket keep every write. On a cluster whose servers are killed a feed may be seconds behind
+// the writers, and would miss the writes that the bucket no longer keeps.
 func KeepAll(t testing.TB, bt *broker.Storage) {
 	t.Helper()
 	js, err := jetstream.New(bt.Conn.NATS())
@@ -72,19 +70,18 @@ func (r *Recorder) change(f func()) {
 	}
 }
 
-// Acknowledged tells of a write that the board said is stored.
+// Acknowledged adds a write that the board acknowledged as stored.
 func (r *Recorder) Acknowledged(a Ack) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.judge.Acknowledged(a)
 }
 
-// patience is how long the feed may say nothing although there is more to come.
+// patience is the longest time without a write in the feed although more are stored.
 const patience = time.Minute
 
-// Judge waits until all that is stored now has been seen. It makes each violation,
-// and each of the acknowledged writes that is lost, an error of the test, and
-// returns how many tasks have each status.
+// Judge waits until it has seen all writes stored now. It reports each violation, and each lost acknowledged write, as an
+// error of the test, and returns the number of tasks with each status.
 func (r *Recorder) Judge(t testing.TB, acked ...Ack) map[team.TaskStatus]int {
 	t.Helper()
 	end, err := r.bucket.LastSeq(t.Context())

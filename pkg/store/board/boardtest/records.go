@@ -12,15 +12,14 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Records are a team's bucket in memory, for tests in which time is played: a connection
-// to a server cannot be in a bubble of testing/synctest. They keep every write. The zero
-// value is ready; safe for concurrent use.
+// Records is a team's bucket in memory, for tests with a fake clock: a connection to a server cannot be in a bubble of
+// testing/synctest. It keeps every write. The zero value is ready; safe for concurrent use.
 type Records struct {
 	mu     sync.Mutex
 	writes []broker.Entry
 }
 
-// Set stores value under key, whatever is there.
+// Set stores value under key, without a check of the revision.
 func (r *Records) Set(key string, value []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -125,8 +124,7 @@ func each(entries []broker.Entry, f func(broker.Entry) error) error {
 	return nil
 }
 
-// matches reports whether one of the filters is key, or its beginning with "*" or ">"
-// for the last part.
+// matches reports whether a filter equals key, or its beginning with "*" or ">" for the last part.
 func matches(key string, filters []string) bool {
 	return len(filters) == 0 || slices.ContainsFunc(filters, func(f string) bool {
 		prefix, one := strings.CutSuffix(f, "*")

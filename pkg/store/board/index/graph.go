@@ -10,9 +10,8 @@ import (
 	"agentteam/pkg/team"
 )
 
-// graph is the tasks and what follows from their dependencies. It is kept up to date
-// change by change; the cost of a change depends on the edges that it touches, not on the
-// number of tasks.
+// graph holds the tasks and the facts that follow from their dependencies. It is updated change by change; the cost of a
+// change depends on the edges that it touches, not on the number of tasks.
 type graph struct {
 	nodes   map[team.TaskID]*node
 	ordered []*node // every node that ever had a task; by number if inOrder
@@ -20,21 +19,21 @@ type graph struct {
 
 	count    map[team.TaskStatus]int
 	running  map[*node]struct{}     // in progress
-	held     map[team.Holder]hold   // what each incarnation of an agent holds
+	held     map[team.Holder]hold   // the tasks of each incarnation of an agent
 	free     map[string]int         // how many are claimable, by role; those that are reserved do not count
 	ready    pile                   // the claimable ones; the longest claimable is first
-	heaps    map[string]*pile       // the claimable ones without an offer that are reserved for nobody, by role; in order of work
+	heaps    map[string]*pile       // the claimable ones without an offer or a reservation, by role; in order of work
 	kept     map[team.AgentID]*pile // the others of these, by the member that they are reserved for; none is empty
 	reserved map[*node]struct{}     // the pending ones that are reserved, claimable or not
-	resting  map[*node]struct{}     // those that would be in heaps, and were put back by a member that rests from them
-	now      time.Time              // of the newest entry, or the newest look at what is to be offered
+	resting  map[*node]struct{}     // those that would be in heaps, but for the cooldown of a member that has put them back
+	now      time.Time              // of the newest entry, or the newest match
 	ended    []mark                 // failed and cancelled ones, in the order of the feed
 	done     []mark                 // completed ones, in the same order
 	moved    uint64                 // newest revision at which any task changed
 }
 
-// node is a task in the graph. Its task has no status if it is only named as a
-// dependency, if its record cannot be read, or if its creation is not complete yet.
+// node is a task in the graph. Its task has no status if it is only named as a dependency, if its record cannot be read,
+// or if its creation is not complete yet.
 type node struct {
 	id         team.TaskID
 	number     int
@@ -43,8 +42,8 @@ type node struct {
 	missing    int                // those of them that are not completed
 	dependents map[*node]struct{} // tasks that name it as a dependency
 	endedAt    uint64             // its mark in graph.ended or graph.done
-	offer      *offer             // under way; nil if it is offered to nobody
-	declined   []declined         // who has put it back, as its task says
+	offer      *offer             // under way; nil if there is none
+	declined   []declined         // the members that have put it back, by its task
 	at         int                // place in its role's heap; -1 if it is in none
 	ready      int                // place in graph.ready; -1 if it is not claimable
 	since      time.Time          // since when it is claimable; it stays while it is in graph.ready
@@ -52,19 +51,19 @@ type node struct {
 	listed     bool               // it is in graph.ordered
 }
 
-// hold is what one incarnation of an agent has in progress.
+// hold sums up the tasks that one incarnation of an agent has in progress.
 type hold struct {
 	tasks  int    // one, unless a rule was broken
 	newest uint64 // revision of the newest of their records
 }
 
-// declined is that a member has put a task back, and when the feed showed that first.
+// declined records that a member has put a task back, and the time at which the feed showed that first.
 type declined struct {
 	by team.AgentID
 	at time.Time
 }
 
-// mark says that a task failed or was cancelled.
+// mark records that a task has ended.
 type mark struct {
 	revision uint64
 	node     *node
@@ -92,8 +91,7 @@ func (n *node) known() bool { return n.task.Status != "" }
 
 func (n *node) claimable() bool { return n.task.Status == team.Pending && n.missing == 0 }
 
-// compare orders tasks for work, as team.Task.Compare does; the number of each id
-// is read once.
+// compare orders tasks for work, as team.Task.Compare does; the number of each id is parsed once.
 func (n *node) compare(o *node) int {
 	return cmp.Or(cmp.Compare(o.task.Priority, n.task.Priority), cmp.Compare(n.number, o.number))
 }
@@ -104,7 +102,7 @@ func (n *node) older(o *node) bool { return n.since.Before(o.since) }
 
 func (n *node) compareNumber(o *node) int { return cmp.Compare(n.number, o.number) }
 
-// letGo counts one task less for h, whose task is no longer in progress.
+// letGo removes one task from the hold of h; that task is no longer in progress.
 func (g *graph) letGo(h team.Holder) {
 	left := hold{tasks: g.held[h].tasks - 1}
 	if left.tasks == 0 {
@@ -119,8 +117,7 @@ func (g *graph) letGo(h team.Holder) {
 	g.held[h] = left
 }
 
-// set makes t the task of n; the zero Task takes it off the board. revision is the
-// feed's.
+// set makes t the task of n; the zero Task takes it off the board. revision is the feed's.
 func (g *graph) set(n *node, t team.Task, revision uint64) {
 	was := n.task
 	g.lift(n)
@@ -204,8 +201,8 @@ func (g *graph) link(n *node, deps []team.TaskID) {
 	}
 }
 
-// lift takes n out of its heap and count, before its role, reservation, priority or
-// dependencies change; place puts it back. Both are idempotent.
+// lift takes n out of its heap and count, before its role, reservation, priority or dependencies change; place puts it
+// back. Both are idempotent.
 func (g *graph) lift(n *node) {
 	a := n.task.ReservedFor
 	delete(g.resting, n)
@@ -256,7 +253,7 @@ func (g *graph) place(n *node) {
 	}
 }
 
-// pileOf returns the heap of that name, which is made on first use.
+// pileOf returns the heap of that name, and makes it on first use.
 func pileOf[K comparable](heaps map[K]*pile, name K) *pile {
 	h := heaps[name]
 	if h == nil {
@@ -266,9 +263,9 @@ func pileOf[K comparable](heaps map[K]*pile, name K) *pile {
 	return h
 }
 
-// claimableSince returns since when n has been claimable by the records: since its last
-// write, or since the last of its dependencies was completed, whichever is later. It does
-// not depend on the order of reading, nor on writes to dependencies after their completion.
+// claimableSince returns the time since which n has been claimable by the records: its last write, or the completion of
+// its last dependency, whichever is later. It does not depend on the order of reading, nor on writes to dependencies after
+// their completion.
 func (g *graph) claimableSince(n *node) time.Time {
 	since := n.task.UpdatedAt
 	for _, d := range n.needs {
@@ -279,8 +276,7 @@ func (g *graph) claimableSince(n *node) time.Time {
 	return since
 }
 
-// best returns the task for this role that is to be offered first, nil if there
-// is none.
+// best returns the first task for this role in the order of work, nil if there is none.
 func (g *graph) best(role string) *node {
 	if h := g.heaps[role]; h != nil {
 		return h.first()
@@ -288,7 +284,7 @@ func (g *graph) best(role string) *node {
 	return nil
 }
 
-// bind marks n as offered, or with nil as free to be offered again.
+// bind marks n as offered, or with a nil o as free for another offer.
 func (g *graph) bind(n *node, o *offer) {
 	g.lift(n)
 	n.offer = o
@@ -308,7 +304,7 @@ func (g *graph) byNumber(yield func(*node) bool) {
 	}
 }
 
-// view is n's task as it is printed.
+// view returns n's task for printing.
 func (g *graph) view(n *node) team.TaskView {
 	waiting := []team.TaskID{}
 	for _, d := range n.needs {

@@ -1,12 +1,9 @@
-// Package index is the one place that knows what is claimable: it reads the
-// bucket's feed once, in the process that leads the team, and offers each task
-// that may be claimed to one idle agent whose role fits. What it knows it tells the
-// watchdog (Look) and whoever asks for a list (Ask).
+// Package index offers each claimable task to one idle agent whose role fits. It reads the bucket's feed once, in the
+// process that leads the team, and also serves the watchdog (Look) and queries for lists of tasks (Ask).
 //
-// An offer is never a right. A second index, a lost or doubled offer, a stale
-// record cost one failed try; what decides is the compare-and-set of the claim.
-// So that an offer lost with its index heals, an agent that is idle and has heard
-// no leader for a while looks by itself (package agent).
+// An offer is never a right. A second index, a lost or doubled offer, a stale record cost one failed try; the
+// compare-and-set of the claim decides. To recover an offer that was lost with its index, an idle agent that has heard no
+// leader for a while reads the board itself (package agent).
 package index
 
 import (
@@ -23,8 +20,7 @@ import (
 	"agentteam/pkg/telemetry"
 )
 
-// patience is how long an offer may stay unclaimed before the task is offered to
-// another agent.
+// patience is the time for which an offer may stay unclaimed before the task is offered to another agent.
 const patience = 2 * time.Second
 
 // Index offers a team's tasks. Safe for concurrent use.
@@ -37,29 +33,28 @@ type Index struct {
 	mu      sync.Mutex
 	state   state
 	ready   bool          // the bucket was read once
-	news    chan struct{} // closed at the next entry; nil while nobody waits for one
+	news    chan struct{} // closed at the next entry; nil while no query waits for one
 	lapse   *time.Timer   // wakes Run when an offer lapses; nil while none may be made
 	lapseAt time.Time     // when that is; zero if it is not set
 }
 
-// Options are what an Index needs.
+// Options configure an Index.
 type Options struct {
 	Team *broker.Storage // required
 	// Send carries an offer of t to an agent's process; required. It must not block. It is
 	// called from several goroutines, and Hear may call it once more just after Run's end.
 	Send   func(to team.AgentID, t team.Task) error
 	Finish func(context.Context) error // finishes a creation whose creator may have died; required
-	// Taken tells an agent's process that somebody else freed, ended or took its task;
-	// default: nobody is told. It must not block.
+	// Taken notifies an agent's process that another one freed, ended or took its task; default: no notice. It must
+	// not block.
 	Taken func(from team.AgentID, id team.TaskID)
-	// Heard is called with each beat that is news, and of its member's present incarnation;
-	// default: nobody is told. It must not block.
+	// Heard is called with each new heartbeat of a member's present incarnation; default: no call. It must not block.
 	Heard   func(team.Heartbeat)
 	Logger  *slog.Logger // default: discard
 	Metrics prometheus.Registerer
 }
 
-// New returns the index of a team; Run makes it work.
+// New returns the index of a team; Run starts it.
 func New(o Options) *Index {
 	o.Logger = telemetry.OrDiscard(o.Logger)
 	if o.Taken == nil {
@@ -71,8 +66,8 @@ func New(o Options) *Index {
 	return &Index{o: o, log: o.Logger, m: newMetrics(o.Metrics, o.Team.ID), state: newState(), tick: time.Tick(time.Second)}
 }
 
-// Hear takes in a beat: an idle agent's is its request for work. One of another incarnation than
-// its member's record changes nothing, until the feed shows a record of that incarnation.
+// Hear reads a heartbeat: that of an idle agent is its request for work. A heartbeat of another incarnation than its
+// member's record changes nothing, until the feed shows a record of that incarnation.
 func (x *Index) Hear(b team.Heartbeat) {
 	x.mu.Lock()
 	now := time.Now()
@@ -90,7 +85,7 @@ func (x *Index) Hear(b team.Heartbeat) {
 	x.send(made)
 }
 
-// Run follows the board, makes offers and answers queries until ctx ends, then
+// Run watches the board, makes offers and answers queries until ctx ends, then
 // returns nil.
 func (x *Index) Run(ctx context.Context) error {
 	defer x.m.clear()
@@ -135,7 +130,7 @@ func (x *Index) work(ctx context.Context) error {
 	}
 }
 
-// open begins to make offers, and returns what tells that one may have lapsed.
+// open starts the making of offers, and returns a channel that signals that an offer may have lapsed.
 func (x *Index) open() <-chan time.Time {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -145,7 +140,7 @@ func (x *Index) open() <-chan time.Time {
 	return x.lapse.C
 }
 
-// shut ends the making of offers: beats may come for as long as the connection lasts.
+// shut ends the making of offers: heartbeats may come for as long as the connection lasts.
 func (x *Index) shut() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -153,7 +148,7 @@ func (x *Index) shut() {
 	x.lapse = nil
 }
 
-// check does what is due by time alone: metrics, and creations that were left half done.
+// check does the work that is due by time alone: metrics, and creations that were left half done.
 func (x *Index) check(ctx context.Context, parts *sync.WaitGroup) {
 	x.mu.Lock()
 	now := time.Now()
@@ -169,8 +164,8 @@ func (x *Index) check(ctx context.Context, parts *sync.WaitGroup) {
 	}
 }
 
-// take takes in an entry of the feed. One bad record must not stop the others of
-// the board: it is set aside and named in the log.
+// take reads an entry of the feed. One bad record must not stop the others of the board: it is set aside and named in
+// the log.
 func (x *Index) take(e broker.Entry) error {
 	x.mu.Lock()
 	now := time.Now()
@@ -179,7 +174,7 @@ func (x *Index) take(e broker.Entry) error {
 	x.m.observe(&x.state)
 	lost, wrong, heard := x.state.taken, x.state.unlawful, x.state.heard
 	x.state.taken, x.state.unlawful, x.state.heard = nil, nil, nil
-	// During the first read of the bucket these losses are old, and their holders know.
+	// During the first read of the bucket these losses are old, and their holders know them.
 	if !x.ready {
 		lost, wrong = nil, nil
 	}
@@ -205,38 +200,36 @@ func (x *Index) take(e broker.Entry) error {
 	return nil
 }
 
-// Look returns what is known now.
+// Look returns the present state of the team by the feed.
 func (x *Index) Look() Look {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.state.look()
 }
 
-// EndsSince returns the tasks that failed or were cancelled after a revision of the
-// bucket, in that order, and only those that still are as they were then.
+// EndsSince returns the tasks that failed or were cancelled after a revision of the bucket, in that order, and only those
+// that are still in that state.
 func (x *Index) EndsSince(revision uint64) []End {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.state.endsSince(revision)
 }
 
-// DoneSince returns the tasks that were completed after a revision of the bucket, in that
-// order.
+// DoneSince returns the tasks that were completed after a revision of the bucket, in that order.
 func (x *Index) DoneSince(revision uint64) []team.Task {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.state.doneSince(revision)
 }
 
-// LastDone returns what each of these members, of those that completed a task, completed last.
+// LastDone returns the last completed task of each of these members that completed one.
 func (x *Index) LastDone(members ...team.AgentID) map[team.AgentID]team.Task {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.state.lastDone(members)
 }
 
-// Unfinished returns the first limit tasks that are open or have failed, by number,
-// and how many there are.
+// Unfinished returns the first limit tasks that are open or have failed, by number, and the total number of such tasks.
 func (x *Index) Unfinished(limit int) (first []Unfinished, total int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -251,8 +244,8 @@ func (x *Index) offer() {
 	x.send(made)
 }
 
-// match decides which offers can be made now. It runs on the goroutine that brought the
-// news, since an agent waits for it. x.mu is held.
+// match returns the offers to make now. It runs on the goroutine that brought the news, since an agent waits for it. x.mu
+// is held.
 func (x *Index) match(now time.Time) (made []offered) {
 	if x.lapse == nil {
 		return nil
@@ -271,7 +264,7 @@ func (x *Index) match(now time.Time) (made []offered) {
 	return made
 }
 
-// send tells the agents of offers.
+// send sends the offers to the agents.
 func (x *Index) send(made []offered) {
 	for _, m := range made {
 		x.m.offers.Inc()

@@ -10,8 +10,8 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Look is the team as the feed has shown it so far. Its cost depends on the members and
-// the tasks in progress, not on the size of the board. The caller must not change it.
+// Look is the state of the team by the feed so far. Its cost depends on the members and the tasks in progress, not on the
+// size of the board. The caller must not change it.
 type Look struct {
 	Team        team.Team
 	Members     []team.Member           // in order of joining
@@ -19,7 +19,7 @@ type Look struct {
 	Running     []team.Task             // those in progress, by number
 	Claimable   map[string]int          // how many could be claimed now, by role; "" is for any; those that are reserved do not count
 	Reserved    []Reserved              // those that are pending and reserved, by number
-	Deaf        []team.AgentID          // who beats as idle and takes none of its offers
+	Deaf        []team.AgentID          // idle agents that take none of their offers
 	Moved       uint64                  // newest revision at which a task changed
 	Quarantined []team.Quarantined      // records that cannot be read, by key
 	Seq         uint64                  // of the newest entry taken in
@@ -48,7 +48,7 @@ func (s *state) look() Look {
 	return l
 }
 
-// Reserved is a pending task that is kept for a member.
+// Reserved is a pending task that is reserved for a member.
 type Reserved struct {
 	team.Task
 	Claimable bool // by that member, now
@@ -91,7 +91,7 @@ func (s *state) doneSince(revision uint64) []team.Task {
 	return done
 }
 
-// lastDone returns the task that each of the members completed last, if there is one.
+// lastDone returns the last completed task of each of the members that completed one.
 func (s *state) lastDone(members []team.AgentID) map[team.AgentID]team.Task {
 	last := map[team.AgentID]team.Task{}
 	for _, m := range slices.Backward(s.done) {
@@ -106,16 +106,14 @@ func (s *state) lastDone(members []team.AgentID) map[team.AgentID]team.Task {
 	return last
 }
 
-// Unfinished is a task that is open or has failed, with the dependency that blocks it for
-// good, if there is one.
+// Unfinished is a task that is open or has failed, with the dependency that blocks it for good, if there is one.
 type Unfinished struct {
 	team.TaskView
 	Dead       team.TaskID     // a dependency that has failed or was cancelled; "" if there is none
 	DeadStatus team.TaskStatus // the status of Dead
 }
 
-// unfinishedTasks returns the first limit tasks that are open or have failed, by number,
-// and how many there are.
+// unfinishedTasks returns the first limit tasks that are open or have failed, by number, and their total number.
 func (s *state) unfinishedTasks(limit int) (first []Unfinished, total int) {
 	total = s.count[team.Pending] + s.count[team.InProgress] + s.count[team.Failed]
 	for n := range s.byNumber {
@@ -135,8 +133,8 @@ func (s *state) unfinishedTasks(limit int) (first []Unfinished, total int) {
 	return first, total
 }
 
-// oldest returns for how long the oldest claimable task has been claimable, and the oldest
-// running one in progress, by the times in their records; 0 if there is none.
+// oldest returns for how long the oldest claimable task has been claimable, and the oldest running task in progress, by
+// the times in their records; 0 if there is none.
 func (s *state) oldest(now time.Time) (pending, running time.Duration) {
 	if n := s.ready.first(); n != nil {
 		pending = max(0, now.Sub(n.since))

@@ -9,10 +9,10 @@ import (
 	"agentteam/pkg/telemetry"
 )
 
-// durations are the buckets for what may take milliseconds or hours.
+// durations are the buckets for durations from milliseconds to hours.
 var durations = []float64{0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 60, 180, 600, 1800, 3600, 4 * 3600, 12 * 3600}
 
-// metrics are those of one team's index.
+// metrics are the metrics of one team's index.
 type metrics struct {
 	team        prometheus.Labels
 	tasks       *prometheus.GaugeVec
@@ -42,8 +42,7 @@ func newMetrics(reg prometheus.Registerer, id team.TeamID) metrics {
 	}
 }
 
-// show publishes how the board stands. It sets every status, so that none keeps an old
-// figure.
+// show publishes the state of the board. It sets every status, so that none keeps an old figure.
 func (m metrics) show(s *state, now time.Time) {
 	for _, status := range team.TaskStatuses() {
 		m.tasks.WithLabelValues(m.team["team"], string(status)).Set(float64(s.count[status]))
@@ -54,7 +53,7 @@ func (m metrics) show(s *state, now time.Time) {
 	m.quarantined.With(m.team).Set(float64(len(s.bad)))
 }
 
-// observe counts the claims and completions that s has seen since the last time.
+// observe counts the claims and completions that s has seen since the last call.
 func (m metrics) observe(s *state) {
 	for _, d := range s.queued {
 		m.queue.Observe(d.Seconds())

@@ -7,10 +7,10 @@ import (
 	"agentteam/pkg/team"
 )
 
-// silent is how long an idle agent may send no beat before it is offered nothing more.
+// silent is the time without a heartbeat after which an idle agent gets no more offers.
 const silent = 3 * 2 * time.Second
 
-// asker is an agent that beats.
+// asker is an agent that sends heartbeats.
 type asker struct {
 	beat    team.Heartbeat
 	heard   time.Time
@@ -21,11 +21,11 @@ type asker struct {
 	ignored int           // offers in a row that lapsed while it went on waiting for work
 }
 
-// maxIgnored is how many offers an agent may let lapse before it counts as one that takes none.
+// maxIgnored is the number of offers in a row that an agent may let lapse before it counts as deaf.
 const maxIgnored = 10
 
-// offer is a task offered to an agent. It binds the task and the agent until it lapses.
-// News of either one frees that one earlier; the other stays bound.
+// offer is a task offered to an agent. It binds the task and the agent until it lapses. News of one of them frees that one
+// earlier; the other stays bound.
 type offer struct {
 	agent *asker
 	node  *node
@@ -39,18 +39,18 @@ func (s *state) asks(a *asker) bool {
 	if b.State != team.Idle || b.Unseen || b.Task != "" || b.AgentID == team.Leader || a.offer != nil {
 		return false
 	}
-	for n := range b.Incarnation { // what an earlier process of it has left to the line's queue: until that is over it takes no other
+	for n := range b.Incarnation { // a task of an earlier process waits in the merge queue: until that is over the agent takes no other
 		if s.held[team.Holder{Agent: b.AgentID, Incarnation: n}].tasks > 0 {
 			return false
 		}
 	}
-	// An idle beat may be older than a claim in the feed: then the agent is not idle. Or
-	// it is newer than the feed, which does not show the completion yet: then it is.
+	// An idle heartbeat may be older than a claim in the feed: then the agent is not idle. Or it is newer than the feed,
+	// which does not show the completion yet: then it is.
 	return s.held[team.Holder{Agent: b.AgentID, Incarnation: b.Incarnation}].newest <= b.BoardSeq
 }
 
-// enqueue puts an agent that has begun to wait for work at the end of its role's queue, and
-// takes one that no longer waits out of it.
+// enqueue puts an agent that has begun to wait for work at the end of its role's queue, and removes an agent that no
+// longer waits.
 func (s *state) enqueue(a *asker) {
 	asks := s.asks(a)
 	if a.place != nil && (!asks || a.queued != a.beat.Role) {
@@ -69,7 +69,7 @@ func (s *state) enqueue(a *asker) {
 	a.ticket, a.queued, a.place = s.tickets, a.beat.Role, q.PushBack(a)
 }
 
-// hear takes in a beat, unless it is stale, or of another incarnation than its member's record.
+// hear applies a heartbeat, unless it is stale, or of another incarnation than its member's record.
 func (s *state) hear(b team.Heartbeat, now time.Time) (news bool) {
 	if s.foreign(b) {
 		s.holdBack(b)
@@ -99,16 +99,15 @@ func (s *state) hear(b team.Heartbeat, now time.Time) (news bool) {
 	return true
 }
 
-// foreign reports whether b is of another incarnation than its member's record. It may be of a
-// process that was replaced, of one whose record the feed has yet to show, or of nobody's. Of a
-// member whose record is not known yet, or cannot be read, any beat is taken.
+// foreign reports whether b is of another incarnation than its member's record: of a replaced process, of one whose record
+// the feed has yet to show, or of an unknown one. For a member whose record is unknown or unreadable it returns false.
 func (s *state) foreign(b team.Heartbeat) bool {
 	m, known := s.members[b.AgentID]
 	return known && m.State != team.Unreadable && b.Incarnation != m.Incarnation
 }
 
-// holdBack keeps a foreign beat for as long as its record may come: that of the next incarnation,
-// should there be several.
+// holdBack keeps a foreign heartbeat of a later incarnation until its record may come; of several incarnations, that of
+// the next.
 func (s *state) holdBack(b team.Heartbeat) {
 	early, there := s.early[b.AgentID]
 	if b.Incarnation > s.members[b.AgentID].Incarnation && (!there || b.Incarnation < early.Incarnation || b.Incarnation == early.Incarnation && b.Newer(early)) {
@@ -116,7 +115,7 @@ func (s *state) holdBack(b team.Heartbeat) {
 	}
 }
 
-// takeEarly makes the beats of m those of its record's incarnation.
+// takeEarly switches the heartbeats of m to those of its record's incarnation.
 func (s *state) takeEarly(m team.Member) {
 	if a := s.agents[m.AgentID]; a != nil && s.foreign(a.beat) {
 		s.holdBack(a.beat)
@@ -132,8 +131,7 @@ func (s *state) takeEarly(m team.Member) {
 	}
 }
 
-// claimed updates the holder of t, which the feed shows in progress. o is the open offer
-// of t, nil if there was none.
+// claimed updates the holder of t, which the feed shows in progress. o is the open offer of t, nil if there was none.
 func (s *state) claimed(t team.Task, o *offer) {
 	a := s.agents[t.Assignee]
 	if a == nil || a.beat.Incarnation != t.Incarnation {
@@ -143,9 +141,9 @@ func (s *state) claimed(t team.Task, o *offer) {
 		a.offer = nil
 	}
 	if t.Revision <= a.beat.BoardSeq {
-		return // the beat is newer than the claim: the task may be over by now
+		return // the heartbeat is newer than the claim: the task may be over
 	}
-	a.beat.State = team.Running // its beat is older than its claim
+	a.beat.State = team.Running // its heartbeat is older than its claim
 	if o := a.offer; o != nil { // and it was offered something else
 		a.offer = nil
 		if o.node.offer == o {
@@ -169,9 +167,8 @@ func (s *state) forget(id team.AgentID) {
 	delete(s.agents, id)
 }
 
-// match decides the offers to be made now: first what is reserved for an agent that waits,
-// then tasks in order of work, each to the agent that has waited longest of those whose role
-// fits.
+// match returns the offers to make now: first tasks that are reserved for an agent that waits, then tasks in order of
+// work, each to the agent that has waited longest of those whose role fits.
 func (s *state) match(now time.Time) []*offer {
 	s.rested(now)
 	s.lapse(now)
@@ -212,7 +209,7 @@ func (s *state) lapse(now time.Time) {
 	}
 }
 
-// due returns when the next offer lapses; the zero time if none is under way.
+// due returns the time at which the next offer lapses; the zero time if none is under way.
 func (s *state) due() time.Time {
 	for e := s.offers.Front(); e != nil; e = s.offers.Front() {
 		if o := e.Value.(*offer); o.node.offer == o || o.agent.offer == o {
@@ -223,8 +220,7 @@ func (s *state) due() time.Time {
 	return time.Time{}
 }
 
-// nextReserved returns the first task that is reserved for an agent that waits, and that
-// agent; nil if there is none.
+// nextReserved returns the first task that is reserved for an agent that waits, and that agent; nil if there is none.
 func (s *state) nextReserved(now time.Time) (*node, *asker) {
 	for name, h := range s.kept {
 		if a := s.agents[name]; a != nil && a.place != nil && now.Sub(a.heard) < silent {
@@ -234,9 +230,8 @@ func (s *state) nextReserved(now time.Time) (*node, *asker) {
 	return nil, nil
 }
 
-// next returns the first task, in order of work, that is reserved for nobody and for which an agent waits, and that agent;
-// nil if there is none. It takes as many steps as there are roles, and tasks from which
-// somebody rests.
+// next returns the first unreserved task, in order of work, for which an agent waits, and that agent; nil if there is
+// none. Its steps grow with the number of roles, and of tasks with a cooldown.
 func (s *state) next(now time.Time) (first *node, to *asker) {
 	var longest *asker // of those that take tasks for any role
 	for role, q := range s.idle {
@@ -260,8 +255,8 @@ func (s *state) next(now time.Time) (first *node, to *asker) {
 	return first, to
 }
 
-// front returns the longest waiting agent in q; nil if there is none. It drops agents
-// whose last beat is too old; their next beat puts them at the end.
+// front returns the longest waiting agent in q; nil if there is none. It drops agents whose last heartbeat is too old;
+// their next heartbeat puts them at the end.
 func (s *state) front(q *list.List, now time.Time) *asker {
 	for e := q.Front(); e != nil; e = q.Front() {
 		a := e.Value.(*asker)

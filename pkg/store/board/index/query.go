@@ -16,14 +16,14 @@ import (
 	"agentteam/pkg/team"
 )
 
-// answerWithin is the longest time that an index takes to answer a query. A client without
-// an answer by then reads the bucket itself.
+// answerWithin is the longest time that an index takes to answer a query. A client without an answer by then reads the
+// bucket itself.
 const answerWithin = time.Second
 
 // maxReply bounds an answer; a message to NATS may hold 1 MiB.
 const maxReply = 900 << 10
 
-// request is what is asked on subject.Query.
+// request is a query on subject.Query.
 type request struct {
 	team.Query
 	Seq uint64 `json:"seq"` // of the bucket, up to which the answer must have been read
@@ -35,9 +35,8 @@ type reply struct {
 	Error string `json:"error,omitempty"` // why the query is refused
 }
 
-// Ask asks the index of the process that leads the team. The answer includes every write
-// of the bucket up to seq, so a client sees its own writes. Errors: InvalidArgument;
-// Unavailable if no index answers within [answerWithin].
+// Ask queries the index of the process that leads the team. The answer includes every write of the bucket up to seq, so a
+// client sees its own writes. Errors: InvalidArgument; Unavailable if no index answers within [answerWithin].
 func Ask(ctx context.Context, t *broker.Storage, q team.Query, seq uint64) (team.Page, error) {
 	if err := q.Validate(); err != nil {
 		return team.Page{}, err
@@ -65,10 +64,9 @@ func Ask(ctx context.Context, t *broker.Storage, q team.Query, seq uint64) (team
 	return *r.Page, nil
 }
 
-// List returns the part of the board that q names, with the caller's own writes. The index
-// of the process that leads the team answers. If it does not answer in time, List reads the
-// bucket itself and applies the same rule.
-// Errors: InvalidArgument; Unavailable.
+// List returns the part of the board that q selects, with the caller's own writes. It asks the index of the process that
+// leads the team. Without an answer in time it reads the bucket itself and applies the same rule. Errors: InvalidArgument;
+// Unavailable.
 func List(ctx context.Context, t *broker.Storage, b *board.Board, q team.Query) (team.Page, error) {
 	if err := q.Validate(); err != nil {
 		return team.Page{}, err
@@ -96,7 +94,7 @@ func (x *Index) serve(ctx context.Context, parts *sync.WaitGroup) error {
 		return fmt.Errorf("answer queries: %w", err)
 	}
 	parts.Go(func() {
-		defer sub.Unsubscribe() // nobody is answered any more
+		defer sub.Unsubscribe() // no more answers
 		for {
 			m, err := sub.NextMsgWithContext(ctx)
 			switch {
@@ -136,7 +134,7 @@ func (x *Index) answer(ctx context.Context, m *nats.Msg) {
 	}
 }
 
-// errBehind: the feed has not come as far as the client wants.
+// errBehind: the feed has not reached the client's revision.
 var errBehind = errors.New("the index is behind")
 
 func (x *Index) page(ctx context.Context, q request) (team.Page, error) {

@@ -9,10 +9,10 @@ import (
 	"agentteam/pkg/team"
 )
 
-// A member that has put a task back does not take it for a while. Such a task is in no heap, since it is not
-// for everybody of a role; there are few, so each is judged by itself.
+// A member that has put a task back gets no offer of it during a cooldown. Such a task is in no heap, since it is not for
+// all members of a role; there are few, so each is judged separately.
 
-// decline takes in who has put n back, by its next task.
+// decline records the members that have put n back, by its next copy.
 func (n *node) decline(next team.Task, now time.Time) {
 	if len(next.Declined) == 0 {
 		n.declined = nil
@@ -32,12 +32,12 @@ func (n *node) decline(next team.Task, now time.Time) {
 	n.declined = all
 }
 
-// rests reports whether some member may leave n to others now.
+// rests reports whether a member still has a cooldown for n.
 func (n *node) rests(now time.Time) bool {
 	return slices.ContainsFunc(n.declined, func(d declined) bool { return now.Sub(d.at) < team.RestShared })
 }
 
-// rested puts back those tasks from which nobody rests any more.
+// rested puts tasks without a cooldown back into their heaps.
 func (s *state) rested(now time.Time) {
 	s.now = now
 	for n := range s.resting {
@@ -48,8 +48,8 @@ func (s *state) rested(now time.Time) {
 	}
 }
 
-// nextResting returns the first task, in order of work, from which somebody rests and for which
-// an agent waits that does not, and that agent; nil if there is none.
+// nextResting returns the first task with a cooldown, in order of work, for which an agent without that cooldown waits,
+// and that agent; nil if there is none.
 func (s *state) nextResting(now time.Time) (first *node, to *asker) {
 	for n := range s.resting {
 		if first != nil && first.compare(n) < 0 {
@@ -62,7 +62,7 @@ func (s *state) nextResting(now time.Time) (first *node, to *asker) {
 	return first, to
 }
 
-// unrested is the agent that has waited longest for work such as n, and does not rest from it.
+// unrested returns the longest waiting agent that may take n and has no cooldown for it.
 func (s *state) unrested(n *node, now time.Time) (longest *asker) {
 	for role, q := range s.idle {
 		if s.waits[role] || n.task.Role != "" && n.task.Role != role || n.task.Role == "" && s.looks[role] && s.hands() {
@@ -75,7 +75,7 @@ func (s *state) unrested(n *node, now time.Time) (longest *asker) {
 	return longest
 }
 
-// firstOf is the longest waiting agent in q that does not rest from n.
+// firstOf returns the longest waiting agent in q without a cooldown for n.
 func (s *state) firstOf(q *list.List, n *node, now time.Time) *asker {
 	for e := q.Front(); e != nil; e = e.Next() {
 		a := e.Value.(*asker)
@@ -86,8 +86,8 @@ func (s *state) firstOf(q *list.List, n *node, now time.Time) *asker {
 	return nil
 }
 
-// restsFrom reports whether a member is not to be offered n yet: it has put it back, and
-// another one could take it, or it was only just now and not by the line.
+// restsFrom reports whether a member has a cooldown for n: it has put n back, and another member could take n, or that was
+// only just now and not done by the merge queue.
 func (s *state) restsFrom(a team.AgentID, n *node, now time.Time) bool {
 	i := slices.IndexFunc(n.declined, func(d declined) bool { return d.by == a })
 	return i >= 0 && now.Sub(n.declined[i].at) < n.task.Rest(s.handy(a, n))
@@ -103,7 +103,7 @@ func (s *state) handy(a team.AgentID, n *node) bool {
 	return false
 }
 
-// hands reports whether a member could take a task without a role that does not only look.
+// hands reports whether a member whose role does more than look could take a task without a role.
 func (s *state) hands() bool {
 	for _, m := range s.members {
 		if !s.looks[m.Role] && !s.waits[m.Role] && s.able(m) {
@@ -113,7 +113,7 @@ func (s *state) hands() bool {
 	return false
 }
 
-// able reports whether a member takes tasks sooner or later.
+// able reports whether a member will take tasks sooner or later.
 func (s *state) able(m team.Member) bool {
 	a := s.agents[m.AgentID]
 	return a == nil && team.Able(m, team.Heartbeat{}) || a != nil && a.ignored < maxIgnored && team.Able(m, a.beat)

@@ -11,12 +11,11 @@ import (
 	"agentteam/pkg/team/explain"
 )
 
-// finishAfter is how long a creation may be under way before its creator is taken
-// for dead.
+// finishAfter is the time after which the creator of an unfinished creation counts as dead.
 const finishAfter = time.Second
 
-// state is the pure part: what is known, and who is to be offered what. It depends on
-// what the bucket holds now, not on the way there.
+// state is the pure part of the index: the state of the team, and the choice of offers. It depends on the present content
+// of the bucket, not on the way there.
 type state struct {
 	graph
 	team    team.Team
@@ -29,12 +28,12 @@ type state struct {
 	begun   time.Time // when the creation began that is under way
 	seq     uint64    // newest entry
 
-	// Durations since they were last collected, by the times in the records: of claims,
-	// from claimable to claimed; of completions, from claimed to completed.
+	// Durations since the last collection, by the times in the records: of claims, from claimable to claimed; of
+	// completions, from claimed to completed.
 	queued, executed []time.Duration
-	// Tasks that were taken from their holders since this was last collected.
+	// Tasks that were taken from their holders since the last collection.
 	taken []taken
-	// What no rule allows, since this was last collected.
+	// Unlawful writes since the last collection.
 	unlawful []unlawful
 
 	agents  map[team.AgentID]*asker
@@ -47,7 +46,7 @@ type state struct {
 	patience time.Duration // the constant of that name, but in tests
 }
 
-// taken is a task that somebody held until somebody else freed, ended or took it.
+// taken is a task that another agent or person freed, ended or took from its holder.
 type taken struct {
 	from team.AgentID
 	task team.TaskID
@@ -64,8 +63,7 @@ func newState() state {
 		agents: map[team.AgentID]*asker{}, early: map[team.AgentID]team.Heartbeat{}, idle: map[string]*list.List{}, offers: list.New(), patience: patience}
 }
 
-// take takes in an entry of the feed. A record that cannot be read is set aside,
-// and the error says which.
+// take applies an entry of the feed. It sets an unreadable record aside, and returns an error that names it.
 func (s *state) take(e broker.Entry, now time.Time) error {
 	s.seq, s.now = max(s.seq, e.Revision), now
 	err := s.read(e, now)
@@ -122,9 +120,8 @@ func (s *state) read(e broker.Entry, now time.Time) error {
 	return nil
 }
 
-// unreadable takes in that a member's record is damaged, and returns why. The member stays
-// what it was, since nobody is judged by such a record; one that was not known stands as
-// [team.Unreadable].
+// unreadable records that a member's record is damaged, and returns why. A known member stays as it was, since no member
+// is judged by such a record; an unknown one becomes [team.Unreadable].
 func (s *state) unreadable(a team.AgentID, e broker.Entry, why error) error {
 	if _, known := s.members[a]; !known {
 		s.setMember(team.UnreadableMember(a, why, e.Time), true)
@@ -194,7 +191,7 @@ func (s *state) Show(id team.TaskID, t team.Task) {
 	}
 }
 
-// wrong returns why no rule allows that t follows was; "" if one does, or was is not known.
+// wrong returns the reason why no rule allows t after was; "" if a rule does, or was is not known.
 func (s *state) wrong(was, t team.Task) string {
 	switch h := (team.Holder{Agent: t.Assignee, Incarnation: t.Incarnation}); {
 	case was.Status == "" || t.Status == "":
@@ -205,8 +202,8 @@ func (s *state) wrong(was, t team.Task) string {
 	return explain.Unlawful(was, t)
 }
 
-// unfinished reports whether a creation has been under way for longer than finishAfter.
-// It then starts counting again, so that it reports true at most once in that time.
+// unfinished reports whether a creation has been under way for longer than finishAfter. It then starts counting again, so
+// that it returns true at most once in that time.
 func (s *state) unfinished(now time.Time) bool {
 	if s.reader.Creating() == "" || now.Sub(s.begun) < finishAfter {
 		return false

@@ -23,9 +23,8 @@ import (
 	"agentteam/pkg/shutdown"
 )
 
-// Cluster is some NATS servers that form a JetStream cluster on loopback; one
-// alone is a server outside any cluster. Each is a process, so that it can be
-// killed, started again and frozen as real ones are. Not safe for concurrent use.
+// Cluster is a group of NATS servers that form a JetStream cluster on loopback; with size 1, a server outside any
+// cluster. Each is a process, so that a test can kill, restart and freeze it as a real one. Not safe for concurrent use.
 type Cluster struct {
 	t     testing.TB
 	nodes []*node
@@ -39,11 +38,11 @@ type node struct {
 	stderr bytes.Buffer
 }
 
-// settleTime is far above what a cluster takes to form or to elect a leader.
+// settleTime is far longer than a cluster needs to form or to elect a leader.
 const settleTime = time.Minute
 
-// NewCluster starts size servers and returns once a stream can be made that is
-// replicated on all of them. They stop when the test ends.
+// NewCluster starts size servers and returns once a stream that is replicated on all of them can be made. They stop when
+// the test ends.
 func NewCluster(t testing.TB, size int) *Cluster {
 	t.Helper()
 	return NewClusterIn(t, t.TempDir(), size)
@@ -62,7 +61,7 @@ func NewClusterIn(t testing.TB, dir string, size int) *Cluster {
 }
 
 func startCluster(dir string, size int, orphan bool) (c *Cluster, err error) {
-	for range 3 { // somebody else may take a port that was free just now
+	for range 3 { // another process may take a port that was free just now
 		c = &Cluster{}
 		ports := freePorts(2 * size)
 		var routes []string
@@ -132,7 +131,7 @@ func (c *Cluster) repeat(ctx context.Context, what string, f func(context.Contex
 	}
 }
 
-// URL is the addresses of all servers, with commas between.
+// URL returns the addresses of all servers, separated by commas.
 func (c *Cluster) URL() string {
 	var urls []string
 	for _, n := range c.nodes {
@@ -141,8 +140,7 @@ func (c *Cluster) URL() string {
 	return strings.Join(urls, ",")
 }
 
-// Leader returns which server leads the stream, counted from 0, waiting for one to
-// be elected.
+// Leader returns the index of the server that leads the stream; it waits for an election.
 func (c *Cluster) Leader(stream string) (i int) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), settleTime)
@@ -172,8 +170,7 @@ func (c *Cluster) Kill(i int) {
 	c.nodes[i].kill()
 }
 
-// Restart starts a server that was killed, on its ports and its store, and returns
-// once all servers take part.
+// Restart starts a killed server, on its ports and its store, and returns once all servers take part.
 func (c *Cluster) Restart(i int) {
 	c.t.Helper()
 	err := c.nodes[i].start()
@@ -185,7 +182,7 @@ func (c *Cluster) Restart(i int) {
 	}
 }
 
-// Freeze stops a server with SIGSTOP: its connections stay and it says nothing.
+// Freeze stops a server with SIGSTOP: its connections stay and it sends nothing.
 func (c *Cluster) Freeze(i int) {
 	c.t.Helper()
 	c.signal(i, syscall.SIGSTOP)
@@ -215,7 +212,7 @@ func (c *Cluster) stop() {
 	}
 }
 
-// removeStreams makes the cluster as if it were new.
+// removeStreams removes all streams of the cluster.
 func (c *Cluster) removeStreams() error {
 	ctx, cancel := context.WithTimeout(context.Background(), settleTime)
 	defer cancel()
@@ -226,7 +223,7 @@ func (c *Cluster) removeStreams() error {
 				return err
 			}
 		}
-		// A server that has not removed its copy yet cannot make the stream anew.
+		// A server that has not removed its copy yet cannot make the stream again.
 		for _, n := range c.nodes {
 			left, err := filepath.Glob(filepath.Join(n.Dir, "jetstream", "*", "streams", "*"))
 			if err = errors.Join(err, names.Err()); err != nil || len(left) > 0 {
@@ -250,7 +247,7 @@ func (n *node) start() error {
 	cmd := exec.Command(self)
 	cmd.Env = append(os.Environ(), nodeEnv+"="+string(cfg))
 	cmd.Stderr = &n.stderr
-	if _, err := cmd.StdinPipe(); err != nil { // its other end tells the server that this process is gone
+	if _, err := cmd.StdinPipe(); err != nil { // the server sees the end of this process by its other end
 		return err
 	}
 	if err := cmd.Start(); err != nil {
@@ -269,13 +266,12 @@ func (n *node) kill() {
 	n.cmd = nil
 }
 
-// Port returns a port for a server that is to be started again on it: nobody listens there, and the kernel gives it to
-// no outgoing connection meanwhile.
+// Port returns a port for a server that will be restarted on it: no process listens there, and the kernel gives it to no
+// outgoing connection meanwhile.
 func Port() int { return freePorts(1)[0] }
 
-// freePorts returns ports on which nobody listens. They lie below those that the
-// kernel gives to outgoing connections, so that a server that was killed finds its
-// own free again.
+// freePorts returns ports on which no process listens, below the range that the kernel gives to outgoing connections, so
+// that a killed server finds its own port free again.
 func freePorts(n int) (ports []int) {
 	for len(ports) < n {
 		port := 10_000 + rand.N(20_000)

@@ -14,7 +14,7 @@ import (
 // Write is the request of a writer to store a value.
 type Write struct{ *nats.Msg }
 
-// Store hands the request on to the server and returns the server's answer.
+// Store forwards the request to the server and returns the server's answer.
 func (w Write) Store(t testing.TB, c *broker.Conn) []byte {
 	t.Helper()
 	m, err := c.NATS().RequestMsgWithContext(t.Context(), &nats.Msg{Subject: w.Subject, Header: w.Header, Data: w.Data})
@@ -25,10 +25,9 @@ func (w Write) Store(t testing.TB, c *broker.Conn) []byte {
 	return m.Data
 }
 
-// Intercept gives the next writes of key, which must be the next of the bucket, to f
-// in place of the server, until f wants no more, and answers them with what f returns;
-// with nil it leaves the writer in doubt. While f runs, and afterwards, the bucket is
-// as ever. The writers need a connection other than c.
+// Intercept passes the next writes of key, which must be the next of the bucket, to f instead of the server, until f
+// returns more false, and answers them with f's answer; a nil answer leaves the writer in doubt. While f runs, and
+// afterwards, the bucket works as usual. The writers need a connection other than c.
 func Intercept(t testing.TB, c *broker.Conn, id team.TeamID, key string, f func(n int, w Write) (answer []byte, more bool)) {
 	t.Helper()
 	js, err := jetstream.New(c.NATS())

@@ -13,11 +13,10 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// nodeEnv makes a test's binary a NATS server in place of a test; its value is a
-// nodeConfig as JSON.
+// nodeEnv is the environment variable that makes a test's binary a NATS server; its value is a nodeConfig as JSON.
 const nodeEnv = "AGENTTEAM_BROKERTEST_NODE"
 
-// nodeConfig describes what a server of a Cluster is.
+// nodeConfig configures a server of a Cluster.
 type nodeConfig struct {
 	Name            string
 	Dir             string
@@ -26,9 +25,8 @@ type nodeConfig struct {
 	RemoveDir       bool     // at the end
 }
 
-// A test binary that should be a server must not begin to run tests, and these
-// would each have to provide for that in a TestMain of their package. One that
-// forgot would start itself again without end.
+// A test binary that is to be a server must not begin to run tests. Otherwise each test package would need a TestMain for
+// that, and a package without it would start itself again without end.
 func init() {
 	value := os.Getenv(nodeEnv)
 	if value == "" {
@@ -41,8 +39,7 @@ func init() {
 	os.Exit(0)
 }
 
-// serve is a NATS server until the process that started it closes stdin, by
-// intent or by its end.
+// serve runs a NATS server until its parent process closes stdin or ends.
 func serve(value string) error {
 	var cfg nodeConfig
 	if err := json.Unmarshal([]byte(value), &cfg); err != nil {
@@ -53,8 +50,7 @@ func serve(value string) error {
 		JetStream: true, StoreDir: cfg.Dir, SyncInterval: time.Second, DisableJetStreamBanner: true,
 	}
 	if len(cfg.Routes) > 0 {
-		// Clients are told all addresses anyway, and one that knows a way through a
-		// proxy only must not learn of others.
+		// Clients get all addresses anyway, and a client behind a proxy must not learn of others.
 		o.Cluster = server.ClusterOpts{Name: "brokertest", Host: "127.0.0.1", Port: cfg.RoutePort, NoAdvertise: true}
 		for _, r := range cfg.Routes {
 			u, err := url.Parse(r)

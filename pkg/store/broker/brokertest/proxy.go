@@ -9,12 +9,11 @@ import (
 	"testing"
 )
 
-// Proxy is a way to a server that fails as networks do.
+// Proxy is a connection path to a server that fails as networks do.
 type Proxy struct {
 	URL string // to connect to in place of the server's
 
-	// Refused has an entry for each of the latest connections that were taken and ended
-	// at once, since the proxy is closed.
+	// Refused has an entry for recent connections that were accepted and closed immediately, since the proxy is closed.
 	Refused chan struct{}
 
 	server string
@@ -28,14 +27,13 @@ type line struct {
 	client, server net.Conn
 
 	mu    sync.Mutex
-	dead  bool   // what the server says is lost
-	lost  []byte // of it, what has been lost
+	dead  bool   // data from the server is lost
+	lost  []byte // the lost data
 	until []byte
 	seen  chan struct{} // closed once until is in lost
 }
 
-// NewProxy returns an open way to the server, or to the first of several. It ends
-// with the test.
+// NewProxy returns an open proxy to the server, or to the first of several. It ends with the test.
 func NewProxy(t testing.TB, server string) *Proxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -83,7 +81,7 @@ func (p *Proxy) serve(client net.Conn) {
 	}
 }
 
-// Write hands on what the server says.
+// Write forwards the server's data to the client.
 func (l *line) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -107,7 +105,7 @@ func (p *Proxy) Open() {
 	p.closed = false
 }
 
-// Close ends all connections, and those that come from now on as soon as they are there.
+// Close ends all connections, and later ones immediately.
 func (p *Proxy) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -119,9 +117,8 @@ func (p *Proxy) Close() {
 	p.lines = nil
 }
 
-// Swallow loses from now on what the server says over the newest connection, as a
-// link does that has died unnoticed. The returned channel is closed once the server
-// has said text.
+// Swallow drops all later data from the server on the newest connection, as a link does that has died unnoticed. The
+// returned channel is closed once the server has sent text.
 func (p *Proxy) Swallow(text string) (said <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

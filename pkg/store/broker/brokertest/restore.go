@@ -8,8 +8,8 @@ import (
 	"agentteam/pkg/store/broker/embedded"
 )
 
-// Restorable is a server whose streams a test sets back, as a power cut or a partial backup does:
-// the messages of a stream are older than its consumers and than all other streams.
+// Restorable is a server whose streams a test sets back, as a power cut or a partial backup does: the messages of a stream
+// are then older than its consumers and than all other streams.
 type Restorable struct {
 	t    testing.TB
 	dir  string
@@ -17,7 +17,7 @@ type Restorable struct {
 	srv  *embedded.Server
 }
 
-// NewRestorable starts such a server. It stops when the test ends.
+// NewRestorable starts a Restorable. It stops when the test ends.
 func NewRestorable(t testing.TB) *Restorable {
 	t.Helper()
 	r := &Restorable{t: t, dir: t.TempDir(), port: Port()}
@@ -26,10 +26,10 @@ func NewRestorable(t testing.TB) *Restorable {
 	return r
 }
 
-// URL is the server's address, the same after each restart.
+// URL returns the server's address, the same after each restart.
 func (r *Restorable) URL() string { return r.srv.URL() }
 
-// Keep copies the messages of a stream; the server is restarted for that.
+// Keep copies the messages of a stream; it restarts the server for that.
 func (r *Restorable) Keep(stream string) {
 	r.t.Helper()
 	r.srv.Shutdown()
@@ -37,8 +37,7 @@ func (r *Restorable) Keep(stream string) {
 	r.start()
 }
 
-// Restore puts the messages of a stream back as they were kept. While the server is down
-// meanwhile is called, if it is not nil.
+// Restore replaces the messages of a stream by the kept copy. While the server is down it calls meanwhile, if not nil.
 func (r *Restorable) Restore(stream string, meanwhile func()) {
 	r.t.Helper()
 	r.srv.Shutdown()
@@ -57,7 +56,7 @@ func (r *Restorable) start() {
 	}
 }
 
-// KeepMessages copies the messages of a stream in the folder of a server that does not run.
+// KeepMessages copies the messages of a stream in the folder of a stopped server.
 func KeepMessages(t testing.TB, dir, stream string) {
 	t.Helper()
 	from := messagesOf(dir, stream)
@@ -66,7 +65,7 @@ func KeepMessages(t testing.TB, dir, stream string) {
 	}
 }
 
-// RestoreMessages puts the messages of a stream back as they were kept.
+// RestoreMessages replaces the messages of a stream by the kept copy.
 func RestoreMessages(t testing.TB, dir, stream string) {
 	t.Helper()
 	to := messagesOf(dir, stream)

@@ -1,5 +1,5 @@
-// Package brokertest runs real NATS servers for tests: one inside the test's
-// process, or several as processes of their own, which can be killed.
+// Package brokertest runs real NATS servers for tests: one inside the test's process, or several as processes of their
+// own, which a test can kill.
 package brokertest
 
 import (
@@ -15,8 +15,8 @@ import (
 	"agentteam/pkg/team"
 )
 
-// replicatedEnv, if it is set, makes every Server a cluster of three, so that tests
-// written for one server run against replicated streams too (make test-r3).
+// replicatedEnv, if set, makes every Server a cluster of three, so that tests for one server run against replicated
+// streams too (make test-r3).
 const replicatedEnv = "AGENTTEAM_TEST_REPLICATED"
 
 // Server starts a server with JetStream on a free loopback port, its store in
@@ -34,8 +34,7 @@ func Server(t testing.TB) string {
 	return s.URL()
 }
 
-// Connect connects to url until the test ends. What it makes on a cluster is
-// replicated on all servers.
+// Connect connects to url until the test ends. Its new streams on a cluster are replicated on all servers.
 func Connect(t testing.TB, url string) *broker.Conn {
 	t.Helper()
 	c, err := broker.Connect(context.Background(), broker.Options{URL: url, Name: t.Name(), Wait: 20 * time.Second, Replicas: 1 + strings.Count(url, ",")})
@@ -46,12 +45,12 @@ func Connect(t testing.TB, url string) *broker.Conn {
 	return c
 }
 
-// away is for how long a connection is tried to be made again: no test takes its server away for as long.
+// away bounds the time without a server: no test takes its server away for so long.
 const away = 2 * Longest
 
-// Bound has a connection closed when the test ends, and once its server has been away for too long. Its calls are
-// repeated until they are answered, which ends with the connection: a test whose server has died for good would
-// wait in them for ever, and so would all after it.
+// Bound calls end, which closes a connection, when the test ends, and once its server has been away for too long. Calls on
+// the connection repeat until they are answered or it is closed: without a bound, a test whose server has died for good
+// would hang, and so would all later tests.
 func Bound(t testing.TB, end func(), follow func(ctx context.Context, f func(connected bool))) {
 	ctx, stop := context.WithCancel(context.Background())
 	var following sync.WaitGroup
@@ -87,8 +86,8 @@ func Team(t testing.TB, id team.TeamID) *broker.Storage {
 	return bt
 }
 
-// shared is the cluster of all tests of a package, which run one after the other:
-// one for each would take seconds. It ends with the test's process.
+// shared is the cluster of all tests of a package, which run one after the other: a cluster for each would take seconds.
+// It ends with the test's process.
 var shared = sync.OnceValues(func() (*Cluster, error) {
 	dir, err := os.MkdirTemp("", "brokertest-*")
 	if err != nil {
@@ -97,7 +96,7 @@ var shared = sync.OnceValues(func() (*Cluster, error) {
 	return startCluster(dir, 3, true)
 })
 
-// replicated lends out the shared cluster, empty at the start of each test.
+// replicated returns the URL of the shared cluster, which is empty at the start of each test.
 func replicated(t testing.TB) string {
 	t.Helper()
 	c, err := shared()

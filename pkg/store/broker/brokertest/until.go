@@ -6,11 +6,10 @@ import (
 	"time"
 )
 
-// Longest is how long a test waits for what has to come: a slow and busy machine takes its time.
+// Longest is the time that a test waits for an expected event: a slow and busy machine needs some.
 const Longest = 5 * time.Minute
 
-// Until asks again and again whether something holds that gives no signal. It fails the test if it does not
-// within Longest.
+// Until polls holds, a condition without a signal, until it returns true. It fails the test after Longest.
 func Until(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	Within(t, Longest, what, holds)
@@ -30,9 +29,9 @@ func Within(t testing.TB, limit time.Duration, what string, holds func() bool) {
 	}
 }
 
-// Receive returns what comes over ch, the zero value once ch is closed. It fails the test if nothing comes
-// within Longest: a bare receive would hold up all tests of the package until their time is over. As any that
-// may end a test, it is for the test's own goroutine; others select, with what ends the test.
+// Receive returns the next value from ch, the zero value once ch is closed. It fails the test after Longest without one:
+// a bare receive would hold up all tests of the package until their timeout. As it may end the test, call it on the test's
+// own goroutine; other goroutines select, with a channel for the end of the test.
 func Receive[T any](t testing.TB, what string, ch <-chan T) T {
 	t.Helper()
 	select {
@@ -44,7 +43,7 @@ func Receive[T any](t testing.TB, what string, ch <-chan T) T {
 	}
 }
 
-// Send is Receive the other way round: it fails the test unless v is taken within Longest.
+// Send sends v to ch, and fails the test unless v is received within Longest.
 func Send[T any](t testing.TB, what string, ch chan<- T, v T) {
 	t.Helper()
 	select {
@@ -54,8 +53,8 @@ func Send[T any](t testing.TB, what string, ch chan<- T, v T) {
 	}
 }
 
-// Context is that of the test, and ends after Longest too: for a request whose answer is a stream, which a
-// fault may leave open.
+// Context returns the test's context with a timeout of Longest: for a request whose answer is a stream, which a fault may
+// leave open.
 func Context(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), Longest)
 	t.Cleanup(cancel)

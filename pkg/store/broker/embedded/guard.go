@@ -19,9 +19,8 @@ type Space struct {
 	Total uint64
 }
 
-// Reserve is how much of a disk of this size the server leaves free. The store needs
-// room also when it takes nothing new, and others may fill a disk faster than it is
-// looked at.
+// Reserve returns the bytes of a disk of this size that the server leaves free. The store needs room also when it accepts
+// nothing new, and others may fill a disk between two checks.
 func Reserve(total uint64) uint64 { return min(max(total/50, 32<<20), 256<<20) }
 
 func spaceOf(dir string) (Space, error) {
@@ -32,25 +31,24 @@ func spaceOf(dir string) (Space, error) {
 	return spaceIn(fs)
 }
 
-// spaceIn reads what the system says of a file system. One without a limit of its own (a
-// tmpfs with size=0) tells of no blocks at all.
+// spaceIn returns the room on a file system. A file system without a size limit (a tmpfs with size=0) reports no blocks at
+// all.
 func spaceIn(fs unix.Statfs_t) (Space, error) {
 	if fs.Blocks == 0 {
 		return Space{}, errors.New("the file system does not tell its size")
 	}
-	block := uint64(cmp.Or(fs.Frsize, fs.Bsize)) // on FUSE, Bsize is what is best read at once
+	block := uint64(cmp.Or(fs.Frsize, fs.Bsize)) // on FUSE, Bsize is the best size of a read
 	return Space{Free: fs.Bavail * block, Total: fs.Blocks * block}, nil
 }
 
 const (
 	lookEvery = 250 * time.Millisecond
-	firstRest = 5 * time.Second // between restarts, if writes fail again at once
+	firstRest = 5 * time.Second // between restarts, if writes fail again immediately
 	maxRest   = time.Minute
 )
 
-// guard keeps the server from filling its disk, and starts it again where a write has
-// failed all the same: such a stream takes no more writes, and does not answer them,
-// for as long as its server runs.
+// guard keeps the server from filling its disk, and restarts it after a failed write: the stream of such a write accepts no
+// more writes, and does not answer them, for as long as its server runs.
 type guard struct {
 	s    *Server
 	full bool          // the server refuses writes
@@ -67,7 +65,7 @@ func (g *guard) look(ctx context.Context) {
 	reserve := Reserve(space.Total)
 	low := err == nil && space.Free < reserve // else it is still seen whether writes fail
 	if g.full {
-		low = low || err != nil || space.Free < reserve+reserve/8 // what was made free must last a little
+		low = low || err != nil || space.Free < reserve+reserve/8 // the freed room must last a little
 	}
 	switch {
 	case low && !g.full:
@@ -93,12 +91,12 @@ func (g *guard) look(ctx context.Context) {
 	}
 }
 
-// refuseAll leaves the account no storage: every write is refused, and answered so.
+// refuseAll leaves the account no storage: the server refuses every write, with an answer.
 var refuseAll = map[string]server.JetStreamAccountLimits{"": {
 	MaxMemory: -1, MaxStore: 0, MaxStreams: -1, MaxConsumers: -1, MaxAckPending: -1, MemoryMaxStreamBytes: -1, StoreMaxStreamBytes: -1,
 }}
 
-// limit sets what may be stored; nil is no limit. It reports whether that was done.
+// limit sets the limits of the storage; nil is no limit. It reports whether that succeeded.
 func (g *guard) limit(limits map[string]server.JetStreamAccountLimits) bool {
 	err := g.s.s.GlobalAccount().UpdateJetStreamLimits(limits)
 	if err != nil {
@@ -107,7 +105,7 @@ func (g *guard) limit(limits map[string]server.JetStreamAccountLimits) bool {
 	return err == nil
 }
 
-// broken returns which stream takes no writes any more; "" if none does.
+// broken returns the error of a stream that accepts no more writes; "" if there is none.
 func (g *guard) broken() string {
 	for _, e := range g.s.s.Healthz(&server.HealthzOptions{Details: true}).Errors {
 		if e.Type == server.HealthzErrorStream && strings.Contains(e.Error, "write error") {
@@ -117,7 +115,7 @@ func (g *guard) broken() string {
 	return ""
 }
 
-// restart starts the server again, at the same address, and tries until ctx ends.
+// restart restarts the server, at the same address, and tries until ctx ends.
 func (s *Server) restart(ctx context.Context) {
 	s.s.Shutdown()
 	s.s.WaitForShutdown()

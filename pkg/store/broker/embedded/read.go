@@ -20,24 +20,24 @@ import (
 	"agentteam/pkg/team"
 )
 
-// mostRead bounds the data that is copied to be read, in bytes.
+// mostRead bounds the bytes of data that Read copies.
 const mostRead = 1 << 30
 
 // storeDir is JetStream's folder in a data folder.
 const storeDir = server.JetStreamStoreDir
 
-// Reader is a NATS server inside this process that shows the data of a folder in which no
-// server runs. It works on a copy, so the folder stays as it is, and listens at no address:
-// this process alone connects to it. The copy goes with the process, also if that is killed.
+// Reader is a NATS server inside this process that shows the data of a folder in which no server runs. It works on a copy,
+// so the folder stays as it is, and listens at no address: only this process connects to it. The copy is removed with the
+// process, also if that is killed.
 type Reader struct {
 	s      *server.Server
 	remove func()    // the copy
 	stored time.Time // as of Stored
 }
 
-// Read copies a data folder and starts a Reader. It takes no lock, so that a [Server] can start in
-// the folder at any time. Errors: InvalidState if one runs there or has begun meanwhile ([ErrInUse]);
-// Unavailable if the folder cannot be read or copied, or has too much data; ctx's.
+// Read copies a data folder and starts a Reader. It takes no lock, so that a [Server] can start in the folder at any time.
+// Errors: InvalidState if a server runs there or starts meanwhile ([ErrInUse]); Unavailable if the folder cannot be read or
+// copied, or has too much data; ctx's.
 func Read(ctx context.Context, dir string) (*Reader, error) {
 	r := &Reader{remove: func() {}}
 	var tmp string
@@ -70,7 +70,7 @@ func Read(ctx context.Context, dir string) (*Reader, error) {
 // InProcessConn returns a new connection to the server; see nats.InProcessServer.
 func (r *Reader) InProcessConn() (net.Conn, error) { return r.s.InProcessConn() }
 
-// Stored is when the newest of the data was stored.
+// Stored returns the time at which the newest data was stored.
 func (r *Reader) Stored() time.Time { return r.stored }
 
 // Close ends the server, and returns once its copy is removed.
@@ -80,8 +80,8 @@ func (r *Reader) Close() {
 	r.remove()
 }
 
-// undisturbed runs read, which reads the data folder. Errors: ErrInUse if a server ran there in the
-// meantime, also if read fails; else read's, as Unavailable.
+// undisturbed runs read, which reads the data folder. Errors: ErrInUse if a server ran there in the meantime, also if read
+// fails; else read's, as Unavailable.
 func undisturbed(dir string, read func() error) error {
 	before, err := lastLocked(dir)
 	if err != nil {
@@ -100,8 +100,8 @@ func undisturbed(dir string, read func() error) error {
 	return rerr
 }
 
-// lastLocked returns when a server last locked the data folder, which each does first. Errors: ErrInUse while one
-// has it locked; Unavailable.
+// lastLocked returns the time at which a server last locked the data folder, which each does first. Errors: ErrInUse while
+// a server has it locked; Unavailable.
 func lastLocked(dir string) (time.Time, error) {
 	f, err := os.Open(filepath.Join(dir, lockFile))
 	if errors.Is(err, fs.ErrNotExist) { // the folder was copied to here
@@ -129,7 +129,7 @@ func unreadable(err error) error {
 	return team.Errorf(team.Unavailable, "the stored data cannot be read: %w", err)
 }
 
-// measure returns how many bytes the files below dir have, and when the newest was written.
+// measure returns the total bytes of the files below dir, and the time of the newest write.
 func measure(dir string) (size int64, newest time.Time, err error) {
 	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -148,7 +148,7 @@ func measure(dir string) (size int64, newest time.Time, err error) {
 	return size, newest, err
 }
 
-// fits refuses data of that size that is too large to be copied into the folder tmp.
+// fits returns an error if data of that size is too large for a copy in the folder tmp.
 func fits(size int64, tmp string) error {
 	const unit = 1 << 20
 	if size > mostRead {
@@ -161,7 +161,7 @@ func fits(size int64, tmp string) error {
 	return nil
 }
 
-// until is a file system that opens nothing any more once ctx has ended. It follows no links.
+// until is a file system that opens no more files once ctx has ended. It follows no links.
 type until struct {
 	files fs.FS
 	ctx   context.Context
@@ -174,8 +174,8 @@ func (u until) Open(name string) (fs.File, error) {
 	return u.files.Open(name)
 }
 
-// scratch makes a folder that only this user may open, and that goes with this process, also if that is
-// killed: a shell in a separate session waits for the end of its input, and then removes the folder.
+// scratch makes a folder that only this user may open, and that is removed with this process, also if that is killed: a
+// shell in a separate session waits for the end of its input, and then removes the folder.
 func scratch() (dir string, remove func(), err error) {
 	dir = filepath.Join(os.TempDir(), "agentteam-read-"+ulid.Make().String())
 	input, life, err := os.Pipe()

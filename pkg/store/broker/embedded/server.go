@@ -1,8 +1,7 @@
-// Package embedded runs a NATS server with JetStream inside this process: for a
-// cluster on one machine, and for tests.
+// Package embedded runs a NATS server with JetStream inside this process: for a cluster on one machine, and for tests.
 //
-// It stands apart from package broker so that the programs which only connect, the
-// leader and the teammate, do not carry a server that they never start.
+// It is separate from package broker so that the leader and the teammate, which only connect, do not carry a server that
+// they never start.
 package embedded
 
 import (
@@ -26,24 +25,23 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Options describes where the server listens and keeps its data.
+// Options configure a server.
 type Options struct {
 	Dir    string       // JetStream's folder, made if absent; required
 	Port   int          // on 127.0.0.1; 0 = a free one
 	Logger *slog.Logger // default: discard
 
-	// SyncAlways makes JetStream sync each write to disk before it acknowledges it,
-	// which takes several times as long.
+	// SyncAlways makes JetStream sync each write to disk before it acknowledges it, which takes several times as
+	// long.
 	SyncAlways bool
 
-	// Space tells the room on the disk of a folder; default: what the system says. It is
-	// asked from one goroutine, several times a second.
+	// Space returns the room on the disk of a folder; default: as the system reports it. It is called from one
+	// goroutine, several times a second.
 	Space func(dir string) (Space, error)
 }
 
-// Server is a NATS server with JetStream inside this process. It leaves a [Reserve] of
-// its disk free: with less it refuses writes, and takes them again once there is room.
-// Where a write has failed all the same it is started again, at its address, by itself.
+// Server is a NATS server with JetStream inside this process. It leaves a [Reserve] of its disk free: with less it refuses
+// writes, and accepts them again once there is room. After a failed write it restarts automatically, at its address.
 type Server struct {
 	opt  Options // with the port that it has
 	url  string
@@ -54,13 +52,12 @@ type Server struct {
 	guarded chan struct{} // closed once the guard has ended
 }
 
-// ErrInUse is the error of a data folder in which another server is at work.
+// ErrInUse is the error for a data folder in which another server runs.
 var ErrInUse = errors.New("the data folder is in use")
 
-// Start starts a server and returns once it takes connections. Errors:
-// InvalidState for a port in use, for a folder that cannot be written, for one whose
-// disk is full, and for one that another server uses ([ErrInUse]); Unavailable if it is
-// not up within 20 s.
+// Start starts a server and returns once it takes connections. Errors: InvalidState for a port in use, for a folder that
+// is not writable, whose disk is full, or that another server uses ([ErrInUse]); Unavailable if the server is not up within
+// 20 s.
 func Start(o Options) (*Server, error) {
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.Space == nil {
@@ -95,7 +92,7 @@ func Start(o Options) (*Server, error) {
 	return e, nil
 }
 
-// startWithin is how long a server may take to come up.
+// startWithin bounds the time in which a server must come up.
 const startWithin = 20 * time.Second
 
 // start starts a server that listens, unless ctx ends before it is up.
@@ -104,14 +101,13 @@ func start(ctx context.Context, o Options) (*server.Server, error) {
 	if so.Port = o.Port; so.Port == 0 {
 		so.Port = server.RANDOM_PORT
 	}
-	// JetStream acknowledges before it syncs to disk, by default every two
-	// minutes. Killing the process loses nothing; a power cut loses at most
-	// this much. One second costs nothing that we could measure.
+	// JetStream acknowledges before it syncs to disk, by default every two minutes. Killing the process loses nothing;
+	// a power cut loses at most this interval. One second has no cost that we could measure.
 	so.SyncInterval, so.SyncAlways = time.Second, o.SyncAlways
 	return startWith(ctx, so, o.Logger)
 }
 
-// settings are those of each server that works on this data folder.
+// settings returns the options of each server that works on this data folder.
 func settings(dir string) *server.Options {
 	return &server.Options{
 		ServerName: "agentteam", Host: "127.0.0.1",
@@ -156,7 +152,7 @@ func checkDir(dir string) error {
 	return nil
 }
 
-// checkSpace says at once that nothing could be stored.
+// checkSpace returns an error if the disk is too full to store anything.
 func checkSpace(o Options) error {
 	space, err := o.Space(o.Dir)
 	if reserve := Reserve(space.Total); err == nil && space.Free < reserve {
@@ -168,15 +164,14 @@ func checkSpace(o Options) error {
 
 const lockFile = "lock"
 
-// lockDir makes the folder this server's until the file that it returns is closed,
-// or the process ends in whatever way: two servers on one store destroy it. The
-// file stays, since one that is removed could be locked by two.
+// lockDir locks the folder for this server until the returned file is closed, or the process ends in any way: two servers
+// on one store destroy it. The file stays, since two servers could lock a removed one.
 func lockDir(dir string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return nil, unlockable(dir, err)
 	}
-	// A lock of this kind can be looked for without taking it: a reader must not be in the way of a server.
+	// The existence of such a lock can be checked without taking it: a reader must not block a server.
 	err = unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK})
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
 		err = inUse(dir, f)
@@ -197,7 +192,7 @@ func lockDir(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// inUse is the error of a folder whose lock file, f, another server has locked.
+// inUse returns the error for a folder whose lock file, f, another server has locked.
 func inUse(dir string, f *os.File) error {
 	owner, _ := io.ReadAll(f) // may not stand there yet
 	return team.Errorf(team.InvalidState, "%w by process %s: %s", ErrInUse, cmp.Or(strings.TrimSpace(string(owner)), "unknown"), absolute(dir)).
@@ -208,7 +203,7 @@ func unlockable(dir string, err error) error {
 	return team.Errorf(team.InvalidState, "the data folder %s cannot be locked: %w", absolute(dir), err).WithHint("name another one with --data")
 }
 
-// absolute is dir for messages.
+// absolute returns dir as an absolute path, for messages.
 func absolute(dir string) string {
 	if abs, err := filepath.Abs(dir); err == nil {
 		return abs
@@ -227,7 +222,7 @@ func checkPort(port int) error {
 	return l.Close()
 }
 
-// URL is the address to connect to.
+// URL returns the address of the server.
 func (s *Server) URL() string { return s.url }
 
 // Shutdown stops the server and waits until its files are closed.
@@ -239,8 +234,7 @@ func (s *Server) Shutdown() {
 	s.lock.Close()
 }
 
-// serverLog passes on what an operator must know; the server's notices are
-// Debug here.
+// serverLog logs the server's errors; its notices and warnings are Debug here.
 type serverLog struct{ log *slog.Logger }
 
 func (l serverLog) Noticef(f string, a ...any) {

@@ -12,8 +12,8 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Apply takes in the next entry and returns what it has changed. An entry that reports missing
-// ones changes nothing: [Team.KnowMembers] and [Team.KnowTasks] are to follow.
+// Apply applies the next entry and returns the changes. A reset entry changes nothing: call [Team.KnowMembers] and
+// [Team.KnowTasks] after it.
 func (t *Team) Apply(e feed.Entry) []Change {
 	b, a := e.Event.Event, e.AgentID
 	if feed.IsReset(e.Event) {
@@ -72,9 +72,8 @@ func (t *Team) Apply(e feed.Entry) []Change {
 	return t.changed()
 }
 
-// Write takes in a piece of a text that is being written, at that time by the clock of the
-// entries, and returns what a reader can get now: what follows on what it has, of a run
-// that it knows. The rest comes with the entry of the whole text.
+// Write applies a chunk of a text that is being written, at that time by the clock of the entries, and returns the pieces that
+// a reader can get now: those that follow on its text so far, of a known run. The rest comes with the entry of the whole text.
 func (t *Team) Write(d team.Delta, now time.Time) []Change {
 	if r := t.runs[cmp.Or(d.RunID, string(d.AgentID))]; r == nil || !r.over {
 		t.pieces(t.text(d.AgentID).write(d, now))
@@ -82,7 +81,7 @@ func (t *Team) Write(d team.Delta, now time.Time) []Change {
 	return t.changed()
 }
 
-// Close ends all that is open, in the order of the agents, since no more entries are read.
+// Close ends all open runs, in the order of the agents, since no more entries are read.
 func (t *Team) Close() []Change {
 	open := map[team.AgentID][]*run{}
 	for _, r := range t.runs {
@@ -99,7 +98,7 @@ func (t *Team) Close() []Change {
 	return t.changed()
 }
 
-// ran takes in what happened in a run.
+// ran applies an entry of a run.
 func (t *Team) ran(e feed.Entry) {
 	b, a, id := e.Event.Event, e.AgentID, e.RunID
 	if i := t.find(a, b.ToolCallID); id == "" && i >= 0 && b.Type == team.ToolCallResult {
@@ -142,8 +141,7 @@ func (t *Team) ran(e feed.Entry) {
 	}
 }
 
-// run returns the run of an entry, and reports it if it is new. An unnamed run is known while it
-// lasts.
+// run returns the run of an entry, and reports it if it is new. An unnamed run is known while it lasts.
 func (t *Team) run(a team.AgentID, id string, b team.EventBody) *run {
 	r := t.runs[cmp.Or(id, string(a))]
 	first, started := r == nil, b.Type == team.RunStarted
@@ -163,7 +161,7 @@ func (t *Team) run(a team.AgentID, id string, b team.EventBody) *run {
 
 func (t *Team) of(r *run) Of { return Of{r.agent, r.id, r.over} }
 
-// end takes in that a run is over, and ends what is open of it.
+// end records that a run is over, and ends its open texts and calls.
 func (t *Team) end(r *run, b team.EventBody) {
 	of, m := t.of(r), t.edit(r.agent)
 	present := m.Run == r.id
@@ -190,7 +188,7 @@ func (t *Team) end(r *run, b team.EventBody) {
 	}
 }
 
-// forget drops a run that is over, and a subagent with it, which has no other.
+// forget drops a run that is over, and with a subagent's only run the subagent.
 func (t *Team) forget(id string) {
 	r := t.runs[id]
 	if delete(t.runs, id); r == nil || r.agent == r.agent.Owner() {
@@ -214,7 +212,7 @@ func (t *Team) pieces(all []Piece) {
 	}
 }
 
-// answers takes in that a member's model has given a turn.
+// answers records that a member's model has given a turn.
 func (m *Member) answers(of Of, at time.Time) {
 	if of.Late {
 		return
@@ -223,7 +221,7 @@ func (m *Member) answers(of Of, at time.Time) {
 	m.Trouble, m.Refused, m.Retried, m.Parked = "", 0, false, false
 }
 
-// called takes in a call.
+// called applies a call.
 func (t *Team) called(m *Member, of Of, b team.EventBody, at time.Time) {
 	c := &Call{ID: b.ToolCallID, MessageID: b.MessageID, RunID: of.RunID, Name: b.ToolCallName, Tool: team.ToolOf(b.ToolCallName, b.Delta),
 		Args: b.Delta, Began: at, Late: of.Late}
@@ -233,7 +231,7 @@ func (t *Team) called(m *Member, of Of, b team.EventBody, at time.Time) {
 		t.change(CallBegan{of, c})
 	}
 	t.calls[m.ID] = append(t.calls[m.ID], c)
-	if m.Call == nil || c.Tool == "bash" { // of several at once, the one that takes longest
+	if m.Call == nil || c.Tool == "bash" { // of several concurrent calls, the one that takes longest
 		m.Call, m.Since = c, at
 	}
 	var args struct {
@@ -248,7 +246,7 @@ func (t *Team) called(m *Member, of Of, b team.EventBody, at time.Time) {
 	}
 }
 
-// returned takes in the result of a call.
+// returned applies the result of a call.
 func (t *Team) returned(m *Member, of Of, b team.EventBody, at time.Time) {
 	c := t.drop(m.ID, b.ToolCallID)
 	if c != nil && m.Call == c {
@@ -261,12 +259,12 @@ func (t *Team) returned(m *Member, of Of, b team.EventBody, at time.Time) {
 	t.change(CallEnded{of, c, b.ToolCallID, true, b.MessageID, b.Content})
 }
 
-// find returns the place of the call of that id; -1 = there is none.
+// find returns the index of the call of that id; -1 = there is none.
 func (t *Team) find(a team.AgentID, id string) int {
 	return slices.IndexFunc(t.calls[a], func(c *Call) bool { return c.ID == id })
 }
 
-// drop takes out the call of that id, and returns it; nil if there is none.
+// drop removes the call of that id, and returns it; nil if there is none.
 func (t *Team) drop(a team.AgentID, id string) *Call {
 	i := t.find(a, id)
 	if i < 0 {
@@ -277,11 +275,11 @@ func (t *Team) drop(a team.AgentID, id string) *Call {
 	return c
 }
 
-// refused takes in that a model gave no turn, or that a call of it is tried again.
+// refused records that a model gave no turn, or that a call of it is tried again.
 func (t *Team) refused(m *Member, r *run, b team.EventBody) {
 	cause := strings.Join(strings.Fields(b.Message), " ")
 	var again team.Retrying
-	_ = json.Unmarshal(b.Value, &again) // another value is that of the last try
+	_ = json.Unmarshal(b.Value, &again) // another value belongs to the last try
 	if again.Tried > 0 {
 		if !m.Retried && m.Refused == 0 {
 			m.Retried, m.Trouble = true, cause
@@ -296,7 +294,7 @@ func (t *Team) refused(m *Member, r *run, b team.EventBody) {
 	t.text(m.ID).hide(r.id)
 }
 
-// mail takes in a message.
+// mail applies a message.
 func (t *Team) mail(m team.Message) {
 	if to := t.Members[m.To]; to != nil && to.Asks == m.From {
 		t.edit(m.To).Asks = ""
@@ -318,7 +316,7 @@ func (t *Team) mail(m team.Message) {
 	t.change(MailSent{m})
 }
 
-// task takes in the record of a task.
+// task applies the record of a task.
 func (t *Team) task(record team.Task, at time.Time) {
 	before := t.Tasks[record.ID]
 	after := &Task{Task: record}
@@ -339,7 +337,7 @@ func (t *Team) task(record team.Task, at time.Time) {
 	t.change(TaskChanged{before, after})
 }
 
-// member takes in the record of a member.
+// member applies the record of a member.
 func (t *Team) member(what team.EventType, record team.Member, at time.Time) {
 	m := t.edit(record.AgentID)
 	t.record(m, record)

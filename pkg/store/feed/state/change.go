@@ -2,23 +2,22 @@ package state
 
 import "agentteam/pkg/team"
 
-// Change is one thing that has changed: a [RunBegan], [RunEnded], [Piece], [CallBegan], [CallEnded],
-// [TaskChanged], [MailSent], [PlanChanged] or [MemberChanged]. Changes come in the order in which a
-// reader of a stream gets them; MemberChanged comes last.
+// Change is one change: a [RunBegan], [RunEnded], [Piece], [CallBegan], [CallEnded], [TaskChanged], [MailSent], [PlanChanged] or
+// [MemberChanged]. Changes come in the order in which a reader of a stream gets them; MemberChanged comes last.
 type Change any
 
-// Of is the run that a change is of.
+// Of is the run to which a change belongs.
 type Of struct {
 	AgentID team.AgentID
 	RunID   string // "" = the entry names none
 	Late    bool   // it was over before
 }
 
-// Whose returns o, of each change that is of a run.
+// Whose returns o; each change that belongs to a run has it.
 func (o Of) Whose() Of { return o }
 
-// RunBegan reports the first entry of a run, its beginning or another, and the beginning of one
-// that was known by another entry.
+// RunBegan reports the first entry of a run, its beginning or another, and the beginning of a run that was known by another
+// entry.
 type RunBegan struct {
 	Of
 	First    bool   // nothing of the run was reported before
@@ -33,7 +32,7 @@ type RunEnded struct {
 	Body    team.EventBody // of the entry that ended it; of type "" by [Team.Close]
 }
 
-// PieceKind is what a Piece does to its text.
+// PieceKind is the effect of a Piece on its text.
 type PieceKind int
 
 // The kinds of pieces. A text begins, has any number of pieces, and ends.
@@ -43,8 +42,7 @@ const (
 	End
 )
 
-// Piece is a part of an agent's text, for protocols in which a text has a beginning and an
-// end of its own. See [Team.Write].
+// Piece is a part of an agent's text, for protocols in which a text has a beginning and an end of its own. See [Team.Write].
 type Piece struct {
 	Of
 	Kind      PieceKind
@@ -80,5 +78,5 @@ type MailSent struct{ team.Message }
 // PlanChanged reports a new record of a plan.
 type PlanChanged struct{ team.Approval }
 
-// MemberChanged reports that a member stands otherwise than before.
+// MemberChanged reports a change of a member's state.
 type MemberChanged struct{ Before, After Member }

@@ -1,18 +1,16 @@
-// Package state folds the feed of a team (package feed) into one value: how the team stands.
-// Members, tasks, runs, open calls, texts that are being written, questions and plans are
-// there; a page, a screen and the line below a story draw them.
+// Package state folds the feed of a team (package feed) into one value: the state of the team. It has members, tasks, runs, open
+// calls, texts that are being written, questions and plans; a page, a screen and a status line draw them.
 //
 //	entry of the feed ── Apply ──┐
 //	piece of a text ──── Write ──┼──▶ Team ──▶ []Change
 //	snapshot ────────── Know… ───┘
 //
-// Each call returns what it has changed, so that an encoder of a protocol or a drawer keeps
-// no state of its own and compares nothing. The same entries make the same Team and the same
-// changes, read in one go or in several, by any process.
+// Each call returns its changes, so that an encoder of a protocol or a drawer keeps no state of its own and compares nothing. The
+// same entries make the same Team and the same changes, read in one go or in several, by any process.
 //
-// A feed may be read from the middle, and entries may come late or twice. That is dealt with
-// here. A run of which an entry is seen before its beginning begins with that entry. What
-// comes of a run after its end is marked as late. A run, a text and a call end once.
+// A feed may be read from the middle, and entries may come late or twice; the package handles that. A run whose first seen entry
+// is not its beginning begins with that entry. Entries of a run after its end are marked as late. A run, a text and a call end
+// once.
 //
 // It reads and stores nothing, and has no clock: times are those of the entries.
 package state
@@ -26,8 +24,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Team is how a team stands at a place of its feed. Its fields are for reading. It is not
-// safe for concurrent use.
+// Team is the state of a team at a place of its feed. Its fields are for reading. It is not safe for concurrent use.
 type Team struct {
 	Members   map[team.AgentID]*Member // also those that have left, and others who have acted: subagents while a run of theirs is known
 	Tasks     map[team.TaskID]*Task
@@ -41,12 +38,12 @@ type Team struct {
 	texts  map[team.AgentID]*texts
 	joined int // highest Member.Joined
 
-	// Of the call of Apply, Write or Close that is under way.
+	// The changes of the call of Apply, Write or Close that is under way.
 	changes []Change
 	before  map[team.AgentID]Member
 }
 
-// Member is how a member stands.
+// Member is the state of a member.
 type Member struct {
 	ID          team.AgentID
 	Role        string
@@ -61,7 +58,7 @@ type Member struct {
 	Run         string       // that it is in; "" = none is known
 	Task        team.TaskID  // that it holds; "" = none
 	Call        *Call        // whose result it waits for; nil = it waits for its model, unless it is idle
-	Since       time.Time    // when it began what it is at
+	Since       time.Time    // the beginning of its present activity
 	Asks        team.AgentID // whose answer it waits for; "" = it waits for none
 	Trouble     string       // why its model gives no turn; "" = it does
 	Refused     int          // how often in a row it did not for that reason, all tries of a call being one
@@ -70,7 +67,7 @@ type Member struct {
 	Damaged     bool         // it is its journal
 }
 
-// Task is a task as its newest record is.
+// Task is the newest record of a task.
 type Task struct {
 	team.Task
 	Tokens  int  // used by its holders, as far as the entries show
@@ -90,8 +87,8 @@ type Call struct {
 	Over      bool // its run has ended without a result, which may still come
 }
 
-// mostOver is how many runs that are over are known, and with them their subagents: what comes
-// late comes soon after them. A reader may follow a team for weeks.
+// mostOver bounds the known runs that are over, and with them their subagents: late entries come soon after them. A reader may
+// follow a team for weeks.
 const mostOver = 1000
 
 // run is a run of an agent.
@@ -102,7 +99,7 @@ type run struct {
 	over    bool
 }
 
-// New returns a team of which nothing is known.
+// New returns a team without any knowledge.
 func New() *Team {
 	return &Team{
 		Members: map[team.AgentID]*Member{}, Tasks: map[team.TaskID]*Task{}, Questions: map[string]team.Message{}, Plans: map[string]team.Approval{},
@@ -110,8 +107,8 @@ func New() *Team {
 	}
 }
 
-// KnowMembers takes in the records of all members, before the first entry or where entries are
-// missing. What the entries have shown of a member stays if its record is in the same state.
+// KnowMembers applies the records of all members, before the first entry or where entries are missing. The facts from entries on
+// a member stay if its record is in the same state.
 func (t *Team) KnowMembers(members []team.Member) {
 	known := map[team.AgentID]bool{}
 	for _, record := range members {
@@ -131,8 +128,8 @@ func (t *Team) KnowMembers(members []team.Member) {
 	}
 }
 
-// KnowTasks takes in all tasks, as [Team.KnowMembers] does members. counts reports whether a
-// task is of the present goal; nil: all are.
+// KnowTasks applies the records of all tasks, as [Team.KnowMembers] does for members. counts reports whether a task belongs to the
+// present goal; nil: all do.
 func (t *Team) KnowTasks(tasks []team.Task, counts func(team.TaskID) bool) {
 	before := t.Tasks
 	t.Tasks = make(map[team.TaskID]*Task, len(tasks))
@@ -150,7 +147,7 @@ func (t *Team) KnowTasks(tasks []team.Task, counts func(team.TaskID) bool) {
 	clear(t.before) // which a snapshot does not report
 }
 
-// Member returns what is known of an agent, which may be nothing.
+// Member returns the known state of an agent, which may be empty.
 func (t *Team) Member(id team.AgentID) Member {
 	if m := t.Members[id]; m != nil {
 		return *m
@@ -161,7 +158,7 @@ func (t *Team) Member(id team.AgentID) Member {
 // IsPerson reports whether an agent is the user or a person's seat.
 func (t *Team) IsPerson(id team.AgentID) bool { return id == team.UserAgent || t.Member(id).Person }
 
-// Agents returns the members that are in the team and are no people, in the order of joining.
+// Agents returns the members that are in the team and not people, in the order of joining.
 func (t *Team) Agents() (ids []team.AgentID) {
 	for id, m := range t.Members {
 		if m.Joined > 0 && !m.Person {
@@ -197,7 +194,7 @@ func (t *Team) get(id team.AgentID) *Member {
 	return m
 }
 
-// record takes in the record of a member.
+// record applies the record of a member.
 func (t *Team) record(m *Member, r team.Member) {
 	m.Role, m.Colour, m.Person, m.State, m.Incarnation = cmp.Or(r.Role, m.Role), r.Color, r.Backend == team.Person, r.State, r.Incarnation
 }
@@ -208,14 +205,14 @@ func (t *Team) joins(m *Member) {
 	m.Joined = t.joined
 }
 
-// leaves takes in that a member has left, if it has.
+// leaves removes a member from the team, if left.
 func (m *Member) leaves(left bool) {
 	if left {
 		m.Here, m.Joined, m.Lost, m.Task, m.Call, m.Idle = false, 0, false, "", nil, true
 	}
 }
 
-// edit returns a member that is about to be changed.
+// edit returns a member for a change, after keeping its state before.
 func (t *Team) edit(id team.AgentID) *Member {
 	m := t.get(id)
 	if _, known := t.before[id]; !known {
@@ -224,7 +221,7 @@ func (t *Team) edit(id team.AgentID) *Member {
 	return m
 }
 
-// hold takes in who holds a task.
+// hold applies the holder of a task.
 func (t *Team) hold(task team.Task, at time.Time) {
 	for id, m := range t.Members {
 		if m.Task == task.ID && (task.Status != team.InProgress || task.Assignee != id) {
@@ -241,7 +238,7 @@ func (t *Team) hold(task team.Task, at time.Time) {
 	}
 }
 
-// changed returns what has changed, and begins with the next changes.
+// changed returns the collected changes, and clears them.
 func (t *Team) changed() []Change {
 	for _, id := range slices.Sorted(maps.Keys(t.before)) {
 		if was, now := t.before[id], *t.Members[id]; was != now {

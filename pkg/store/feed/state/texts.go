@@ -24,7 +24,7 @@ import (
 //	entry m2 "xyz", late         -          m3 "q"        begin m2-again, "xyz", end m2-again
 //	entry of the run r2          m3 "q"     -             begin m3, "q"
 //
-// What does not follow on what has gone out is left for the entry:
+// A chunk that does not follow on the sent text is left for the entry:
 //
 //	comes in                     goes out
 //	piece "abc" of m4, at 0      begin m4, "abc"
@@ -43,17 +43,17 @@ type texts struct {
 	turn   string   // id of the newest turn that was stored
 }
 
-// Draft is a text that a model is writing, as far as it is known.
+// Draft is the known part of a text that a model is writing.
 type Draft struct {
 	AgentID          team.AgentID
 	MessageID, RunID string
 	Begun            time.Time
-	From             int    // bytes of the text before what is known of it
+	From             int    // bytes of the text before the known part
 	Text             string // from there on
 
 	open   bool
-	sent   string // what has gone out
-	hidden bool   // nothing will come of it, but it may still be open
+	sent   string // the sent text
+	hidden bool   // it will not be completed, but it may still be open
 }
 
 // text returns the texts of an agent.
@@ -64,7 +64,7 @@ func (t *Team) text(a team.AgentID) *texts {
 	return t.texts[a]
 }
 
-// write takes in a piece of a text that is being written.
+// write applies a chunk of a text that is being written.
 func (x *texts) write(d team.Delta, now time.Time) []Piece {
 	if d.MessageID <= x.closed || slices.Contains(x.cut, d.MessageID) {
 		return nil
@@ -82,7 +82,7 @@ func (x *texts) write(d team.Delta, now time.Time) []Piece {
 	return x.next()
 }
 
-// next returns what is new of the open text, which may be one that was waiting.
+// next returns the new pieces of the open text, which may be a text that was waiting.
 func (x *texts) next() (all []Piece) {
 	i := x.opened()
 	if i < 0 {
@@ -103,19 +103,19 @@ func (x *texts) next() (all []Piece) {
 	return all
 }
 
-// opened returns the place of the open text in the queue; -1 = none is open.
+// opened returns the index of the open text in the queue; -1 = none is open.
 func (x *texts) opened() int { return slices.IndexFunc(x.queue, func(w *Draft) bool { return w.open }) }
 
-// enter takes in that a run was reported.
+// enter records that a run was reported.
 func (x *texts) enter(run string) (all []Piece) {
-	if i := x.opened(); i >= 0 && x.queue[i].RunID != run { // of a process that has died, say
+	if i := x.opened(); i >= 0 && x.queue[i].RunID != run { // for example of a process that has died
 		all = x.end()
 	}
 	x.run = run
 	return append(all, x.next()...)
 }
 
-// store takes in a whole text, as the entry of its turn has it.
+// store applies the whole text of a turn's entry.
 func (x *texts) store(of Of, b team.EventBody) (all []Piece) {
 	w, id := &Draft{}, b.MessageID
 	if id != "" && id == x.closed { // it is here twice
@@ -142,7 +142,7 @@ func (x *texts) store(of Of, b team.EventBody) (all []Piece) {
 	return all
 }
 
-// leave takes in that a run is over: the rest of its texts will not come.
+// leave records that a run is over: the rest of its texts will not come.
 func (x *texts) leave(run string) (all []Piece) {
 	if i := x.opened(); i >= 0 && x.queue[i].RunID == run {
 		all = x.end()
@@ -166,7 +166,7 @@ func (x *texts) end() []Piece {
 	return []Piece{w.piece(End, "")}
 }
 
-// hide has texts of these runs shown no more, or all: nothing will come of them.
+// hide hides the texts of these runs, or all: they will not be completed.
 func (x *texts) hide(runs ...string) {
 	x.queue = slices.DeleteFunc(x.queue, func(w *Draft) bool {
 		w.hidden = w.hidden || len(runs) == 0 || slices.Contains(runs, w.RunID)

@@ -1,4 +1,4 @@
-// Package statetest makes feeds for tests of what is folded from them.
+// Package statetest generates feeds for tests of packages that fold feeds.
 package statetest
 
 import (
@@ -14,8 +14,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Input is an entry of a feed, or a piece of a text that is being written, and the records as
-// they were before it.
+// Input is an entry of a feed, or a chunk of a text that is being written, and the records before it.
 type Input struct {
 	Entry   *feed.Entry
 	Delta   *team.Delta
@@ -23,7 +22,7 @@ type Input struct {
 	Tasks   map[team.TaskID]team.Task
 }
 
-// source makes what may happen in a team, in the order in which it happens.
+// source generates possible events of a team, in order.
 type source struct {
 	*rapid.T
 	members map[team.AgentID]team.Member
@@ -54,7 +53,7 @@ func (s *source) tell(a team.AgentID, b team.EventBody, value any) {
 	s.put(Input{Entry: &feed.Entry{Time: s.now, Event: team.Event{AgentID: a, RoleName: "coder", RunID: s.runs[a], Event: b.Stamp(s.now)}}})
 }
 
-// step has one agent do one thing.
+// step generates one act of one agent.
 func (s *source) step() {
 	a := rapid.SampledFrom([]team.AgentID{"leader", "coder-1", "coder-2"}).Draw(s.T, "agent")
 	if _, there := s.members[a]; !there {
@@ -102,7 +101,7 @@ func (s *source) step() {
 	}
 }
 
-// piece has an agent write a piece of a text, which may be another try.
+// piece generates a chunk of an agent's text, which may belong to another try.
 func (s *source) piece(a team.AgentID) {
 	d, going := s.text[a]
 	if !going || rapid.IntRange(0, 5).Draw(s.T, "again") == 0 {
@@ -119,7 +118,7 @@ func (s *source) piece(a team.AgentID) {
 	s.put(Input{Delta: &told})
 }
 
-// turn stores the text that an agent was writing, or another, and calls.
+// turn generates an agent's turn, with the text that it was writing, or another, and calls.
 func (s *source) turn(a team.AgentID) {
 	d := s.text[a]
 	if d.MessageID == "" {
@@ -135,7 +134,7 @@ func (s *source) turn(a team.AgentID) {
 	}
 }
 
-// Feed is what happens in a team, in order and with nothing missing.
+// Feed returns the events of a team, in order and complete.
 func Feed(t *rapid.T) []Input {
 	s := &source{T: t, members: map[team.AgentID]team.Member{}, tasks: map[team.TaskID]team.Task{}, now: time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC),
 		runs: map[team.AgentID]string{}, calls: map[team.AgentID][]string{}, text: map[team.AgentID]team.Delta{}}
@@ -145,8 +144,8 @@ func Feed(t *rapid.T) []Input {
 	return s.all
 }
 
-// Faulty is a feed of which some inputs are missing, twice there or in another place. Only what
-// the log of events has is in another place: the rest of what an agent does has one order.
+// Faulty returns a feed of which some inputs are missing, twice there or in another place. Only inputs from the log of events
+// change their place: the others of an agent have one order.
 func Faulty(t *rapid.T, all []Input) []Input {
 	for range rapid.IntRange(0, 8).Draw(t, "faults") {
 		i := rapid.IntRange(0, len(all)-1).Draw(t, "of")

@@ -11,7 +11,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// work is what became of a task in a timeline.
+// work is the course of a task in a timeline.
 type work struct {
 	id       team.TaskID
 	agent    team.AgentID // who held it last
@@ -20,9 +20,8 @@ type work struct {
 	deps     []team.TaskID
 }
 
-// critical is the path of tasks that ended last: each task has as its step before the dependency
-// that was completed last, or, if it was ready earlier, the task with which its member was busy
-// until then.
+// critical returns the path of tasks that ended last: the step before a task is the dependency that was completed last, or, if
+// the task was ready earlier, the task with which its member was busy until then.
 func (f *Fold) critical(bars []Bar) []Stage {
 	tasks := map[team.TaskID]*work{}
 	for _, b := range bars {
@@ -76,7 +75,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// busyUntil is the hold of another task that the member of w ended last before it began w.
+// busyUntil returns the hold of another task that the member of w ended last before it began w.
 func busyUntil(bars []Bar, w work) (last *Bar) {
 	for i, b := range bars {
 		if b.Task == w.id || b.AgentID != w.agent || b.To.After(w.from) || b.From.Equal(b.To) {
@@ -89,13 +88,13 @@ func busyUntil(bars []Bar, w work) (last *Bar) {
 	return last
 }
 
-// words are what members wait for, as a sentence has it.
+// words are the reasons for waits, as parts of a sentence.
 var words = map[team.WaitFor]string{
 	team.ForPerson: "a person's answer", team.ForAnswer: "each other's answers", team.ForPlan: "decisions on plans", team.ForPermission: "leave for calls",
 	team.ForModel: "models that gave no answer", team.ForMerge: "the team's line", team.ForJob: "work in the background",
 }
 
-// sentence names what the run waited for most, and whether more members would have helped.
+// sentence returns the longest reason for waits in the run, and whether more members would have helped.
 func (t Timeline) sentence() string {
 	if len(t.Tasks) == 0 {
 		return "No task was begun."
@@ -142,7 +141,7 @@ func (t Timeline) sentence() string {
 	return text
 }
 
-// took is a number of seconds as people read it.
+// took returns a number of seconds as text for people.
 func took(seconds float64) string {
 	d := time.Duration(seconds * float64(time.Second))
 	if d >= time.Minute {

@@ -30,8 +30,8 @@ type Fold struct {
 	full   bool // members have no lane, since there were mostLanes before
 }
 
-// mostLanes is how many lanes a timeline has at most: a team may have had any number of members,
-// and whoever writes to its log names agents as it likes.
+// mostLanes bounds the lanes of a timeline: a team may have had any number of members, and a writer to its log can name any
+// agents.
 const mostLanes = team.MostTeammates
 
 // lane is a lane while it grows.
@@ -43,17 +43,17 @@ type lane struct {
 	jobs  int  // subagents of the member that run
 }
 
-// Start is how a team stood where a timeline begins.
+// Start is the state of a team at the beginning of a timeline.
 type Start struct {
 	Goal      int
 	From      time.Time
-	HasBranch bool                   // completed work is merged into the team's line
+	HasBranch bool                   // completed work is merged into the integration branch
 	Members   []team.Member          // as they stood then
 	Tasks     []team.Task            // as they stood then
 	Counts    func(team.TaskID) bool // whether a task is of the goal; nil: all are
 }
 
-// New returns the fold of a goal of which no entry was read yet.
+// New returns the fold of a goal before its first entry.
 func New(s Start) *Fold {
 	f := &Fold{from: s.From, now: s.From, goal: s.Goal, onLine: s.HasBranch, counts: s.Counts, team: state.New(),
 		lanes: map[team.AgentID]*lane{}, held: map[team.TaskID]int{}}
@@ -74,14 +74,14 @@ func New(s Start) *Fold {
 	return f
 }
 
-// Apply takes in the next entry.
+// Apply applies the next entry.
 func (f *Fold) Apply(e feed.Entry) {
-	f.now = later(f.now, e.Time) // one that comes late shows what stands now
+	f.now = later(f.now, e.Time) // a late entry shows the present state
 	at := f.now
 	if feed.IsReset(e.Event) {
 		f.holes = true
 		for _, l := range f.lanes {
-			l.jobs = 0 // their ends may be among what is missing
+			l.jobs = 0 // their ends may be among the missing entries
 			if l.now.Kind != "" {
 				l.lost = true
 				l.turn(Span{Kind: Unknown}, at)
@@ -109,7 +109,7 @@ func (f *Fold) Apply(e feed.Entry) {
 	}
 }
 
-// subagent takes in the beginning or the end of a subagent's run.
+// subagent applies the beginning or the end of a subagent's run.
 func (f *Fold) subagent(e feed.Entry) {
 	l := f.lanes[e.AgentID.Owner()]
 	if l == nil || l.AgentID == e.AgentID {
@@ -123,7 +123,7 @@ func (f *Fold) subagent(e feed.Entry) {
 	}
 }
 
-// stand takes in how a member stands since a time.
+// stand updates the lane of a member from its state, since a time.
 func (f *Fold) stand(a team.AgentID, at time.Time) {
 	m := f.team.Member(a)
 	l := f.lanes[a]
@@ -137,7 +137,7 @@ func (f *Fold) stand(a team.AgentID, at time.Time) {
 		l = &lane{Lane: Lane{AgentID: a, Spans: []Span{}, Seconds: map[Kind]float64{}}, order: len(f.lanes)}
 		f.lanes[a] = l
 	}
-	if !present(m) { // its subagents end with it, and nothing says so
+	if !present(m) { // its subagents end with it, without an entry
 		l.jobs = 0
 	}
 	l.Role, l.Color = cmp.Or(m.Role, l.Role), cmp.Or(m.Colour, l.Color)
@@ -146,12 +146,10 @@ func (f *Fold) stand(a team.AgentID, at time.Time) {
 	}
 }
 
-// present reports whether a member is in the team; one that acts is, also if its joining was not
-// seen.
+// present reports whether a member is in the team; a member that acts is, also if its joining was not seen.
 func present(m state.Member) bool { return m.Here && !m.Lost || m.Run != "" }
 
-// spanOf is what a member is at, of which so many subagents run. Its kind is "" if it is not in the
-// team.
+// spanOf returns the present activity of a member with jobs running subagents. Its kind is "" if the member is not in the team.
 func (f *Fold) spanOf(m state.Member, jobs int) Span {
 	if !present(m) {
 		return Span{}
@@ -172,7 +170,7 @@ func (f *Fold) spanOf(m state.Member, jobs int) Span {
 	return s
 }
 
-// waitOf is what a member waits for; "" if that is nothing.
+// waitOf returns the reason for which a member waits; "" if it does not wait.
 func (f *Fold) waitOf(m state.Member, jobs int) team.WaitFor {
 	rests := m.Run == ""
 	switch {
@@ -204,7 +202,7 @@ func (f *Fold) asked(a team.AgentID, plan bool) bool {
 	return false
 }
 
-// completes reports whether a call completes a task, which with a line takes until the work is in it.
+// completes reports whether a call completes a task, which in a team with an integration branch lasts until the merge.
 func completes(c *state.Call) bool {
 	var args struct {
 		Status team.TaskStatus `json:"status"`
@@ -212,7 +210,7 @@ func completes(c *state.Call) bool {
 	return c.Tool == "update_task" && json.Unmarshal([]byte(c.Args), &args) == nil && args.Status == team.Completed
 }
 
-// turn ends what the member was at, and begins what it is at now.
+// turn ends the present span of the member, and begins the next.
 func (l *lane) turn(next Span, at time.Time) {
 	if l.now.like(next) {
 		return
@@ -238,7 +236,7 @@ func (l *lane) end(at time.Time) {
 	l.Spans = append(l.Spans, s)
 }
 
-// task takes in the new record of a task.
+// task applies the new record of a task.
 func (f *Fold) task(c state.TaskChanged, at time.Time) {
 	t := c.After.Task
 	i, open := f.held[t.ID]
@@ -262,10 +260,10 @@ func (f *Fold) hold(t team.Task, at time.Time) {
 	}
 }
 
-// mostCounts is how many counts a timeline has at most.
+// mostCounts bounds the counts of a timeline.
 const mostCounts = 200
 
-// count takes note of how many tasks there are of each kind.
+// count adds the present number of tasks of each kind.
 func (f *Fold) count(at time.Time) {
 	c := Count{At: at}
 	for _, t := range f.team.Tasks {
@@ -290,13 +288,13 @@ func (f *Fold) count(at time.Time) {
 	f.series = append(f.series, c)
 }
 
-// Timeline returns the timeline up to a time. The fold may be continued.
+// Timeline returns the timeline up to a time. The fold can continue.
 func (f *Fold) Timeline(to time.Time) Timeline {
 	to = later(f.now, to)
 	t := Timeline{Goal: f.goal, Begun: f.from, Ended: to, From: f.from, To: to, Whole: !f.holes, Lanes: []Lane{}, Tasks: []Bar{}, Edges: []team.Edge{}, Counts: thin(f.series)}
 	lanes := slices.SortedFunc(maps.Values(f.lanes), func(a, b *lane) int { return cmp.Compare(a.order, b.order) })
 	for _, l := range lanes {
-		now := *l // what is open goes on in the fold
+		now := *l // the open span continues in the fold
 		now.Spans, now.Seconds = slices.Clone(l.Spans), maps.Clone(l.Seconds)
 		now.end(to)
 		t.Lanes = append(t.Lanes, now.Lane)
@@ -326,7 +324,7 @@ func (f *Fold) Timeline(to time.Time) Timeline {
 	return t
 }
 
-// thin leaves out counts until there are few, but for the last.
+// thin drops counts until there are at most mostCounts, and keeps the last.
 func thin(all []Count) []Count {
 	out := []Count{}
 	step := max(1, (len(all)+mostCounts-2)/(mostCounts-1))

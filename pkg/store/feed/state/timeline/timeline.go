@@ -1,9 +1,9 @@
-// Package timeline folds the feed of a team (package feed) into the picture that shows why a goal
-// took as long as it did: for each member what it was at and when, for each task who held it and
-// when, and the chain of tasks that ended last, each begun only after the one before it.
+// Package timeline folds the feed of a team (package feed) into a picture of why a goal took as long as it did: the activity of
+// each member over time, the holders of each task over time, and the chain of tasks that ended last, each begun only after the
+// one before it.
 //
-// It is pure: it reads nothing, and its clock is that of the entries. What no entry shows is a
-// gap or a span of kind unknown, never a guess. Who reads the feed is package client.
+// It is pure: it reads nothing, and its clock is that of the entries. A time without entries is a gap or a span of kind unknown,
+// never a guess. Package client reads the feed.
 package timeline
 
 import (
@@ -12,10 +12,10 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Timeline is what members were at between two times.
+// Timeline shows the activity of members between two times.
 type Timeline struct {
 	Goal     int         `json:"goal"`  // its number
-	Begun    time.Time   `json:"begun"` // of the goal; From and To are those of the part that is shown
+	Begun    time.Time   `json:"begun"` // of the goal; From and To belong to the part that is shown
 	Ended    time.Time   `json:"ended"` // of a goal under way: now
 	From     time.Time   `json:"from"`
 	To       time.Time   `json:"to"`
@@ -28,14 +28,14 @@ type Timeline struct {
 	Counts   []Count     `json:"counts" nullable:"false"` // of the tasks, after changes; at most 200
 }
 
-// Kind is what a member was at.
+// Kind is the kind of an activity of a member.
 type Kind string
 
 // The kinds of spans.
 const (
 	Model   Kind = "model" // a call of its model
 	Tool    Kind = "tool"  // a call of a tool
-	Wait    Kind = "wait"  // for what For names
+	Wait    Kind = "wait"  // for the reason in For
 	Idle    Kind = "idle"  // it had nothing to do
 	Unknown Kind = "unknown"
 )
@@ -52,7 +52,7 @@ type Lane struct {
 	Seconds map[Kind]float64 `json:"seconds"`                // of each kind, also of spans that were merged
 }
 
-// Span is a time in which a member was at one thing.
+// Span is a time in which a member had one activity.
 type Span struct {
 	Kind Kind         `json:"kind"`
 	For  team.WaitFor `json:"for,omitempty"`  // of a wait
@@ -62,12 +62,12 @@ type Span struct {
 	To   time.Time    `json:"to"`
 }
 
-// like reports whether two spans are of the same thing.
+// like reports whether two spans have the same activity.
 func (s Span) like(o Span) bool {
 	return s.Kind == o.Kind && s.For == o.For && s.Tool == o.Tool && s.Task == o.Task
 }
 
-// Bar is a task in the hands of one member.
+// Bar is one hold of a task by a member.
 type Bar struct {
 	Task    team.TaskID     `json:"task"`
 	Title   string          `json:"title"`
@@ -84,23 +84,23 @@ type Stage struct {
 	From    time.Time    `json:"from"`     // of its first hold
 	To      time.Time    `json:"to"`
 	After   After        `json:"after"`
-	Lag     float64      `json:"lag"` // seconds between what it came after and its beginning
+	Lag     float64      `json:"lag"` // seconds between the end of the step before and its beginning
 }
 
-// After is why a task of the critical path did not begin sooner.
+// After is the reason why a task of the critical path did not begin sooner.
 type After string
 
 // The reasons. Another member could have helped only where it is AfterMember.
 const (
 	AfterNothing    After = ""           // it is the first
-	AfterDependency After = "dependency" // the step before is one that it depends on
+	AfterDependency After = "dependency" // it depends on the step before
 	AfterMember     After = "member"     // it was ready, and its member was busy with the step before
 )
 
 // Afters returns all reasons.
 func Afters() []After { return []After{AfterNothing, AfterDependency, AfterMember} }
 
-// Count is how many tasks there were of each kind after a change.
+// Count is the number of tasks of each kind after a change.
 type Count struct {
 	At      time.Time `json:"at"`
 	Blocked int       `json:"blocked"`

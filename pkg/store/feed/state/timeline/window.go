@@ -2,14 +2,13 @@ package timeline
 
 import "time"
 
-// mostSpans is about how many spans the lanes of a window have together.
+// mostSpans is the approximate limit for the spans of all lanes of a window.
 const mostSpans = 250_000
 
-// Window returns the part of the lanes between two times, with spans that are shorter than a
-// points-th of that merged with what is beside them: the merged one is of the kind that took
-// longest of them. A lane has about points spans at most, however much a member has done, and fewer
-// if there are many lanes; its Seconds are exact, and of the window. Tasks, path and counts stay. A zero time is the
-// timeline's own.
+// Window returns the part of the lanes between two times, with neighbouring spans that are shorter than a points-th of that time
+// merged: the merged span is of the kind that took longest of them. A lane has about points spans at most, whatever its member has
+// done, and fewer if there are many lanes; its Seconds are exact, and of the window. Tasks, path and counts stay. A zero time
+// means the timeline's own.
 func (t Timeline) Window(from, to time.Time, points int) Timeline {
 	if from.IsZero() || from.Before(t.From) {
 		from = t.From
@@ -65,7 +64,7 @@ func (l Lane) window(from, to time.Time, step time.Duration) Lane {
 	return out
 }
 
-// merged is one span in place of several beside each other.
+// merged returns one span in place of several neighbouring ones.
 func merged(group []Span) Span {
 	longest, most := group[0], time.Duration(0)
 	for i, s := range group {
