@@ -26,7 +26,7 @@ const (
 
 var errCutShort = errors.New("it is cut short")
 
-// damaged makes the error of a bundle that is none, or not a whole one.
+// damaged returns the error for data that is not a bundle, or not a whole one.
 func damaged(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		err = errCutShort
@@ -34,8 +34,8 @@ func damaged(err error) error {
 	return team.Errorf(team.InvalidArgument, "the bundle is refused: %w", err)
 }
 
-// readHeader reads a bundle up to its pack. The format is that of gitformat-bundle(5), version
-// 2, or 3 without capabilities that change what is in it.
+// readHeader reads a bundle up to its pack. The format is that of gitformat-bundle(5), version 2, or 3 without capabilities
+// that change its content.
 func readHeader(r *bufio.Reader) (h header, err error) {
 	for n := 0; n < mostLines; n++ {
 		l, err := readLine(r)
@@ -59,7 +59,7 @@ func readHeader(r *bufio.Reader) (h header, err error) {
 	return header{}, damaged(errors.New("its header is too long"))
 }
 
-// take takes one line of a header.
+// take parses one line of a header.
 func (h *header) take(l string) error {
 	if l == "@object-format=sha1" {
 		return nil
@@ -82,8 +82,8 @@ func (h *header) take(l string) error {
 	return nil
 }
 
-// BaseOf reads the beginning of what [Repo.Bundle] has written, and returns the commit that it
-// builds on; "" for a whole history. Errors: InvalidArgument for a bundle that is damaged.
+// BaseOf reads the beginning of a bundle of [Repo.Bundle], and returns its base commit; "" for a whole history. Errors:
+// InvalidArgument for a bundle that is damaged.
 func BaseOf(bundle io.Reader) (Hash, error) {
 	h, err := readHeader(bufio.NewReader(bundle))
 	if err != nil || len(h.bases) == 0 {
@@ -107,7 +107,7 @@ func readLine(r *bufio.Reader) (string, error) {
 	return "", errors.New("a line of its header is too long")
 }
 
-// text returns the header as it is written.
+// text returns the header in the bundle format.
 func (h header) text() string {
 	var b strings.Builder
 	b.WriteString("# v2 git bundle\n")

@@ -13,9 +13,9 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Changes names the files of a checkout that differ from its HEAD, new ones too; not those
-// that git ignores or a cluster keeps, and nothing in submodules. Neither its index nor its files are touched,
-// and no filter of its config runs. HEAD must have been fetched.
+// Changes returns the names of the files of a checkout that differ from its HEAD, including new files; not ignored files or
+// files that a cluster keeps, and nothing in submodules. It changes neither the index nor the files, and no filter of the
+// checkout's config runs. HEAD must have been fetched.
 func (r *Repo) Changes(ctx context.Context, c Checkout) ([]string, error) {
 	s, err := r.survey(ctx, c)
 	if err != nil {
@@ -25,11 +25,11 @@ func (r *Repo) Changes(ctx context.Context, c Checkout) ([]string, error) {
 	return s.changed, nil
 }
 
-// Snapshot makes a commit on the checkout's HEAD of its files as they are, as Changes names
-// them; without any, it returns HEAD. No ref moves, here or there.
+// Snapshot makes a commit on the checkout's HEAD with the changes that Changes names; without any, it returns HEAD. No ref
+// moves, here or there.
 //
-// Errors: InvalidState for a file that only a filter of its repository could store (LFS), for
-// a merge under way, for a repository inside that is no submodule.
+// Errors: InvalidState for a file that only a filter of its repository could store (LFS), for a merge under way, for a
+// repository inside that is not a submodule.
 func (r *Repo) Snapshot(ctx context.Context, c Checkout, m Message) (Hash, error) {
 	s, err := r.survey(ctx, c)
 	if err != nil {
@@ -50,7 +50,7 @@ func (r *Repo) Snapshot(ctx context.Context, c Checkout, m Message) (Hash, error
 			there = append(there, name)
 		}
 	}
-	// First what is gone: git keeps a file from taking the place of a folder that the index has.
+	// Removed files come first: git keeps a file from taking the place of a folder that the index has.
 	for _, take := range []struct {
 		how   string
 		names []string
@@ -68,8 +68,8 @@ func (r *Repo) Snapshot(ctx context.Context, c Checkout, m Message) (Hash, error
 	return r.Commit(ctx, Hash(tree), m, c.Head)
 }
 
-// Live makes a commit of the files of a tree as they are at this moment, on top of base, which it returns. The tree may be open in any
-// process, and stays as it is. Errors: those of [Repo.Snapshot]; NotFound if there is no whole tree of that name.
+// Live makes a commit of the present files of a tree, on top of base, which it returns. The tree may be open in any process,
+// and stays as it is. Errors: those of [Repo.Snapshot]; NotFound if there is no whole tree of that name.
 func (r *Repo) Live(ctx context.Context, tree string, m Message) (base, at Hash, err error) {
 	t := &Tree{repo: r, name: tree, Root: filepath.Join(r.trees(), tree)}
 	n, err := t.read()
@@ -88,8 +88,8 @@ func (r *Repo) Live(ctx context.Context, tree string, m Message) (base, at Hash,
 	return n.Base, at, err
 }
 
-// survey is a look at the files of a checkout by our own repository, with a copy of its index,
-// which saves reading all files.
+// survey compares the files of a checkout in our own repository, with a copy of the checkout's index, which saves reading
+// all files.
 type survey struct {
 	repo    *Repo
 	of      Checkout
@@ -131,13 +131,13 @@ func (r *Repo) survey(ctx context.Context, c Checkout) (_ *survey, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// Files that were only touched are no changes. It exits 1 if there are changes.
+	// Files that were only touched are not changes. It exits 1 if there are changes.
 	refresh := s.git("update-index", "-q", "--ignore-submodules", "--refresh")
 	refresh.within = slow
 	if _, err := refresh.run(ctx); err != nil && exitCode(err) != 1 {
 		return nil, err
 	}
-	// Not git add: it looks into submodules with the programs of their configs.
+	// Not git add: that runs programs of the configs of submodules.
 	tracked, err := s.list(ctx, "diff-files", "--name-only", "--ignore-submodules=all", "--no-ext-diff", "-z")
 	if err != nil {
 		return nil, err
@@ -155,8 +155,8 @@ func (r *Repo) survey(ctx context.Context, c Checkout) (_ *survey, err error) {
 	return s, nil
 }
 
-// takeIndex copies the checkout's index and makes it that of HEAD. It returns the files that
-// were added to it, ignored ones too, and are there.
+// takeIndex copies the checkout's index and resets the copy to HEAD. It returns the existing files that were added to the
+// index, ignored ones too.
 func (s *survey) takeIndex(ctx context.Context) (added []string, err error) {
 	index := filepath.Join(s.of.dir, "index")
 	info, err := os.Lstat(index)
@@ -194,12 +194,12 @@ func (s *survey) takeIndex(ctx context.Context) (added []string, err error) {
 			added = append(added, name)
 		}
 	}
-	// Its entries keep the times of the files; with -i it does not look at these.
+	// Its entries keep the times of the files; with -i it does not read the files.
 	_, err = s.git("read-tree", "-m", "-i", string(s.of.Head)).run(ctx)
 	return added, err
 }
 
-// list runs a command that prints paths with a NUL behind each.
+// list runs a command that prints NUL-terminated paths.
 func (s *survey) list(ctx context.Context, args ...string) ([]string, error) {
 	g := s.git(args...)
 	g.within = slow
@@ -210,7 +210,7 @@ func (s *survey) list(ctx context.Context, args ...string) ([]string, error) {
 	return fields(out), nil
 }
 
-// fields splits what has a NUL behind each part.
+// fields splits NUL-terminated parts.
 func fields(out []byte) []string {
 	if len(out) == 0 {
 		return nil
@@ -218,7 +218,7 @@ func fields(out []byte) []string {
 	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
 }
 
-// refuse refuses changes that cannot be stored without the programs of the repository.
+// refuse returns an error for changes that cannot be stored without the programs of the repository.
 func (s *survey) refuse(ctx context.Context) error {
 	for _, name := range s.changed {
 		if strings.HasSuffix(name, "/") {
@@ -244,7 +244,7 @@ func (s *survey) refuse(ctx context.Context) error {
 	return nil
 }
 
-// behind reports whether a folder on the way to a path is none any more, but a file or a symbolic link.
+// behind reports whether a folder on the way to a path is now a file or a symbolic link.
 func (s *survey) behind(name string) bool {
 	for i, r := range name {
 		if r != '/' {

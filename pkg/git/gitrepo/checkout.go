@@ -22,18 +22,18 @@ type Checkout struct {
 	dir    string   // the git dir of this work tree
 	common string   // that of all work trees of the repository, which has the objects
 	ignore string   // the user's own list of files to ignore; "" for none
-	data   []string // settings of the repository that say how files look, "name=value" each
+	data   []string // settings of the repository that describe files, "name=value" each
 }
 
-// dataSettings are those of a repository's config that describe files and run nothing.
+// dataSettings are the settings of a repository's config that describe files and run nothing.
 var dataSettings = []string{"core.autocrlf", "core.eol", "core.fileMode", "core.symlinks", "core.ignoreCase", "core.precomposeUnicode", "core.checkStat", "core.trustCtime"}
 
 const shareHint = "with `isolation: shared` all members work in the folder itself"
 
-// Look looks whether trees can be made for a folder. No program of its repository is run.
+// Look returns the checkout of a folder if trees can be made for it. It runs no program of the folder's repository.
 //
-// Errors: Unavailable without a git that is new enough; NotFound, with the reason, if the
-// folder cannot have trees: no repository, no commit, ignored, a partial clone.
+// Errors: Unavailable without a git that is new enough; NotFound, with the reason, if the folder cannot have trees: no
+// repository, no commit, ignored, a partial clone.
 func Look(ctx context.Context, dir string) (Checkout, error) {
 	if err := NeedGit(ctx); err != nil {
 		return Checkout{}, err
@@ -49,8 +49,7 @@ func Look(ctx context.Context, dir string) (Checkout, error) {
 	if err != nil {
 		return Checkout{}, err
 	}
-	// Before any object is read: one that is missing would be fetched, by a program that the
-	// config names.
+	// Before any object is read: git would fetch a missing one with a program of the config.
 	if err := c.refusePartial(ctx, dir); err != nil {
 		return Checkout{}, err
 	}
@@ -83,8 +82,7 @@ func unfit(format string, args ...any) *team.Error {
 	return team.Errorf(team.NotFound, format, args...)
 }
 
-// At returns the checkout as if its HEAD were the commit that ref names there: a branch, a tag or a
-// hash. Errors: NotFound.
+// At returns the checkout with the commit that ref names there, a branch, a tag or a hash, as its HEAD. Errors: NotFound.
 func (c Checkout) At(ctx context.Context, ref string) (Checkout, error) {
 	out, err := inside(c.Root, "rev-parse", "--verify", "--quiet", "--end-of-options", ref+"^{commit}").line(ctx)
 	if err == nil {
@@ -123,8 +121,8 @@ func locate(ctx context.Context, dir string) (Checkout, error) {
 		}
 	}
 	c.Prefix = strings.TrimSuffix(filepath.ToSlash(c.Prefix), "/")
-	// core.worktree can name any folder above, such as the user's home: all there would be
-	// taken for files of the project.
+	// core.worktree can name any folder above, such as the user's home: all files there would count as files of the
+	// project.
 	if _, err := os.Lstat(filepath.Join(c.Root, ".git")); errors.Is(err, fs.ErrNotExist) {
 		return Checkout{}, unfit("the git repository of %s says that its files are in %s, where no .git is", dir, c.Root).
 			WithHint("take core.worktree out of its config")
@@ -132,9 +130,9 @@ func locate(ctx context.Context, dir string) (Checkout, error) {
 	return c, nil
 }
 
-// Exclude has git ignore a name in the work trees of dir's repository, by the list that the repository has
-// on this machine (info/exclude); not if git ignores dir's file of that name already, or dir is in no
-// repository. Errors: Unavailable without a git; those of writing the list.
+// Exclude has git ignore a name in the work trees of dir's repository, by the repository's local list (info/exclude); not if
+// git already ignores dir's file of that name, or dir is in no repository. Errors: Unavailable without a git; those of writing
+// the list.
 func Exclude(ctx context.Context, dir, name string) error {
 	c, err := locate(ctx, dir)
 	if errors.Is(err, team.NotFound) {
@@ -173,14 +171,14 @@ func Exclude(ctx context.Context, dir, name string) error {
 	return err
 }
 
-// Tracks reports whether dir's repository has a file, or a folder with files, of that name: it came with the repository, or will
-// go with it. It is false where there is no repository, or no git that could have made one.
+// Tracks reports whether dir's repository tracks a file, or a folder with files, of that name. It returns false without a
+// repository, or without a git that could have made one.
 func Tracks(ctx context.Context, dir, name string) bool {
 	out, err := inside(dir, "ls-files", "--", ":(literal)"+name).run(ctx)
 	return err == nil && len(out) > 0
 }
 
-// refusePartial refuses a clone that has not all objects.
+// refusePartial returns an error for a clone that lacks objects.
 func (c Checkout) refusePartial(ctx context.Context, dir string) error {
 	_, err := inside(dir, "config", "--get-regexp", `^(extensions\.partialclone|remote\..*\.promisor|remote\..*\.partialclonefilter)$`).run(ctx)
 	switch exitCode(err) {
@@ -192,8 +190,7 @@ func (c Checkout) refusePartial(ctx context.Context, dir string) error {
 	return unfit("the git repository of %s cannot be used: %w", dir, err).WithHint(shareHint)
 }
 
-// userIgnore returns the file in which the user of this process lists what git ignores
-// everywhere, "" without one. It is only read.
+// userIgnore returns the global ignore file of this process's user, "" without one. It is only read.
 func userIgnore(ctx context.Context) string {
 	home, config := os.Getenv("HOME"), os.Getenv("XDG_CONFIG_HOME")
 	g := git{
@@ -213,7 +210,7 @@ func userIgnore(ctx context.Context) string {
 	return file
 }
 
-// ignoring returns the options by which git ignores what the user's git ignores.
+// ignoring returns the options by which git ignores the files that the user's git ignores.
 func (c Checkout) ignoring() []string {
 	if c.ignore == "" {
 		return nil
@@ -221,8 +218,8 @@ func (c Checkout) ignoring() []string {
 	return []string{"-c", "core.excludesFile=" + c.ignore}
 }
 
-// uploadPack is how git starts the other end of a fetch from a folder of this machine. It
-// does not hand on the settings that it got by the environment.
+// uploadPack is the command with which git starts the other end of a fetch from a folder of this machine. git does not pass
+// on settings from the environment, so they are repeated here.
 var uploadPack = func() string {
 	var b strings.Builder
 	b.WriteString("git")
@@ -232,16 +229,16 @@ var uploadPack = func() string {
 	return b.String() + " upload-pack --strict"
 }()
 
-// fetched is the ref that keeps a commit of the user, and all before it.
+// fetched returns the ref that keeps a commit of the user, and its history.
 func fetched(h Hash) string { return "refs/agentteam/from/" + string(h) }
 
-// Fetch brings the checkout's HEAD, with its history, into the repository. Nothing is run or
-// changed on the other side. Errors: NotFound if the repository or the commit is gone.
+// Fetch brings the checkout's HEAD, with its history, into the repository. It runs and changes nothing on the other side.
+// Errors: NotFound if the repository or the commit is gone.
 func (r *Repo) Fetch(ctx context.Context, c Checkout) error {
 	if err := check(c.Head); err != nil {
 		return err
 	}
-	kept := func() bool { // only a ref tells that all before the commit is there, too
+	kept := func() bool { // only a ref shows that the commit's history is there, too
 		_, err := r.git("rev-parse", "--verify", "--quiet", fetched(c.Head)).run(ctx)
 		return err == nil
 	}
@@ -264,8 +261,8 @@ func (r *Repo) Fetch(ctx context.Context, c Checkout) error {
 	return fmt.Errorf("fetch %s from %s: %w", c.Head.Short(), c.Root, r.gone(err))
 }
 
-// Next returns the commit at which the next goal begins: at, which is the checkout's HEAD or
-// was made of its files, merged with what the line has and at has not. No ref moves.
+// Next returns the commit at which the next goal begins: at, the checkout's HEAD or a snapshot of its files, merged with the
+// commits of the integration branch that at lacks. No ref moves.
 //
 // Errors: Conflict, with the files, if the two do not merge; NotFound for an unknown commit.
 func (r *Repo) Next(ctx context.Context, at Hash, m Message) (Hash, error) {

@@ -16,13 +16,13 @@ import (
 
 var timeZero = time.Unix(0, 0)
 
-// Form is how a difference is shown.
+// Form is the format of a diff.
 type Form string
 
 // The forms.
 const (
-	Patch   Form = "patch"   // the lines
-	Colours Form = "colours" // the lines, for a terminal
+	Patch   Form = "patch"   // the changed lines
+	Colours Form = "colours" // the changed lines, for a terminal
 	Stat    Form = "stat"    // a line for each file, and a summary
 )
 
@@ -32,9 +32,9 @@ var formOptions = map[Form][]string{
 	Stat:    {"--stat=120", "--summary"},
 }
 
-// Diff returns what two commits have differently, in all files or in those named, and whether
-// that is all: of more than most bytes it is the whole lines among the first. from is "" for the
-// beginning of all. The text has the content of files in it, with whatever characters they have.
+// Diff returns the difference between two commits, in all files or in those named, and whether it is complete: of a text of
+// more than most bytes it returns the whole lines at its beginning. from is "" for the empty tree. The text contains content
+// of files, with any characters that they have.
 func (r *Repo) Diff(ctx context.Context, f Form, most int64, from, to Hash, paths ...string) (text string, whole bool, err error) {
 	if from == "" {
 		from = emptyTree
@@ -57,15 +57,14 @@ func (r *Repo) Diff(ctx context.Context, f Form, most int64, from, to Hash, path
 	return string(out), err == nil, r.gone(err)
 }
 
-// File is a file that two commits have differently.
+// File is a file that differs between two commits.
 type File struct {
 	Path    string `json:"path"`
-	Added   int    `json:"added"`   // lines; -1 of what is no text
-	Deleted int    `json:"deleted"` // lines; -1 of what is no text
+	Added   int    `json:"added"`   // lines; -1 for a binary file
+	Deleted int    `json:"deleted"` // lines; -1 for a binary file
 }
 
-// Files lists what two commits have differently, by path; a renamed file is two. from is "" for
-// the beginning of all.
+// Files returns the files that differ between two commits, by path; a renamed file is two. from is "" for the empty tree.
 func (r *Repo) Files(ctx context.Context, from, to Hash) ([]File, error) {
 	if from == "" {
 		from = emptyTree
@@ -98,8 +97,8 @@ func lineCount(s string) int {
 	return n
 }
 
-// Export writes the files of a commit or a tree into dir, a new folder. Line ends are as
-// .gitattributes has them; no filter runs, so LFS pointers stay pointers. There is no .git.
+// Export writes the files of a commit or a tree into dir, a new folder, without a .git. .gitattributes determines line ends;
+// no filter runs, so LFS pointers stay pointers.
 func (r *Repo) Export(ctx context.Context, files Hash, dir string) (err error) {
 	if err := check(files); err != nil {
 		return err

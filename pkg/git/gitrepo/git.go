@@ -20,7 +20,7 @@ import (
 
 const (
 	quick = 30 * time.Second // a command that reads or writes a few objects
-	slow  = 10 * time.Minute // one that goes through all objects or files
+	slow  = 10 * time.Minute // a command that goes through all objects or files
 
 	endWithin = 500 * time.Millisecond // from SIGTERM to SIGKILL
 
@@ -31,8 +31,8 @@ const (
 // The oldest git that has merge-tree --write-tree.
 const oldestMajor, oldestMinor = 2, 38
 
-// overrides are above the config of any repository, its user and the machine. A repository
-// has git run programs by its config: none of these is left.
+// overrides take precedence over the config of any repository, its user and the machine. A repository can make git run
+// programs by its config: none of these settings is left.
 var overrides = []string{
 	"core.hooksPath=/dev/null",
 	"core.fsmonitor=false",
@@ -55,17 +55,16 @@ var overrides = []string{
 	"protocol.allow=never",
 	"protocol.file.allow=always",
 	"protocol.version=2",
-	// A later git reads the attributes of HEAD in a bare repository, without this setting,
-	// which is the empty tree.
+	// Without this setting, the empty tree, a later git reads the attributes of HEAD in a bare repository.
 	"attr.tree=4b825dc642cb6eb9a060e54bf8d69288fbee4904",
-	// Names that mean .git on another system are refused wherever files are made.
+	// git refuses names that mean .git on another system wherever it makes files.
 	"core.protectHFS=true",
 	"core.protectNTFS=true",
-	// Whose files these are was decided by who named the folder.
+	// The caller that named the folder has decided whose files to trust.
 	"safe.directory=*",
 }
 
-// environ is the whole environment of git on the host, but for PATH.
+// environ is the whole environment of git on the host, except PATH.
 var environ = append([]string{
 	"HOME=/nonexistent", "LC_ALL=C", "TZ=UTC", "TERM=dumb",
 	"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_ATTR_NOSYSTEM=1",
@@ -73,10 +72,10 @@ var environ = append([]string{
 	"GIT_OPTIONAL_LOCKS=0", "GIT_ADVICE=0",
 	"GIT_ALLOW_PROTOCOL=file",
 	"GIT_NO_LAZY_FETCH=1",      // a missing object would be fetched by a command of the config
-	"GIT_NO_REPLACE_OBJECTS=1", // an object is what its hash names
+	"GIT_NO_REPLACE_OBJECTS=1", // a hash names the original object
 }, settings(overrides)...)
 
-// settings returns the variables by which git takes entries of its config, "name=value" each.
+// settings returns the environment variables for entries of git's config, "name=value" each.
 func settings(entries []string) []string {
 	env := []string{"GIT_CONFIG_COUNT=" + strconv.Itoa(len(entries))}
 	for i, entry := range entries {
@@ -86,22 +85,22 @@ func settings(entries []string) []string {
 	return env
 }
 
-// git is a git command that may be run.
+// git is a git command to run.
 type git struct {
 	args   []string
 	dir    string        // where it starts; default: the root
 	env    []string      // beside environ
 	whole  []string      // in place of environ
 	stdin  io.Reader     // default: nothing
-	out    io.Writer     // gets what it prints; default: what run returns
+	out    io.Writer     // gets its output; default: run returns it
 	most   int64         // bytes that it may print; default mostOutput
 	within time.Duration // default quick
 }
 
-// ended stands for an exit status in a failure, where a git has crashed.
+// ended is the exit status in a failure for a git that has crashed.
 const ended = 1 << 8
 
-// failure is how a git command has failed.
+// failure describes how a git command has failed.
 type failure struct {
 	name   string // of the command
 	code   int    // its exit status; ended if a signal ended it; -1 if we did, or it did not start
@@ -131,7 +130,7 @@ func exitCode(err error) int {
 	return -1
 }
 
-// says reports if git has failed with one of these words, large or small, on its standard error.
+// says reports whether git has failed with one of these words, in any case, on its standard error.
 func says(err error, words ...string) bool {
 	var f *failure
 	return errors.As(err, &f) && has(f.stderr, words...)
@@ -144,8 +143,8 @@ func has(text string, words ...string) bool {
 
 var errTooMuch = errors.New("it prints more than is allowed")
 
-// run runs git, with all that it starts ended with it, and returns what it prints. Errors:
-// Unavailable without a git; *failure; the context's.
+// run runs git, ends all processes that git has started, and returns its output. Errors: Unavailable without a git; *failure;
+// the context's.
 func (g git) run(ctx context.Context) ([]byte, error) {
 	path, err := exec.LookPath("git")
 	if err != nil {
@@ -196,8 +195,9 @@ func (g git) run(ctx context.Context) ([]byte, error) {
 	return printed.Bytes(), nil
 }
 
-// runGroup is cmd.Run in a process group, which ends as a whole if the context of cmd does: git may
-// have started others. At SIGTERM it removes its locks; what is left once git has ended and the pipes are closed, or after endWithin, gets SIGKILL.
+// runGroup is cmd.Run in a process group, which ends as a whole with the context of cmd: git may have started other processes.
+// At SIGTERM git removes its locks; the processes that are left once git has ended and the pipes are closed, or after
+// endWithin, get SIGKILL.
 func runGroup(cmd *exec.Cmd) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cancelled := false
@@ -213,13 +213,13 @@ func runGroup(cmd *exec.Cmd) error {
 	return err
 }
 
-// line runs git and returns the one line that it prints.
+// line runs git and returns its one line of output.
 func (g git) line(ctx context.Context) (string, error) {
 	out, err := g.run(ctx)
 	return strings.TrimSuffix(string(out), "\n"), err
 }
 
-// verb returns the name of the command in the arguments of git.
+// verb returns the command's name in the arguments of git.
 func verb(args []string) string {
 	for i := 0; i < len(args); i++ {
 		switch {
@@ -232,7 +232,7 @@ func verb(args []string) string {
 	return ""
 }
 
-// bounded passes on what is written to it, up to a limit. Once more is written, it calls over.
+// bounded passes its input on, up to a limit. At the first write beyond the limit it calls over.
 type bounded struct {
 	to   io.Writer
 	left int64
@@ -250,7 +250,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return b.to.Write(p)
 }
 
-// head keeps the beginning of what is written to it.
+// head keeps the beginning of its input.
 type head struct {
 	most int
 	kept []byte
@@ -261,7 +261,7 @@ func (h *head) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// line returns what was written, as one line that moves no cursor.
+// line returns the kept input as one line without control characters.
 func (h *head) line() string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -276,7 +276,7 @@ func noGit() error {
 		WithHint("install git %d.%d or newer, or set `isolation: shared`", oldestMajor, oldestMinor)
 }
 
-// NeedGit checks that git is there and new enough. Errors: Unavailable.
+// NeedGit returns an error unless git is installed and new enough. Errors: Unavailable.
 func NeedGit(ctx context.Context) error {
 	said, err := git{args: []string{"version"}}.line(ctx)
 	if err != nil {
@@ -289,7 +289,7 @@ func NeedGit(ctx context.Context) error {
 	return nil
 }
 
-// recent judges what git version prints.
+// recent reports whether the output of git version names a git that is new enough.
 func recent(said string) bool {
 	var major, minor int
 	if n, _ := fmt.Sscanf(said, "git version %d.%d", &major, &minor); n < 2 {

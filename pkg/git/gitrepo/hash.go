@@ -9,10 +9,10 @@ import (
 // Hash names an object of git, in most places a commit: 40 hexadecimal digits.
 type Hash string
 
-// emptyTree is known to every git.
+// emptyTree is the tree without files, known to every git.
 const emptyTree Hash = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
-// nothing is what a ref points to that is not there.
+// nothing is the hash that git uses for an absent ref.
 const nothing Hash = "0000000000000000000000000000000000000000"
 
 var hashPattern = regexp.MustCompile(`^[0-9a-f]{40}$`)
@@ -25,7 +25,7 @@ func ParseHash(s string) (Hash, error) {
 	return Hash(s), nil
 }
 
-// check refuses what is no hash: it would be read as an option or a path by git.
+// check refuses a malformed hash: git would read it as an option or a path.
 func check(hashes ...Hash) error {
 	for _, h := range hashes {
 		if _, err := ParseHash(string(h)); err != nil {

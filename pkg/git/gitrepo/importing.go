@@ -16,13 +16,11 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Import takes the one commit that [Tree.Commit] has made on base, a commit of the line, into
-// the repository, and returns it. All of it is checked aside first; nothing of a bundle that
-// is refused stays. No ref moves.
+// Import takes the one commit of a bundle of [Tree.Commit] on base, a commit of the integration branch, into the repository,
+// and returns it. It first checks the whole bundle in quarantine; nothing of a refused bundle stays. No ref moves.
 //
-// Errors: InvalidArgument, naming the file, for what no task may bring in: paths and links that
-// lead out or into .git, submodules, what is damaged or cut short; BudgetExceeded beyond the
-// [Limits]; Conflict if base is not in the line.
+// Errors: InvalidArgument, naming the file, for content that no task may add: paths and links that lead out or into .git,
+// submodules, damaged or incomplete data; BudgetExceeded beyond the [Limits]; Conflict if base is not in the branch.
 func (r *Repo) Import(ctx context.Context, bundle []byte, base Hash) (Hash, error) {
 	all, err := r.takeIn(ctx, bundle, base, work)
 	if err != nil {
@@ -31,20 +29,20 @@ func (r *Repo) Import(ctx context.Context, bundle []byte, base Hash) (Hash, erro
 	return all[0], nil
 }
 
-// kind is what a bundle may have that is made on a commit of the line.
+// kind describes the permitted content of a bundle on a commit of the integration branch.
 type kind struct {
 	commits int  // at most, one on the other
 	bundle  int  // how many times as large as [Limits].Bundle it may be
 	links   bool // symbolic links may lead anywhere, and paths may differ by case only: no other tree gets them
 }
 
-// The kinds: what is to be merged, and what a member has not finished.
+// The kinds: work to merge, and unfinished work of a member.
 var (
 	work       = kind{commits: 1, bundle: 1}
-	unfinished = kind{commits: 2, bundle: 2, links: true} // what does not shrink grows by how it is packed
+	unfinished = kind{commits: 2, bundle: 2, links: true} // incompressible data grows by the packing
 )
 
-// takeIn takes in the commits of a bundle, which it returns, the oldest first.
+// takeIn imports the commits of a bundle, and returns them, the oldest first.
 func (r *Repo) takeIn(ctx context.Context, bundle []byte, base Hash, k kind) ([]Hash, error) {
 	head, err := r.Head(ctx)
 	if err != nil {
@@ -82,14 +80,14 @@ func (r *Repo) takeIn(ctx context.Context, bundle []byte, base Hash, k kind) ([]
 	return all, nil
 }
 
-// strict has index-pack check all objects, and that none is missing. Its complaints
-// about .gitmodules and .gitattributes concern those of the user: checkChange sees to it that a
-// task leaves the first as it is, and attributes count nowhere that matters.
+// strict has index-pack check all objects, and that none is missing. Its complaints about .gitmodules and .gitattributes
+// would concern the user's own: checkChange makes sure that a task does not change .gitmodules, and attributes have no
+// effect.
 const strict = "--strict=gitmodulesName=ignore,gitmodulesUrl=ignore,gitmodulesPath=ignore,gitmodulesUpdate=ignore,gitmodulesParse=ignore," +
 	"gitmodulesLarge=ignore,gitattributesLineLength=ignore,gitattributesLarge=ignore"
 
-// quarantined is a bundle in a folder aside. git sees its objects there, and those of the
-// repository; the repository does not see them.
+// quarantined is a bundle in a separate folder. git sees its objects there, and those of the repository; the repository does
+// not see them.
 type quarantined struct {
 	header
 	repo   *Repo
@@ -107,7 +105,7 @@ func (q *quarantined) git(args ...string) git {
 	return g
 }
 
-// quarantine stores a bundle aside, and reads its header and how large it would become.
+// quarantine stores a bundle in a separate folder, reads its header and checks its unpacked size.
 func (r *Repo) quarantine(ctx context.Context, in io.Reader, l Limits) (_ *quarantined, err error) {
 	dir, err := os.MkdirTemp(r.tmp(), "bundle-")
 	if err != nil {
@@ -142,7 +140,7 @@ func (r *Repo) quarantine(ctx context.Context, in io.Reader, l Limits) (_ *quara
 	return q, scanPack(all, l)
 }
 
-// index has git check the pack and make its index.
+// index has git check the pack and write its index.
 func (q *quarantined) index(ctx context.Context, options ...string) error {
 	f, err := os.Open(q.bundle())
 	if err != nil {
@@ -162,19 +160,19 @@ func (q *quarantined) index(ctx context.Context, options ...string) error {
 	return q.repo.gone(err)
 }
 
-// itsFault reports whether git has failed for what is in a bundle. That this host has no room, or that
-// git was ended from outside (the kernel does that for want of memory), is no fault of a bundle.
+// itsFault reports whether git has failed because of a bundle's content. A full disk of this host, or a git that was killed
+// from outside (the kernel does that when out of memory), is not a fault of a bundle.
 func itsFault(err error) bool { return exitCode(err) > 0 && !says(err, hostFaults...) }
 
-// Words about this host, of git and of package os: noRoom for want of disk or memory, which passes.
+// Error texts about this host, of git and of package os: noRoom for lack of disk or memory, which is temporary.
 var (
 	noRoom     = []string{"no space left", "quota exceeded", "cannot allocate", "out of memory"}
 	hostFaults = append([]string{"read-only file system", "permission denied", "input/output error", "too many open files", "resource temporarily unavailable",
 		"signal: killed", "signal: terminated", "signal: interrupt", "signal: hangup", "signal: bus error"}, noRoom...)
 )
 
-// chain checks that the tip is one of at most so many commits on base, one on the other, and nothing else. It returns
-// them, the oldest first.
+// chain checks that the tip is the last of at most that many commits on base, each on the one before. It returns them, the
+// oldest first.
 func (q *quarantined) chain(ctx context.Context, base Hash, most int) (all []Hash, err error) {
 	for at := q.tip; at != base; {
 		if len(all) == most {
@@ -194,7 +192,7 @@ func (q *quarantined) chain(ctx context.Context, base Hash, most int) (all []Has
 
 // parent returns the one parent of a commit.
 func (q *quarantined) parent(ctx context.Context, of Hash) (Hash, error) {
-	g := q.git("cat-file", "--batch") // prints what it is: a tag would pass for its commit elsewhere
+	g := q.git("cat-file", "--batch") // prints the type: a tag would pass for its commit elsewhere
 	g.stdin = strings.NewReader(string(of) + "\n")
 	out, err := g.run(ctx)
 	if err != nil {
@@ -219,10 +217,10 @@ func (q *quarantined) parent(ctx context.Context, of Hash) (Hash, error) {
 // mostNames bounds the names of all files of a commit, in bytes.
 const mostNames = 128 << 20
 
-// checkFiles checks what differs between base and the tip.
+// checkFiles checks the files that differ between base and the tip.
 func (q *quarantined) checkFiles(ctx context.Context, base Hash, k kind) error {
-	// First what writes as it reads: a few small trees in each other may have more files than
-	// fit into any memory, and all of them differ.
+	// First a command that prints while it reads: a few small nested trees may have more files than fit into any memory,
+	// and all of them differ.
 	list := q.git("ls-tree", "-r", "-z", "--name-only", "--full-tree", string(q.tip))
 	list.most, list.within = mostNames, slow
 	names, err := list.run(ctx)
@@ -270,7 +268,7 @@ func (q *quarantined) checkFiles(ctx context.Context, base Hash, k kind) error {
 	return checkCase(fields(names), added)
 }
 
-// checkSizes adds up the files changed. One small object may be many files.
+// checkSizes adds up the sizes of the changed files. One small object may be many files.
 func (q *quarantined) checkSizes(ctx context.Context, all []change) error {
 	var ask strings.Builder
 	for _, c := range all {
@@ -302,7 +300,7 @@ func (q *quarantined) checkSizes(ctx context.Context, all []change) error {
 	return nil
 }
 
-// checkLinks reads the symbolic links, which are short, and judges them.
+// checkLinks reads the symbolic links, which are short, and checks them.
 func (q *quarantined) checkLinks(ctx context.Context, links []change) error {
 	for _, c := range links {
 		target, err := q.git("cat-file", "blob", string(c.is)).run(ctx)
@@ -316,7 +314,7 @@ func (q *quarantined) checkLinks(ctx context.Context, links []change) error {
 	return nil
 }
 
-// release moves the pack into the repository, its index last: without that it is not seen.
+// release moves the pack into the repository, its index last: git does not see a pack without an index.
 func (q *quarantined) release() error {
 	to := filepath.Join(q.repo.objects(), "pack")
 	for _, kind := range []string{"rev", "pack", "idx"} {
@@ -333,7 +331,7 @@ func (q *quarantined) release() error {
 	return nil
 }
 
-// changes lists the files that two commits or trees have differently, renames as two.
+// changes returns the files that differ between two commits or trees, renames as two.
 func changes(ctx context.Context, in func(...string) git, from, to Hash, paths ...string) ([]change, error) {
 	g := in(append([]string{"diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", "--end-of-options", string(from), string(to), "--"}, paths...)...)
 	g.env = append(g.env, "GIT_LITERAL_PATHSPECS=1")

@@ -15,24 +15,21 @@ import (
 	"agentteam/pkg/tool/command"
 )
 
-// script runs inside the sandbox. It leaves the git dir of the tree aside, which its member may
-// have written: see there.
+// script runs inside the sandbox. It does not use the git dir of the tree, which its member may have written: see there.
 //
 //go:embed inside.sh
 var script string
 
-// mark begins the answer of the script.
+// mark is the beginning of the script's answer.
 const mark = "agentteam-line "
 
 const commandLimit = 5 * time.Minute
 
-// Commit commits all files of the tree, as one commit on Base, inside the member's sandbox, and
-// returns it as a bundle for [Repo.Import]; nil if nothing differs from Base. The tree's own
-// git dir stays as it is, so the member may go on if the work is not accepted. Commits
-// that the member has made are in the files.
+// Commit commits all files of the tree, as one commit on Base, inside the member's sandbox, and returns it as a bundle for
+// [Repo.Import]; nil if nothing differs from Base. The tree's own git dir stays as it is, so the member may continue if the
+// work is not accepted. The files include those of commits that the member has made.
 //
-// Errors: InvalidState, with the message of git, if the files cannot be committed; BudgetExceeded
-// beyond [Limits].Bundle.
+// Errors: InvalidState, with the message of git, if the files cannot be committed; BudgetExceeded beyond [Limits].Bundle.
 func (t *Tree) Commit(ctx context.Context, in command.Runner, m Message) ([]byte, error) {
 	if err := m.check(); err != nil {
 		return nil, err
@@ -40,7 +37,7 @@ func (t *Tree) Commit(ctx context.Context, in command.Runner, m Message) ([]byte
 	return t.bundle(ctx, in, m, "commit", t.repo.limits.Bundle)
 }
 
-// bundle has the script make a bundle of at most so many bytes.
+// bundle has the script make a bundle of at most that many bytes.
 func (t *Tree) bundle(ctx context.Context, in command.Runner, m Message, how string, most int64, args ...string) ([]byte, error) {
 	env := append(m.identity(t.repo.team), "LINE_MESSAGE="+m.text(t.repo.team))
 	word, rest, err := t.run(ctx, in, env, most, append([]string{how, string(t.Base), strconv.FormatInt(most, 10)}, args...)...)
@@ -61,9 +58,8 @@ func (t *Tree) bundle(ctx context.Context, in command.Runner, m Message, how str
 	return nil, fmt.Errorf("%s the tree %s: the sandbox answers %.80q", how, t.name, word)
 }
 
-// Forward brings the tree to another commit, inside the member's sandbox, if its files are
-// those of same: Base, or what Commit made and was imported since. moved is false, and nothing
-// changes, if the member has changed something.
+// Forward moves the tree to another commit, inside the member's sandbox, if its files are those of same: Base, or the imported
+// commit of Commit. moved is false, and nothing changes, if the member has changed something.
 func (t *Tree) Forward(ctx context.Context, in command.Runner, same, to Hash) (moved bool, err error) {
 	if err := check(same, to); err != nil {
 		return false, err
@@ -71,8 +67,8 @@ func (t *Tree) Forward(ctx context.Context, in command.Runner, same, to Hash) (m
 	return t.move(ctx, in, to, "forward", string(same), string(to))
 }
 
-// Onto brings the tree to another commit, inside the member's sandbox, with files that are changes of that one: what
-// [Repo.Merge] has made of it and same. The tree's files are those of same, else moved is false, and nothing changes.
+// Onto moves the tree to another commit, inside the member's sandbox, with the tree of files as uncommitted changes on it: the
+// result of [Repo.Merge] of to and same. If the tree's files are not those of same, moved is false, and nothing changes.
 func (t *Tree) Onto(ctx context.Context, in command.Runner, same, files, to Hash) (moved bool, err error) {
 	if err := check(same, files, to); err != nil {
 		return false, err
@@ -80,7 +76,7 @@ func (t *Tree) Onto(ctx context.Context, in command.Runner, same, files, to Hash
 	return t.move(ctx, in, to, "onto", string(same), string(files), string(to))
 }
 
-// move runs a script that brings the tree to another commit.
+// move runs the script to move the tree to another commit.
 func (t *Tree) move(ctx context.Context, in command.Runner, to Hash, args ...string) (moved bool, err error) {
 	word, _, err := t.run(ctx, in, nil, 0, args...)
 	if err != nil {
@@ -92,8 +88,8 @@ func (t *Tree) move(ctx context.Context, in command.Runner, to Hash, args ...str
 	return true, t.now(to)
 }
 
-// Reset brings the tree to another commit, inside the member's sandbox, whatever the member has
-// done there. What it has changed is lost; what is ignored stays.
+// Reset moves the tree to another commit, inside the member's sandbox, in any state of the tree. The member's changes are
+// lost; ignored files stay.
 func (t *Tree) Reset(ctx context.Context, in command.Runner, to Hash) error {
 	if err := check(to); err != nil {
 		return err
@@ -105,8 +101,8 @@ func (t *Tree) Reset(ctx context.Context, in command.Runner, to Hash) error {
 	return err
 }
 
-// now notes that the tree has the files of a commit. Not before the files are there: with the new
-// base and the old files, the next commit would take back what others have done meanwhile.
+// now records that the tree has the files of a commit, after the files are there: with the new base and the old files, the
+// next commit would undo the work of others in between.
 func (t *Tree) now(at Hash) error {
 	if err := t.amend(func(n *note) { n.Base = at }); err != nil {
 		return err
@@ -115,11 +111,11 @@ func (t *Tree) now(at Hash) error {
 	return nil
 }
 
-// ErrInterrupted is in the errors of what git could not do in a tree at this time: its time was up, it was
-// killed, there was no room. What the member has changed is still there, and the same call may do it later.
+// ErrInterrupted is in the error of a git call in a tree that did not finish for a temporary reason: its time was up, it was
+// killed, there was no room. The member's changes are still there, and the same call may succeed later.
 var ErrInterrupted = errors.New("was interrupted")
 
-// run runs the script and returns the first line of its answer, and the bytes that follow it, at most so many.
+// run runs the script and returns the first line of its answer, and the bytes that follow it, at most that many.
 func (t *Tree) run(ctx context.Context, in command.Runner, env []string, most int64, args ...string) (word string, rest []byte, err error) {
 	var out bytes.Buffer
 	over := false
@@ -155,7 +151,7 @@ func (t *Tree) run(ctx context.Context, in command.Runner, env []string, most in
 	return string(line), rest, nil
 }
 
-// insideEnviron is what git in a sandbox gets beside the sandbox's environment.
+// insideEnviron is the environment that git in a sandbox gets in addition to the sandbox's own.
 var insideEnviron = append([]string{
 	"LC_ALL=C", "TZ=UTC", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_ATTR_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0",
 	"GIT_PAGER=cat", "GIT_EDITOR=false", "GIT_NO_LAZY_FETCH=1", "GIT_NO_REPLACE_OBJECTS=1",

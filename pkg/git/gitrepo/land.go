@@ -10,13 +10,12 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Land brings the user's checkout forward to a commit of the line, as git merge --ff-only does.
-// It is for the user's command only. Filters of the user's config run, as with any other
-// update: LFS needs that. Hooks do not, since the line may have changed their files.
+// Land moves the user's checkout forward to a commit of the integration branch, as git merge --ff-only does. It is for the
+// user's command only. Filters of the user's config run, as with any other update: LFS needs that. Hooks do not, since the
+// branch may have changed their files.
 //
-// Errors: InvalidState, with what to do, for a checkout with changes, one whose HEAD the commit
-// does not build on, and a commit that changes a program which a filter runs. Nothing is
-// changed then.
+// Errors: InvalidState, with a hint, for a checkout with changes, a HEAD that the commit does not contain, and a commit that
+// changes a program which a filter runs. Nothing is changed then.
 func (r *Repo) Land(ctx context.Context, c Checkout, to Hash) error {
 	now, err := Look(ctx, c.Root)
 	if err != nil {
@@ -42,7 +41,7 @@ func (r *Repo) Land(ctx context.Context, c Checkout, to Hash) error {
 	}
 	g := now.users("merge", "--ff-only", "--quiet", string(to))
 	g.within = slow
-	// Not cut off by ctx: git that is stopped here leaves some files new and others old, as changes of the user's.
+	// ctx does not stop it: a git that is stopped here leaves some files new and others old, as changes of the user's.
 	if _, err := g.run(context.WithoutCancel(ctx)); err != nil {
 		return team.Errorf(team.InvalidState, "the checkout %s is not brought forward: %w", now.Root, err).
 			WithHint("the line is the branch %s there: `git merge %[1]s`", r.Branch())
@@ -50,8 +49,8 @@ func (r *Repo) Land(ctx context.Context, c Checkout, to Hash) error {
 	return nil
 }
 
-// Publish makes a commit of the line the head of the branch [Repo.Branch] in the user's
-// repository. Errors: Conflict if that branch has commits there that the line has not.
+// Publish makes a commit of the integration branch the head of the branch [Repo.Branch] in the user's repository. Errors:
+// Conflict if that branch has commits there that the integration branch lacks.
 func (r *Repo) Publish(ctx context.Context, c Checkout, to Hash) error {
 	if err := check(to); err != nil {
 		return err
@@ -90,7 +89,7 @@ func (c Checkout) users(args ...string) git {
 	return g
 }
 
-// refuseDirty refuses a checkout with changes or a merge under way.
+// refuseDirty returns an error for a checkout with changes or a merge under way.
 func (c Checkout) refuseDirty(ctx context.Context, branch string) error {
 	out, err := c.users("status", "--porcelain", "-z", "--untracked-files=no", "--ignore-submodules=dirty", "--no-renames").run(ctx)
 	if err != nil {
@@ -112,8 +111,8 @@ func (c Checkout) refuseDirty(ctx context.Context, branch string) error {
 	return nil
 }
 
-// refuseFilters refuses a commit that changes a file which a filter of the user's config names:
-// it would run as soon as the next file is written.
+// refuseFilters returns an error for a commit that changes a file which a filter of the user's config names: git would run
+// it for the next file that it writes.
 func (r *Repo) refuseFilters(ctx context.Context, c Checkout, to Hash) error {
 	out, err := c.users("config", "-z", "--get-regexp", `^filter\..*\.(clean|smudge|process)$`).run(ctx)
 	if exitCode(err) == 1 {

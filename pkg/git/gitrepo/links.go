@@ -18,9 +18,8 @@ const (
 	mostLinkedFiles = 100_000
 )
 
-// CheckLinks refuses a file or folder of the user that trees cannot get beside what git has. Errors:
-// InvalidArgument; NotFound for one that is not there; BudgetExceeded for what is not mounted, and too
-// large to be copied.
+// CheckLinks refuses files or folders of the user that trees cannot get in addition to tracked ones. Errors: InvalidArgument;
+// NotFound for an absent one; BudgetExceeded for one that is not mounted, and too large to copy.
 func (c Checkout) CheckLinks(ctx context.Context, mounted bool, names ...string) error {
 	var copies copying
 	for _, name := range names {
@@ -35,8 +34,8 @@ func (c Checkout) CheckLinks(ctx context.Context, mounted bool, names ...string)
 	return nil
 }
 
-// link returns where a file or folder of the user is that trees get beside what git has, a
-// path from the user's folder. Git must ignore it: else it would become part of commits.
+// link returns the full path of a file or folder of the user that trees get in addition to tracked ones; name is a path from
+// the user's folder. Git must ignore it: else it would become part of commits.
 func (c Checkout) link(ctx context.Context, name string) (string, error) {
 	if c.Root == "" {
 		return "", team.Errorf(team.InvalidArgument, "worktree_links: there is no checkout of the user here to take %s from", name)
@@ -64,18 +63,17 @@ func (c Checkout) link(ctx context.Context, name string) (string, error) {
 	return full, err
 }
 
-// Lend puts files and folders of the user into an export of files of the line, as trees get them
-// ([Plan].Links). It returns the places where the sandbox is to show something, each with what that
-// is. What the files have at a place stays, and nothing is put there.
+// Lend puts files and folders of the user into an export of the integration branch, as into trees ([Plan].Links). It returns
+// the places that the sandbox must mount, each with its source. An existing file at a place stays, and nothing is put there.
 //
-// Errors: those of [Checkout.CheckLinks]; BudgetExceeded for what is too large to copy.
+// Errors: those of [Checkout.CheckLinks]; BudgetExceeded for a file or folder that is too large to copy.
 func (c Checkout) Lend(ctx context.Context, names []string, root string, mounted bool) (map[string]string, error) {
 	_, mounts, err := c.lend(ctx, names, root, mounted)
 	return mountsIn(root, mounts), err
 }
 
-// lend is [Checkout.Lend] with places from the root, and all that it has put there. That is a copy, or a
-// place to mount: never a link, since what is written through one is written to the user's.
+// lend is [Checkout.Lend] with places from the root, and the list of all places that it has filled: with a copy, or an empty
+// file or folder to mount on. It never makes a link: a write through a link would change the user's file.
 func (c Checkout) lend(ctx context.Context, names []string, dir string, mounted bool) (lent []string, mounts map[string]string, err error) {
 	root, err := os.OpenRoot(dir) // a link of the repository must not lead us out
 	if err != nil {
@@ -114,8 +112,7 @@ func (c Checkout) lend(ctx context.Context, names []string, dir string, mounted 
 	return lent, mounts, nil
 }
 
-// occupied reports whether the files of a tree have something at a place, or something other than a
-// folder on the way there.
+// occupied reports whether a tree has a file at a place, or anything but folders on the way there.
 func occupied(root *os.Root, place string) bool {
 	for at := place; at != "."; at = filepath.Dir(at) {
 		if info, err := root.Lstat(at); err == nil {
@@ -125,7 +122,7 @@ func occupied(root *os.Root, place string) bool {
 	return false
 }
 
-// mountsIn returns mounts with the places below a root.
+// mountsIn returns mounts with their places below a root.
 func mountsIn(root string, mounts map[string]string) map[string]string {
 	all := map[string]string{}
 	for to, from := range mounts {
@@ -141,7 +138,7 @@ type copying struct {
 	files    int
 }
 
-// take counts a file or folder of what is copied from a place.
+// take counts one file or folder of the copy of from.
 func (c *copying) take(from string, info fs.FileInfo) error {
 	c.files++
 	if c.bytes += info.Size(); c.bytes > mostLinked || c.files > mostLinkedFiles {
@@ -151,7 +148,7 @@ func (c *copying) take(from string, info fs.FileInfo) error {
 	return nil
 }
 
-// measure counts a file or folder as copy does.
+// measure counts a file or folder and its content, as copy does.
 func (c *copying) measure(from string) error {
 	return filepath.WalkDir(from, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -165,7 +162,7 @@ func (c *copying) measure(from string) error {
 	})
 }
 
-// copy copies a file or folder; what is neither, nor a symbolic link, is left out.
+// copy copies a file or folder; it skips special files.
 func (c *copying) copy(from string, root *os.Root, to string) error {
 	return filepath.WalkDir(from, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -199,9 +196,8 @@ func (c *copying) copy(from string, root *os.Root, to string) error {
 	})
 }
 
-// goal is what the copy of a symbolic link, at the place at in the tree, leads to. A link into the user's
-// checkout leads to the same place of the tree: what is written through it is not written to the user's.
-// from is copied to the place to.
+// goal returns the target for the copy of a symbolic link, at the place at in the tree. A link into the user's checkout gets
+// the same place in the tree as its target: a write through it does not change the user's file. from is copied to the place to.
 func (c *copying) goal(goal, from, to, at string) string {
 	if !filepath.IsAbs(goal) {
 		return goal // the tree has the same folders
@@ -224,7 +220,7 @@ func (c *copying) goal(goal, from, to, at string) string {
 	return goal
 }
 
-// resolved is a path without links, if it is there.
+// resolved returns a path without links, or path itself if it does not exist.
 func resolved(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return real
@@ -232,8 +228,8 @@ func resolved(path string) string {
 	return path
 }
 
-// copyInto copies a regular file to a new one with the same time. Builds compare that, and git that of its index with
-// those of files, to know which have changed within the second in which it was written.
+// copyInto copies a regular file to a new one with the same time. Builds compare times, and git compares that of its index with
+// those of files, to find files that changed within the second in which it was written.
 func copyInto(from string, root *os.Root, to string, info fs.FileInfo) error {
 	in, err := os.Open(from)
 	if err != nil {
@@ -252,7 +248,7 @@ func copyInto(from string, root *os.Root, to string, info fs.FileInfo) error {
 	return root.Chtimes(to, info.ModTime(), info.ModTime())
 }
 
-// touched returns the time of the file system.
+// touched returns the present time of the file system.
 func (r *Repo) touched() (time.Time, error) {
 	f, err := os.CreateTemp(r.tmp(), "now-")
 	if err != nil {

@@ -11,18 +11,18 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Merged is what a merge has come to.
+// Merged is the result of a merge.
 type Merged struct {
 	Tree      Hash // of the merged files; with conflicts, git's markers are in them
 	Conflicts []Conflict
 }
 
-// Conflict is a file that both sides have changed in ways that do not go together.
+// Conflict is a file that both sides have changed incompatibly.
 type Conflict struct {
 	Path   string `json:"path"`
 	Kind   string `json:"kind"`          // as git names it: "contents", "binary", "modify/delete", ...
-	Ours   string `json:"ours"`          // what the line has changed in it, as a diff, at most 16 KiB
-	Theirs string `json:"theirs"`        // what is to be merged has changed in it
+	Ours   string `json:"ours"`          // the changes of the integration branch in it, as a diff, at most 16 KiB
+	Theirs string `json:"theirs"`        // the changes of the work to be merged in it
 	Cut    bool   `json:"cut,omitempty"` // one of the two has only the beginning, or is left out
 }
 
@@ -31,11 +31,10 @@ const (
 	mostDiff      = 16 << 10 // bytes
 )
 
-// Merge merges theirs into ours, two commits with some history in common; no ref moves. What
-// both have changed in the same lines is a conflict, for every file: attributes and drivers
-// that the files name do not count.
+// Merge merges theirs into ours, two commits with some history in common; no ref moves. Changes of both in the same lines are a
+// conflict, for every file: attributes and merge drivers that the files name have no effect.
 //
-// Errors: InvalidArgument if the two have nothing in common.
+// Errors: InvalidArgument if the two have no history in common.
 func (r *Repo) Merge(ctx context.Context, ours, theirs Hash) (Merged, error) {
 	if err := check(ours, theirs); err != nil {
 		return Merged{}, err
@@ -50,13 +49,13 @@ func (r *Repo) Merge(ctx context.Context, ours, theirs Hash) (Merged, error) {
 	return r.merge(ctx, Hash(base), ours, theirs)
 }
 
-// MergeFrom is Merge with another base than the two have in common.
+// MergeFrom is Merge with the given base.
 func (r *Repo) MergeFrom(ctx context.Context, base, ours, theirs Hash) (Merged, error) {
 	if err := check(base, ours, theirs); err != nil {
 		return Merged{}, err
 	}
-	// merge-tree has no option for the base before git 2.40. So two commits are made that have
-	// it, and nothing else, in common.
+	// merge-tree has no option for the base before git 2.40. So MergeFrom makes two commits that have base, and nothing
+	// else, in common.
 	root, err := r.stand(ctx, base)
 	if err != nil {
 		return Merged{}, err
@@ -72,7 +71,7 @@ func (r *Repo) MergeFrom(ctx context.Context, base, ours, theirs Hash) (Merged, 
 	return r.merge(ctx, root, left, right)
 }
 
-// stand makes a commit with the files of another and these parents. It is always the same one.
+// stand makes a commit with the files of another and these parents. The same arguments give the same commit.
 func (r *Repo) stand(ctx context.Context, files Hash, parents ...Hash) (Hash, error) {
 	tree, err := r.tree(ctx, files)
 	if err != nil {
@@ -119,8 +118,7 @@ func (r *Repo) merge(ctx context.Context, base, ours, theirs Hash) (Merged, erro
 	return m, nil
 }
 
-// readMerge reads what merge-tree -z prints: the tree, the entries in conflict, then messages,
-// each with its paths and kind.
+// readMerge parses the output of merge-tree -z: the tree, the entries in conflict, then messages, each with its paths and kind.
 func readMerge(out string) (tree Hash, all []Conflict, err error) {
 	parts := fields([]byte(out))
 	if len(parts) == 0 {
@@ -159,7 +157,7 @@ func readMerge(out string) (tree Hash, all []Conflict, err error) {
 	return tree, all, nil
 }
 
-// paths lists the files of conflicts, for people.
+// paths returns the files of conflicts, for people.
 func paths(all []Conflict) string {
 	var names []string
 	for _, c := range all {
@@ -168,14 +166,14 @@ func paths(all []Conflict) string {
 	return team.Some(names, mostNamed)
 }
 
-// mostNamed is how many files or tasks a text names.
+// mostNamed bounds the files or tasks that a message names.
 const mostNamed = 5
 
-// Undo makes a commit on head, the line's head, that takes back what the commit of a task has
-// changed; no ref moves. m names the task in Undoes.
+// Undo makes a commit on head, the head of the integration branch, that reverts the commit of a task; no ref moves. m names the
+// task in Undoes.
 //
-// Errors: InvalidState, with the files and the tasks, if later work builds on it, if it is
-// taken back already, or was never in the line.
+// Errors: InvalidState, with the files and the tasks, if later work builds on it, if it is already undone, or was never in the
+// branch.
 func (r *Repo) Undo(ctx context.Context, head, commit Hash, m Message) (Hash, error) {
 	if ok, err := r.Contains(ctx, head, commit); err != nil {
 		return "", err
@@ -203,7 +201,7 @@ func (r *Repo) Undo(ctx context.Context, head, commit Hash, m Message) (Hash, er
 	return r.Commit(ctx, merged.Tree, m, head)
 }
 
-// builtOn makes the error of a commit on whose files later ones build.
+// builtOn returns the error for a commit on whose files later ones build.
 func (r *Repo) builtOn(ctx context.Context, head, commit Hash, conflicts []Conflict) error {
 	var names []string
 	for _, c := range conflicts {

@@ -10,20 +10,19 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Message is the text of a commit of the line: who did what for which task.
+// Message is the text of a commit of the integration branch, with its author and task.
 type Message struct {
-	Subject string // one line; what is more is cut
+	Subject string // one line; a longer one is cut
 	Body    string
 	Agent   team.AgentID // the author, team.UserAgent for a person; required
-	Task    team.TaskID  // "" for what is no task's
-	Undoes  team.TaskID  // the task that is taken back, if it is one's undoing
+	Task    team.TaskID  // "" if it is for no task
+	Undoes  team.TaskID  // the task that the commit undoes, if any
 	Time    time.Time    // default: now
 }
 
 const mostSubject, mostBody = 200, 8 << 10
 
-// text returns the message as git stores it. The trailers are its last paragraph, so nothing
-// before it can pass for one.
+// text returns the message in git's format. The trailers are its last paragraph, so no text before them can pass for one.
 func (m Message) text(t team.TeamID) string {
 	subject := cut(team.OneLine(m.Subject), mostSubject)
 	if subject == "" {
@@ -46,7 +45,7 @@ func (m Message) text(t team.TeamID) string {
 	return subject + "\n\n" + body + trailers
 }
 
-// cut returns at most n bytes of s, whole characters and none that moves a cursor but for newline and tab.
+// cut returns at most n bytes of s, whole characters and no control characters except newline and tab.
 func cut(s string, n int) string {
 	if s = team.Clean(s, len(s)); len(s) <= n {
 		return s
@@ -54,7 +53,7 @@ func cut(s string, n int) string {
 	return strings.ToValidUTF8(s[:n], "")
 }
 
-// check refuses names that no member or task has: they become lines of the message.
+// check refuses invalid names of members and tasks: they become lines of the message.
 func (m Message) check() error {
 	if m.Agent != team.UserAgent {
 		if _, err := team.ParseAgentID(string(m.Agent)); err != nil {
@@ -72,7 +71,7 @@ func (m Message) check() error {
 	return nil
 }
 
-// identity returns the variables by which git learns who commits. The address leads nowhere.
+// identity returns the environment variables for git's author and committer. The mail address does not exist.
 func (m Message) identity(t team.TeamID) []string {
 	at := m.Time
 	if at.IsZero() {
@@ -108,7 +107,7 @@ func (r *Repo) Commit(ctx context.Context, tree Hash, m Message, parents ...Hash
 	return ParseHash(out)
 }
 
-// Entry is a commit of the line.
+// Entry is a commit of the integration branch.
 type Entry struct {
 	Commit  Hash         `json:"commit"`
 	Task    team.TaskID  `json:"task,omitempty"`
@@ -120,9 +119,8 @@ type Entry struct {
 	Body string `json:"-"` // of its message, without the trailers
 }
 
-// Log returns the team's commits that are in to and not in from, the oldest first: not those
-// of people, which a goal's beginning may have brought in. With paths, those that changed one
-// of them. from may be "".
+// Log returns the team's commits that are in to and not in from, the oldest first, without people's commits, which a goal's
+// beginning may have added. With paths, it returns those that changed one of them. from may be "".
 func (r *Repo) Log(ctx context.Context, from, to Hash, paths ...string) ([]Entry, error) {
 	args := []string{"log", "-z", "--reverse", "--topo-order", "--format=%H%n%ct%n%B", "--end-of-options", string(to)}
 	if err := check(to); err != nil {
@@ -149,7 +147,7 @@ func (r *Repo) Log(ctx context.Context, from, to Hash, paths ...string) ([]Entry
 	return all, nil
 }
 
-// entry reads a commit as Log has git print it; ok is false for one that is not the team's.
+// entry parses a commit as Log has git print it; ok is false for a commit that is not the team's.
 func entry(text string, t team.TeamID) (e Entry, ok bool) {
 	hash, rest, _ := strings.Cut(text, "\n")
 	date, message, _ := strings.Cut(rest, "\n")

@@ -17,9 +17,8 @@ const (
 	packRefDelta = 7
 )
 
-// scanPack reads a pack and refuses one that is beyond the limits once unpacked. index-pack
-// would find that out by taking the memory: a kilobyte may unpack to a megabyte. Whether the
-// objects are right is not looked at.
+// scanPack reads a pack and refuses one that is beyond the limits once unpacked. index-pack would find that out by using the
+// memory: a kilobyte may unpack to a megabyte. scanPack does not check the content of the objects.
 func scanPack(r *bufio.Reader, l Limits) error {
 	var start [12]byte
 	if _, err := io.ReadFull(r, start[:]); err != nil {
@@ -56,8 +55,8 @@ func scanPack(r *bufio.Reader, l Limits) error {
 
 var errLarge = errors.New("too large")
 
-// scanObject reads one object, of which at most left bytes may come out, and returns how many
-// would. z is the decompressor of the object before.
+// scanObject reads one object, which may unpack to at most left bytes, and returns the number of bytes that it would. z is the
+// decompressor of the object before.
 func scanObject(r *bufio.Reader, z *io.ReadCloser, left int64) (int64, error) {
 	c, err := r.ReadByte()
 	if err != nil {
@@ -109,7 +108,7 @@ func scanObject(r *bufio.Reader, z *io.ReadCloser, left int64) (int64, error) {
 	if _, err := io.Copy(io.Discard, in); err != nil {
 		return 0, err
 	}
-	// To its end, where its checksum is. What is longer than its size is refused by index-pack.
+	// To its end, where its checksum is. index-pack refuses an object longer than its size.
 	if n, err := io.Copy(io.Discard, io.LimitReader(*z, 1)); err != nil {
 		return 0, err
 	} else if n > 0 {
@@ -118,8 +117,8 @@ func scanObject(r *bufio.Reader, z *io.ReadCloser, left int64) (int64, error) {
 	return result, nil
 }
 
-// varint continues reading a number of which value has the lowest bits and last is the byte read
-// last, whose highest bit means that there is more.
+// varint continues reading a number; value has its lowest bits, and last is the byte read last, whose highest bit means that
+// more follow.
 func varint(r io.ByteReader, value int64, shift uint, last byte) (int64, error) {
 	for last&0x80 != 0 {
 		if shift > 56 {

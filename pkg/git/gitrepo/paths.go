@@ -9,7 +9,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// refused makes the error of what no task may bring into the line.
+// refused returns the error for content that no task may add to the integration branch.
 func refused(format string, args ...any) *team.Error {
 	return team.Errorf(team.InvalidArgument, "the commit is refused: "+format, args...)
 }
@@ -26,7 +26,7 @@ const (
 	modeNone      = "000000"
 )
 
-// change is a file that two trees have differently.
+// change is a file that differs between two trees.
 type change struct {
 	before, after string // modes
 	was, is       Hash
@@ -34,7 +34,7 @@ type change struct {
 	path          string
 }
 
-// checkChange judges a file that a task has changed, without its content.
+// checkChange checks a file that a task has changed, without its content.
 func checkChange(c change) error {
 	switch {
 	case c.before == modeSubmodule:
@@ -61,8 +61,7 @@ func checkChange(c change) error {
 
 const mostPath, mostDepth = 4000, 200
 
-// checkPath refuses paths that lead out of a tree or into its .git, on any system, and those
-// that print as something else than they are.
+// checkPath refuses paths that lead out of a tree or into its .git, on any system, and those that do not print as they are.
 func checkPath(p string) *team.Error {
 	parts := strings.Split(p, "/")
 	switch {
@@ -86,18 +85,17 @@ func checkPath(p string) *team.Error {
 	return nil
 }
 
-// hiddenRune reports whether r moves the cursor, turns the direction of writing, or is not seen.
+// hiddenRune reports whether r moves the cursor, changes the direction of writing, or is invisible.
 func hiddenRune(r rune) bool {
 	return unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp) ||
 		r == '\u200b' || r == '\u2060' || r == '\ufeff'
 }
 
-// dotGit reports whether some file system takes a name for .git: macOS leaves out characters
-// that do not show, Windows dots and spaces at the end and what follows a colon, and it has a
-// short name for each.
+// dotGit reports whether some file system takes a name for .git: macOS ignores invisible characters, Windows ignores dots and
+// spaces at the end and the part after a colon, and it has a short name for each file.
 func dotGit(name string) bool { return alias(name, ".git", "git~1") }
 
-// alias reports whether some file system takes a name for another one, which has this short name.
+// alias reports whether some file system takes name for of, whose short name on Windows is short.
 func alias(name, of, short string) bool {
 	name = strings.Map(func(r rune) rune {
 		if unicode.In(r, unicode.Cf) {
@@ -110,8 +108,8 @@ func alias(name, of, short string) bool {
 	return name == of || name == short
 }
 
-// checkLink refuses a symbolic link at p that leads out of its tree. A target may go up at its
-// beginning only: behind another link, where ".." leads is not known here.
+// checkLink refuses a symbolic link at p that leads out of its tree. A target may go up only at its beginning: after another
+// link, the meaning of ".." is not known here.
 func checkLink(p, target string) error {
 	refuse := func(why string) error {
 		return refused("the symbolic link %s %s", p, why).WithHint("link to files of the project, by relative paths")
@@ -138,8 +136,8 @@ func checkLink(p, target string) error {
 	return nil
 }
 
-// checkCase refuses added paths that some systems take for another path of the tree: a file
-// would land behind a link of the other name.
+// checkCase refuses added paths that some systems take for another path of the tree: a file would be written through a link of
+// the other name.
 func checkCase(all, added []string) error {
 	fresh := map[string]bool{}
 	for _, p := range added {

@@ -5,12 +5,11 @@ import (
 	"strings"
 )
 
-// pins is where the refs are of commits that no branch has. Without one, a git that removes what
-// nothing refers to would take them.
+// pins is the prefix of refs for commits that no branch has. git gc would remove them without a ref.
 const pins = "refs/agentteam/pins/"
 
-// Pin has the repository hold a commit that no branch has, under a name as of a branch. It can be
-// repeated. Errors: those of git.
+// Pin has the repository keep a commit that no branch has, under a name with the syntax of a branch. It can be repeated.
+// Errors: those of git.
 func (r *Repo) Pin(ctx context.Context, name string, h Hash) error {
 	if err := check(h); err != nil {
 		return err
@@ -19,7 +18,7 @@ func (r *Repo) Pin(ctx context.Context, name string, h Hash) error {
 	return r.gone(err)
 }
 
-// Pins returns the commits that are held by Pin, by name.
+// Pins returns the commits that Pin keeps, by name.
 func (r *Repo) Pins(ctx context.Context) (map[string]Hash, error) {
 	out, err := r.git("for-each-ref", "--format=%(objectname) %(refname)", pins).run(ctx)
 	if err != nil {
@@ -33,7 +32,7 @@ func (r *Repo) Pins(ctx context.Context) (map[string]Hash, error) {
 	return all, nil
 }
 
-// Unpin undoes Pin; that there is no such name is no error.
+// Unpin undoes Pin; an unknown name is not an error.
 func (r *Repo) Unpin(ctx context.Context, name string) error {
 	_, err := r.git("update-ref", "--no-deref", "-d", pins+name).run(ctx)
 	return r.gone(err)

@@ -7,16 +7,15 @@ import (
 	"agentteam/pkg/team"
 )
 
-// leave is what a member can do about a file that git does not take.
+// leave is the rest of a hint on a file that git does not accept.
 const leave = "or remove it, or have .gitignore name it"
 
-// ownRepository is the hint for a git repository within a tree.
+// ownRepository returns the hint for a git repository within a tree.
 func ownRepository(path string) string {
 	return "if its files belong to the project, remove " + path + "/.git, so that they are taken in as files; else have .gitignore name " + path + "/"
 }
 
-// refusals are the words of git for a file that it does not take, and what is to be said and done in their
-// place. The first group is the path.
+// refusals are git's error texts for a file that it does not accept, each with our text and hint. The first group is the path.
 var refusals = []struct {
 	words *regexp.Regexp
 	what  string
@@ -32,8 +31,8 @@ var refusals = []struct {
 		func(path string) string { return "end the program that writes it, " + leave + "; then try again" }},
 }
 
-// refusal is the error of files that git does not store, by its own words. It names the path as a command in
-// the member's folder would, and what to do about it.
+// refusal returns the error for files that git does not store, by git's own text. It names the path as a command in the member's
+// folder would, with a hint.
 func (t *Tree) refusal(said string) error {
 	for _, r := range refusals {
 		if m := r.words.FindStringSubmatch(said); m != nil {
@@ -45,7 +44,7 @@ func (t *Tree) refusal(said string) error {
 		WithHint("repair the file that git names, " + leave)
 }
 
-// seen is a path from the tree's root as the member's folder sees it.
+// seen returns a path from the tree's root as a path from the member's folder.
 func (t *Tree) seen(path string) string {
 	if rel, err := filepath.Rel(t.Dir, filepath.Join(t.Root, path)); err == nil {
 		return rel

@@ -13,7 +13,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Limits bound what a task may bring into the line. The zero value of each means its default.
+// Limits bound the data that a task may add to the integration branch. The zero value of each means its default.
 type Limits struct {
 	Bundle   int64 // bytes of its bundle; default 64 MiB
 	Objects  int   // objects in that; default 100,000
@@ -29,11 +29,11 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// received bounds what comes from another host of the team, the user's history among it.
+// received bounds data from another host of the team, including the user's history.
 var received = Limits{Bundle: 16 << 30, Objects: 50_000_000, Unpacked: 1 << 40, Files: 1_000_000}
 
-// Repo is a team's bare repository on this host, and the folder around it: its trees, and
-// what is being made. Safe for concurrent use, by several processes too.
+// Repo is a team's bare repository on this host, and the folder around it with its trees and temporary files. Safe for
+// concurrent use, by several processes too.
 type Repo struct {
 	dir    string // of all that belongs to it
 	bare   string // the repository
@@ -41,13 +41,12 @@ type Repo struct {
 	limits Limits
 }
 
-// attributes is above the attributes of any tree. A bare repository does not read the
-// trees' attributes at all; this is for a git that one day does.
+// attributes takes precedence over the attributes of any tree. git reads no attributes of trees in a bare repository; this is
+// for a later git that does.
 const attributes = "* !merge !diff !export-subst !export-ignore\n"
 
-// Open opens the repository of a team in dir, a separate folder on a file system with room for
-// the trees; what is not there yet is made. Errors: Unavailable without a git that is new
-// enough; those of os.
+// Open opens the repository of a team in dir, a separate folder on a file system with room for the trees, and makes missing
+// parts. Errors: Unavailable without a git that is new enough; those of os.
 func Open(ctx context.Context, dir string, t team.TeamID, l Limits) (*Repo, error) {
 	if _, err := team.ParseTeamID(string(t)); err != nil {
 		return nil, err
@@ -66,8 +65,8 @@ func Open(ctx context.Context, dir string, t team.TeamID, l Limits) (*Repo, erro
 	return r, r.Ensure(ctx)
 }
 
-// Ensure makes what is not there of the repository and its folders, as after somebody has emptied
-// the cache folder. Errors: those of git and os.
+// Ensure makes the missing parts of the repository and its folders, for example after a person has emptied the cache folder.
+// Errors: those of git and os.
 func (r *Repo) Ensure(ctx context.Context) error {
 	for _, d := range []string{r.dir, r.trees(), r.tmp()} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
@@ -83,7 +82,7 @@ func (r *Repo) Ensure(ctx context.Context) error {
 	return err
 }
 
-// make makes the bare repository: all of it, or nothing.
+// make makes the whole bare repository, or nothing.
 func (r *Repo) make(ctx context.Context) error {
 	fresh, err := os.MkdirTemp(r.tmp(), "repo-")
 	if err != nil {
@@ -109,7 +108,7 @@ func (r *Repo) make(ctx context.Context) error {
 	return nil
 }
 
-// Temporary is a folder for what is needed for a few minutes; what is left there is removed.
+// Temporary returns a folder for files that are needed for a few minutes; older ones are removed.
 func (r *Repo) Temporary() string { return r.tmp() }
 
 func (r *Repo) trees() string   { return filepath.Join(r.dir, "trees") }
@@ -118,7 +117,7 @@ func (r *Repo) tmp() string     { return filepath.Join(r.dir, "tmp") }
 func (r *Repo) objects() string { return filepath.Join(r.bare, "objects") }
 func (r *Repo) ref() string     { return "refs/heads/" + r.Branch() }
 
-// Branch returns the name of the line's branch.
+// Branch returns the name of the integration branch.
 func (r *Repo) Branch() string { return "agentteam/" + string(r.team) }
 
 // git returns a command in the bare repository.
@@ -126,7 +125,7 @@ func (r *Repo) git(args ...string) git {
 	return git{args: append([]string{"--git-dir=" + r.bare}, args...), dir: r.dir}
 }
 
-// gone makes err NotFound if the repository is not there any more.
+// gone returns NotFound instead of err if the repository no longer exists.
 func (r *Repo) gone(err error) error {
 	if err == nil {
 		return nil
@@ -138,7 +137,7 @@ func (r *Repo) gone(err error) error {
 	return err
 }
 
-// Head returns the line's head. Errors: NotFound if there is no line yet, or no repository.
+// Head returns the head of the integration branch. Errors: NotFound if there is no branch yet, or no repository.
 func (r *Repo) Head(ctx context.Context) (Hash, error) {
 	out, err := r.git("rev-parse", "--verify", "--quiet", r.ref()+"^{commit}").line(ctx)
 	if exitCode(err) == 1 {
@@ -164,7 +163,7 @@ func (r *Repo) Has(ctx context.Context, h Hash) (bool, error) {
 	return false, r.gone(err)
 }
 
-// Contains reports whether ancestor is a commit that h has in its history, or h.
+// Contains reports whether ancestor is h or in the history of h.
 func (r *Repo) Contains(ctx context.Context, h, ancestor Hash) (bool, error) {
 	if err := check(h, ancestor); err != nil {
 		return false, err
@@ -176,11 +175,10 @@ func (r *Repo) Contains(ctx context.Context, h, ancestor Hash) (bool, error) {
 	return err == nil, r.gone(err)
 }
 
-// Move moves the line's head from one commit to another, which must have it in its history;
-// from is "" for the first. Of several at a time one moves it. To move it to where it is
-// is no error.
+// Move moves the head of the integration branch from one commit to another, which must have it in its history; from is "" for
+// the first. Of concurrent calls one moves it. A head that is already at to is not an error.
 //
-// Errors: Conflict, naming where the head is, if that is not from, or to would lose it.
+// Errors: Conflict, naming the present head, if that is not from, or if to lacks from in its history.
 func (r *Repo) Move(ctx context.Context, from, to Hash) error {
 	from = cmp.Or(from, nothing)
 	if err := check(from, to); err != nil {
@@ -217,8 +215,7 @@ func (r *Repo) tree(ctx context.Context, h Hash) (Hash, error) {
 	return ParseHash(out)
 }
 
-// Before returns the commit on which a task's was made. Errors: InvalidState for a commit that is
-// no task's.
+// Before returns the parent of a task's commit. Errors: InvalidState for a commit without exactly one parent.
 func (r *Repo) Before(ctx context.Context, h Hash) (Hash, error) {
 	if err := check(h); err != nil {
 		return "", err

@@ -11,18 +11,18 @@ type State struct {
 	Checkout
 	Version string // as git prints it
 	Unfit   error  // why no trees can be made for the folder; nil: they can
-	Under   string // what was begun in the work tree and not ended, such as "a merge"; "" = nothing
+	Under   string // the operation under way in the work tree, such as "a merge"; "" = none
 	Super   string // the work tree of which the folder's repository is a submodule; "" = of none
 	Unnamed bool   // git knows no name or no address of the user for a commit here
 }
 
-// under are files of a git dir, each with what is under way while it is there.
+// under lists files of a git dir, each with the operation that is under way while the file exists.
 var under = []struct{ file, what string }{
 	{"MERGE_HEAD", "a merge"}, {"rebase-merge", "a rebase"}, {"rebase-apply", "a rebase"}, {"CHERRY_PICK_HEAD", "a cherry-pick"}, {"REVERT_HEAD", "a revert"}, {"BISECT_LOG", "a bisect"},
 }
 
-// StateOf looks at git in a folder. No program of its repository is run. Errors: Unavailable without a git that
-// is new enough.
+// StateOf returns the state of git in a folder. It runs no program of the folder's repository. Errors: Unavailable without a git
+// that is new enough.
 func StateOf(ctx context.Context, dir string) (s State, err error) {
 	if err := NeedGit(ctx); err != nil {
 		return s, err

@@ -14,8 +14,8 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Bundle writes the commits that are in to and not in from to w, for [Repo.Receive] on another
-// host. from is "" for the whole history.
+// Bundle writes the commits that are in to and not in from to w, for [Repo.Receive] on another host. from is "" for the whole
+// history.
 func (r *Repo) Bundle(ctx context.Context, w io.Writer, from, to Hash) error {
 	h := header{tip: to}
 	revs := string(to) + "\n"
@@ -45,13 +45,11 @@ func (r *Repo) Bundle(ctx context.Context, w io.Writer, from, to Hash) error {
 	return r.gone(err)
 }
 
-// Receive takes what [Repo.Bundle] has written on another host into the repository, and returns
-// its tip. No ref moves. The objects are checked aside. What tasks may bring in was judged by
-// [Repo.Import] where they were merged; here are commits of the user among them, to whom that
-// does not apply.
+// Receive takes a bundle of [Repo.Bundle] from another host into the repository, and returns its tip. No ref of the branch
+// moves. It checks the objects in quarantine, but not the rules for tasks: [Repo.Import] has checked those before the merge,
+// and they do not apply to the user's commits in the bundle.
 //
-// Errors: InvalidArgument for a bundle that is damaged; NotFound if what it builds on is not
-// here.
+// Errors: InvalidArgument for a damaged bundle; NotFound if its base is not here.
 func (r *Repo) Receive(ctx context.Context, bundle io.Reader) (Hash, error) {
 	q, err := r.quarantine(ctx, bundle, received)
 	if err != nil {
@@ -84,7 +82,7 @@ func (r *Repo) Receive(ctx context.Context, bundle io.Reader) (Hash, error) {
 	return q.tip, r.gone(err)
 }
 
-// history indexes the pack of a whole history and checks that nothing is missing.
+// history indexes the pack of a whole history and checks that no object is missing.
 func (q *quarantined) history(ctx context.Context) error {
 	if err := q.index(ctx); err != nil {
 		return err
@@ -103,7 +101,7 @@ func (q *quarantined) history(ctx context.Context) error {
 	if len(q.shallow) == 0 {
 		return nil
 	}
-	// Before the objects: a commit whose parents are missing is one that is damaged.
+	// Before the objects: a commit whose parents are missing counts as damaged.
 	all := slices.Concat(q.repo.shallow(), q.shallow)
 	slices.Sort(all)
 	if err := writeShallow(ends, slices.Compact(all)); err != nil {
@@ -120,8 +118,7 @@ func writeShallow(file string, all []Hash) error {
 	return os.WriteFile(file, []byte(b.String()), 0o600)
 }
 
-// shallow returns the commits whose parents are not there, since the user's clone has not the
-// whole history.
+// shallow returns the commits whose parents are missing, since the user's clone is shallow.
 func (r *Repo) shallow() []Hash {
 	text, err := os.ReadFile(filepath.Join(r.bare, "shallow"))
 	if err != nil {
@@ -136,11 +133,10 @@ func (r *Repo) shallow() []Hash {
 	return all
 }
 
-// mostPacks is how many packs git may have to look into for an object. Each import is one.
+// mostPacks bounds the packs that git may have to search for an object. Each import is one.
 const mostPacks = 40
 
-// tidy puts small packs together. Nothing is left out, so a task whose commit no ref has yet
-// loses nothing. That it fails costs time only.
+// tidy combines small packs. It drops no object, so a task whose commit no ref has yet loses nothing. A failure costs only time.
 func (r *Repo) tidy(ctx context.Context) {
 	packs, err := filepath.Glob(filepath.Join(r.objects(), "pack", "*.pack"))
 	if err != nil || len(packs) <= mostPacks {
@@ -158,9 +154,8 @@ func (r *Repo) tidy(ctx context.Context) {
 
 var errLocked = errors.New("another process has the lock")
 
-// lockFile locks a file, which is made if it is not there, until it is closed or this process
-// is gone. A lock on a file that was removed since it was opened is none: then it opens it again.
-// Error: errLocked.
+// lockFile locks a file, and creates it if needed, until it is closed or this process is gone. A lock on a file that was removed
+// since it was opened has no effect: then it opens the file again. Error: errLocked.
 func lockFile(name string, how int) (*os.File, error) {
 	for {
 		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)

@@ -18,11 +18,11 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Plan describes a tree that is to be made.
+// Plan describes a tree to open or make.
 type Plan struct {
 	Name    string       // [a-z0-9][a-z0-9.-]*, unlike that of any other tree of the team; required
-	At      Hash         // the commit whose files it gets, the line's head in most cases; required
-	Member  team.AgentID // whose it is; required
+	At      Hash         // the commit whose files it gets, in most cases the head of the integration branch; required
+	Member  team.AgentID // its owner; required
 	From    Checkout     // whose subfolder is worked in, and whose Links there are; zero on another host
 	Links   []string     // ignored files and folders that builds need, from the user's folder
 	Mounted bool         // Links are not copied: places are made where the sandbox mounts them, read-only
@@ -34,37 +34,35 @@ type Plan struct {
 	Continues string     // a tree of the same member that becomes this one, with all that is in it; "": none
 }
 
-// Tree is a folder for one member to work in, with a separate git dir. Both are the
-// member's: no git of the host looks into it once it is made. It is locked until Close or the
-// end of this process.
+// Tree is a folder for one member to work in, with a separate git dir. Both are the member's: no git of the host uses that git
+// dir once it is made. It is locked until Close or the end of this process.
 type Tree struct {
 	Root   string            // the folder
 	Dir    string            // where the member works: Root, or the same subfolder of it as the user's
 	Base   Hash              // the commit whose files it got, at last by Forward
 	Begun  bool              // it was made, or became this one, when it was opened: its files may be other than those of the last use
-	Mounts map[string]string // what the sandbox is to show in it, for reading: the place, and what of the user
+	Mounts map[string]string // the read-only mounts of the sandbox in it: the place, and its source
 
 	repo *Repo
 	name string
 	lock *os.File
 }
 
-// note is what the host keeps of a tree, where its member cannot write.
+// note is the host's record of a tree, where its member cannot write.
 type note struct {
 	Base   Hash              `json:"base"`
 	Prefix string            `json:"prefix,omitempty"`
 	Mounts map[string]string `json:"mounts,omitempty"` // by the place from the tree's root
-	Lent   []string          `json:"lent,omitempty"`   // what of the user is in it, from the tree's root
+	Lent   []string          `json:"lent,omitempty"`   // the user's files in it, from the tree's root
 	Epoch  uint64            `json:"epoch,omitempty"`  // under which its task was held last
 }
 
 var treeName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{0,100}$`)
 
-// Tree returns the tree of that name. One that is there is opened as its member has left it,
-// so that a successor continues in it; At is not looked at then. Else it is made, whole or not
-// at all.
+// Tree returns the tree of that name. An existing one is opened as its member has left it, so that a successor continues in it;
+// At is ignored then. Else Tree makes it, whole or not at all.
 //
-// Errors: Busy if another process has it; InvalidArgument for names and links that cannot be.
+// Errors: Busy if another process has it; InvalidArgument for invalid names and links.
 func (r *Repo) Tree(ctx context.Context, p Plan) (_ *Tree, err error) {
 	if !treeName.MatchString(p.Name) || strings.HasSuffix(p.Name, ".lock") || strings.HasSuffix(p.Name, ".json") || strings.HasSuffix(p.Name, ".ran") {
 		return nil, team.Errorf(team.InvalidArgument, "%.60q is no name for a tree", p.Name)
@@ -110,8 +108,8 @@ func (t *Tree) noteFile() string { return t.Root + ".json" }
 func (t *Tree) lockFile() string { return t.Root + ".lock" }
 func (t *Tree) ranFile() string  { return t.Root + ".ran" }
 
-// SetRan notes, where the tree's member cannot write, whether commands have run there since its files
-// were last looked at. The note outlives this process.
+// SetRan records, where the tree's member cannot write, whether commands have run there since its files were last checked. The
+// record outlives this process.
 func (t *Tree) SetRan(ran bool) error {
 	if !ran {
 		return removeAll(t.ranFile())
@@ -123,13 +121,13 @@ func (t *Tree) SetRan(ran bool) error {
 	return f.Close()
 }
 
-// HasRun reports what [Tree.SetRan] has noted of a tree; true if that cannot be read.
+// HasRun returns the record of [Tree.SetRan]; true if that cannot be read.
 func (r *Repo) HasRun(tree string) bool {
 	_, err := os.Lstat(filepath.Join(r.trees(), tree) + ".ran")
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// take locks the tree. The lock's file may be removed by who removes the tree.
+// take locks the tree. A process that removes the tree also removes the lock's file.
 func (t *Tree) take() (err error) {
 	if t.lock, err = lockFile(t.lockFile(), syscall.LOCK_EX); errors.Is(err, errLocked) {
 		return team.Errorf(team.Busy, "the tree %s is another process's", t.name)
@@ -157,8 +155,8 @@ func (t *Tree) read() (n note, err error) {
 	return n, nil
 }
 
-// usable makes sure that the folder in which the member works is one, and in the tree: its member
-// may have put a link there, and the host works in it with more rights.
+// usable makes sure that the folder in which the member works is a folder, and in the tree: its member may have put a link there,
+// and the host works in it with more rights.
 func (t *Tree) usable(n note) error {
 	if err := mkdirInside(t.Root, n.Prefix); err != nil {
 		return team.Errorf(team.InvalidState, "its folder %s cannot be used: %w", n.Prefix, err).
@@ -180,8 +178,7 @@ func (t *Tree) write(n note) error {
 	return os.Rename(fresh, t.noteFile())
 }
 
-// make makes the tree beside its place, where what an earlier process has left is removed, and
-// moves it there at last.
+// make makes the tree in a temporary folder and then moves it to its place. It removes the leftovers of an earlier process.
 func (t *Tree) make(ctx context.Context, p Plan) (n note, err error) {
 	fresh := filepath.Join(t.repo.tmp(), "tree-"+p.Name)
 	for _, left := range []string{fresh, t.Root, t.ranFile()} {
@@ -217,7 +214,7 @@ func (t *Tree) make(ctx context.Context, p Plan) (n note, err error) {
 	return n, os.Rename(fresh, t.Root)
 }
 
-// fill writes the files of a new tree. It returns those of the work that git ignored where that was done.
+// fill writes the files of a new tree. It returns the files of the work that git ignored where they were made.
 func (t *Tree) fill(ctx context.Context, p Plan, fresh string) (ignored []string, err error) {
 	files := p.At
 	if p.Work.Whole != "" {
@@ -234,8 +231,7 @@ func (t *Tree) fill(ctx context.Context, p Plan, fresh string) (ignored []string
 		}
 		files = m.Tree
 	}
-	// read-tree runs no hook of checkout and no filter: none is in the config of a git dir that
-	// was made a moment ago.
+	// read-tree runs no checkout hook and no filter: the config of the git dir, made a moment ago, has none.
 	steps := [][]string{{"read-tree", "-m", "-u", string(files)}}
 	if files != p.At {
 		steps = append(steps, []string{"read-tree", "-i", "-m", string(files), string(p.At)}) // the files stay: they are changes
@@ -250,7 +246,7 @@ func (t *Tree) fill(ctx context.Context, p Plan, fresh string) (ignored []string
 	return ignored, nil
 }
 
-// become makes the tree of that which it continues. fs.ErrNotExist if there is none, or a process has it.
+// become turns the tree that this one continues into this one. fs.ErrNotExist if there is none, or a process has it.
 func (t *Tree) become(p Plan) (note, error) {
 	if p.Continues == "" {
 		return note{}, fs.ErrNotExist
@@ -271,10 +267,10 @@ func (t *Tree) become(p Plan) (note, error) {
 	if err != nil {
 		return note{}, errors.Join(err, old.Close())
 	}
-	return n, old.Remove() // what is left: its note and its lock
+	return n, old.Remove() // its note and its lock
 }
 
-// Keep notes that the tree's task is held under an epoch now, so that no older work takes the place of its files.
+// Keep records that the tree's task is held under epoch now, so that no older work replaces its files.
 func (t *Tree) Keep(epoch uint64) error {
 	return t.amend(func(n *note) { n.Epoch = max(n.Epoch, epoch) })
 }
@@ -289,14 +285,14 @@ func (t *Tree) amend(f func(*note)) error {
 	return t.write(n)
 }
 
-// EpochOf returns the epoch under which the task of a tree was held last; ok is false if there is no such tree, or not
-// a whole one.
+// EpochOf returns the last epoch under which the task of a tree was held; ok is false if there is no such tree, or not a whole
+// one.
 func (r *Repo) EpochOf(tree string) (epoch uint64, ok bool) {
 	n, err := (&Tree{repo: r, name: tree, Root: filepath.Join(r.trees(), tree)}).read()
 	return n.Epoch, err == nil
 }
 
-// init makes the git dir of a tree: the objects of the line are read where they are.
+// init makes the git dir of a tree, which reads the objects of the integration branch from the repository.
 func (t *Tree) init(ctx context.Context, p Plan, fresh string) error {
 	branch := "work/" + p.Name
 	g := git{args: []string{"init", "--quiet", "--template=", "--initial-branch=" + branch, "--object-format=sha1", fresh}}
@@ -341,7 +337,7 @@ func (t *Tree) init(ctx context.Context, p Plan, fresh string) error {
 	return errors.Join(err, f.Close())
 }
 
-// headRef is the file of a branch in a git dir.
+// headRef returns the file of a branch in a git dir.
 func headRef(branch string) string { return filepath.Join("refs", "heads", filepath.FromSlash(branch)) }
 
 // exclude has git ignore files in a new tree.
@@ -363,7 +359,7 @@ func exclude(fresh string, names []string) error {
 	return errors.Join(err, f.Close())
 }
 
-// escapePattern returns the pattern of .gitignore that means this name only.
+// escapePattern returns the pattern of .gitignore that matches only this name.
 func escapePattern(name string) string {
 	return regexp.MustCompile(`[\\*?\[\]! #]`).ReplaceAllString(name, `\$0`)
 }
@@ -378,21 +374,20 @@ func mkdirInside(top, name string) error {
 	return root.MkdirAll(cmp.Or(filepath.FromSlash(name), "."), 0o755)
 }
 
-// Objects returns the folder that the member's sandbox must show, for reading: the objects of
-// the line.
+// Objects returns the folder of the integration branch's objects, which the member's sandbox must mount read-only.
 func (t *Tree) Objects() string { return t.repo.objects() }
 
-// Close gives the tree up; it stays as it is.
+// Close unlocks the tree; its files stay as they are.
 func (t *Tree) Close() error { return t.lock.Close() }
 
-// Remove removes the tree with all that is in it, and closes it. Nothing may run in it.
+// Remove removes the tree with all its files, and closes it. Nothing may run in it.
 func (t *Tree) Remove() error {
-	// The note first: without it half a tree is none.
+	// The note first: a folder without it does not count as a tree.
 	err := errors.Join(removeAll(t.noteFile()), removeAll(t.Root), removeAll(t.ranFile()), removeAll(t.lockFile()))
 	return errors.Join(err, t.Close())
 }
 
-// Trees returns the names of the trees that there are.
+// Trees returns the names of the existing trees.
 func (r *Repo) Trees() (names []string, err error) {
 	entries, err := os.ReadDir(r.trees())
 	for _, e := range entries {
@@ -403,8 +398,8 @@ func (r *Repo) Trees() (names []string, err error) {
 	return names, r.gone(err)
 }
 
-// Sweep removes the trees that no process has open and keep does not name, and what killed
-// processes have left half made. It returns the names of the trees.
+// Sweep removes the trees that no process has open and for which keep returns false, and the leftovers of killed processes. It
+// returns the names of the removed trees.
 func (r *Repo) Sweep(keep func(name string) bool) (removed []string, err error) {
 	names, err := r.Trees()
 	if err != nil {
@@ -428,11 +423,10 @@ func (r *Repo) Sweep(keep func(name string) bool) (removed []string, err error) 
 	return removed, errors.Join(r.sweepTmp(), r.sweepLocks())
 }
 
-// staleLock is how old the lock of a ref is that nobody has any more: git holds it for one write.
+// staleLock is the age at which the lock of a ref counts as abandoned: git holds it for one write.
 const staleLock = time.Minute
 
-// sweepLocks removes the locks of refs that were left by a git that was killed: nothing could write
-// these refs again.
+// sweepLocks removes the locks of refs that a killed git has left: no process could write these refs again.
 func (r *Repo) sweepLocks() error {
 	now, err := r.touched()
 	if err != nil {
@@ -457,8 +451,8 @@ func (r *Repo) sweepLocks() error {
 	})
 }
 
-// Keep moves a tree, which no process has open, to where nothing removes it before the team is deleted; first gets
-// its folder there before that. Errors: Busy; NotFound if there is no such tree.
+// Keep moves a tree, which no process has open, to a folder that only the team's deletion removes; it calls first with that
+// folder before the move. Errors: Busy; NotFound if there is no such tree.
 func (r *Repo) Keep(name string, first func(folder string)) error {
 	t := &Tree{repo: r, name: name, Root: filepath.Join(r.trees(), name)}
 	if err := t.take(); err != nil {
@@ -482,7 +476,7 @@ func (r *Repo) Keep(name string, first func(folder string)) error {
 	return t.Remove() // its note and its lock
 }
 
-// sweepTmp removes what is older than any command may take.
+// sweepTmp removes files that are older than the longest command.
 func (r *Repo) sweepTmp() error {
 	entries, err := os.ReadDir(r.tmp())
 	if err != nil {
@@ -504,8 +498,7 @@ func (r *Repo) sweepTmp() error {
 	return nil
 }
 
-// removeAll removes what a member may have made hard to remove: folders without the right to
-// write in them. It follows no link.
+// removeAll removes a file or folder, also folders that a member has made unwritable. It follows no link.
 func removeAll(name string) error {
 	err := os.RemoveAll(name)
 	if !errors.Is(err, fs.ErrPermission) {
@@ -522,7 +515,7 @@ func removeAll(name string) error {
 	return os.RemoveAll(name)
 }
 
-// openUp gives us the rights of folders, from the top down.
+// openUp gives this process the rights on folders, from the top down.
 func openUp(root *os.Root, name string) error {
 	info, err := root.Lstat(name)
 	if err != nil || !info.IsDir() {

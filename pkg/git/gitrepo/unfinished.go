@@ -16,13 +16,13 @@ import (
 	"agentteam/pkg/tool/command"
 )
 
-// Unfinished is what a member has changed in its tree, as commits of the repository: Files without what git
-// ignores, and Whole with that on top of it. The two are the same if there is none.
+// Unfinished is a member's uncommitted work in its tree, as commits of the repository: Files without ignored files, and Whole with
+// them on top of it. The two are the same if there are none.
 type Unfinished struct{ Files, Whole Hash }
 
-// Save commits all files of the tree, those that git ignores in a second commit, inside the member's sandbox, and
-// returns them as a bundle for [Repo.ImportUnfinished]; nil if there is nothing to store. The tree stays as it is. Files of
-// at most [Limits].Bundle bytes are in it, the smallest first and a folder that git ignores as a whole; leftOut names the others.
+// Save commits all files of the tree, ignored ones in a second commit, inside the member's sandbox, and returns them as a bundle
+// for [Repo.ImportUnfinished]; nil if there is nothing to store. The tree stays as it is. The bundle has files of at most
+// [Limits].Bundle bytes, the smallest first and an ignored folder as a whole; leftOut names the others.
 //
 // Errors: those of [Tree.Commit].
 func (t *Tree) Save(ctx context.Context, in command.Runner, m Message) (bundle []byte, leftOut []string, err error) {
@@ -59,7 +59,7 @@ func (t *Tree) Save(ctx context.Context, in command.Runner, m Message) (bundle [
 	return bundle, leftOut, err
 }
 
-// weight is a file that differs from the tree's commit, or a folder that git ignores.
+// weight is a file that differs from the tree's commit, or an ignored folder.
 type weight struct {
 	name    string // from the tree's root; a folder ends with a slash
 	ignored bool
@@ -68,7 +68,7 @@ type weight struct {
 	cannot  string // why no commit may have it
 }
 
-// kind is what the script lists it as.
+// kind returns the letter with which the script lists it.
 func (w weight) kind() string {
 	if w.ignored {
 		return "i"
@@ -91,8 +91,8 @@ func (w weight) String() string {
 	return fmt.Sprintf("%s (%s)", team.OneLine(team.Escaped(w.name)), why)
 }
 
-// surplus returns those of all that no commit of unfinished work has: what cannot be in one, and the largest of
-// the others, so that these fit into the limits. What git ignores is left out first.
+// surplus returns the part of all that the commits of unfinished work leave out: files that no commit may have, and the largest
+// of the others, so that the rest fits into the limits. Ignored files are left out first.
 func surplus(all []weight, l Limits) (out []weight) {
 	slices.SortStableFunc(all, func(a, b weight) int {
 		if a.ignored != b.ignored {
@@ -114,7 +114,7 @@ func surplus(all []weight, l Limits) (out []weight) {
 	return out
 }
 
-// weigh looks at the files of a list of the script, but for what is lent by the user. No link of the tree is followed.
+// weigh measures the files of a list of the script, except those lent by the user. It follows no link of the tree.
 func (t *Tree) weigh(listed, lent []string) (all []weight, err error) {
 	root, err := os.OpenRoot(t.Root)
 	if err != nil {
@@ -164,7 +164,7 @@ func unread(listed, lent []string) (names []string) {
 
 const cannotRead = "it cannot be read"
 
-// add adds a file or folder and all below it. One that is gone is a change, too.
+// add adds a file or folder and all below it. A deleted file is a change, too.
 func (w *weight) add(root *os.Root, name string, lent []string) error {
 	if info, err := root.Lstat(name); errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
 		w.one(name, info)
@@ -191,7 +191,7 @@ func (w *weight) add(root *os.Root, name string, lent []string) error {
 	})
 }
 
-// one adds a file; info is nil of a folder, and of a file that is gone.
+// one adds a file; info is nil for a folder, and for a deleted file.
 func (w *weight) one(name string, info fs.FileInfo) {
 	if err := checkPath(name); err != nil {
 		w.cannot = "no commit may have its name, or one in it"
@@ -204,8 +204,8 @@ func (w *weight) one(name string, info fs.FileInfo) {
 	}
 }
 
-// ImportUnfinished takes in what [Tree.Save] has made on base, a commit of the line, as [Repo.Import] takes in what is to be
-// merged. Symbolic links may lead anywhere: no member but the next holder gets these files, and none is merged.
+// ImportUnfinished takes a bundle of [Tree.Save] on base, a commit of the integration branch, into the repository, as [Repo.Import]
+// does for work to merge. Symbolic links may lead anywhere: only the next holder gets these files, and none is merged.
 //
 // Errors: those of [Repo.Import].
 func (r *Repo) ImportUnfinished(ctx context.Context, bundle []byte, base Hash) (Unfinished, error) {
@@ -216,11 +216,10 @@ func (r *Repo) ImportUnfinished(ctx context.Context, bundle []byte, base Hash) (
 	return Unfinished{all[0], all[len(all)-1]}, nil
 }
 
-// marker is how a file in conflict begins to show both sides, as git merge-tree writes that: with the names of commits.
+// marker matches the first line of a conflict in a file, as git merge-tree writes it: with the names of commits.
 const marker = "^<{7} [0-9a-f]{40}$"
 
-// Marked lists the files that a commit has unlike base, and that still show both sides of a conflict as the files of
-// [Repo.Merge] do.
+// Marked returns the files that differ between base and commit, and that still have conflict markers of [Repo.Merge].
 func (r *Repo) Marked(ctx context.Context, base, commit Hash) ([]string, error) {
 	files, err := r.Files(ctx, base, commit)
 	if err != nil || len(files) == 0 {

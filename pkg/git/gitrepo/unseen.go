@@ -13,7 +13,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Unseen is what of a user's folder its trees lack, as paths with slashes from that folder.
+// Unseen lists the files of a user's folder that its trees lack, as paths with slashes from that folder.
 type Unseen struct {
 	Ignored    []string // files and folders, dependencies first
 	Submodules []string // that the user has files of
@@ -21,7 +21,7 @@ type Unseen struct {
 
 const lookUnseen = 10 * time.Second
 
-// dependencies are folders and files that builds need and git mostly ignores.
+// dependencies are folders and files that builds need and that git usually ignores.
 var dependencies = []string{"node_modules", "bower_components", ".venv", "venv", "vendor", "Pods", "deps", ".env"}
 
 // made are folders and files that git ignores and a build or an editor makes again.
@@ -31,11 +31,11 @@ var made = []string{
 	".nyc_output", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".ipynb_checkpoints", "tags", ".direnv", "cmake-build-debug",
 }
 
-// madeEnds are the ends of names of files like these.
+// madeEnds are endings of names of such files.
 var madeEnds = []string{".log", ".pyc", ".pyo", ".o", ".a", ".so", ".obj", ".class", ".exe", ".dll", ".test", ".out", ".prof", ".tmp", ".swp", ".swo", ".bak", ".orig", "~", ".egg-info", ".tsbuildinfo"}
 
-// Unseen returns what members that work in trees of the checkout do not see: what git ignores, but for what builds and
-// editors make again, and the files of submodules.
+// Unseen returns the files that members in trees of the checkout do not see: ignored files, except those that builds and editors
+// make again, and the files of submodules.
 func (c Checkout) Unseen(ctx context.Context) (u Unseen, err error) {
 	dir := filepath.Join(c.Root, filepath.FromSlash(c.Prefix))
 	g := inside(dir, append(c.ignoring(), "ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "--no-empty-directory", "-z", "--", ".")...)
@@ -66,7 +66,7 @@ func (c Checkout) Unseen(ctx context.Context) (u Unseen, err error) {
 	return u, err
 }
 
-// submodules are those below the user's folder that have files there.
+// submodules returns the submodules below the user's folder that have files there.
 func (c Checkout) submodules(ctx context.Context) (names []string, err error) {
 	if !regular(filepath.Join(c.Root, ".gitmodules")) {
 		return nil, nil

@@ -17,12 +17,12 @@ import (
 
 func (r *Repo) views() string { return filepath.Join(r.dir, "views") }
 
-// viewWait is how long a view waits before it looks again whether another process has made it.
+// viewWait is the time between two tries to lock a view.
 const viewWait = 20 * time.Millisecond
 
-// View returns a folder with the files of a commit, which stay as they are; prefix is a folder in it.
-// All views of one commit share it, and it is made once. It stays until the caller calls release:
-// after that, the next view of another commit removes it. The errors are those of [Repo.Export].
+// View returns a read-only folder with the files of a commit; prefix is a folder in it. All views of one commit share the folder,
+// which is made once. It stays until the caller calls release: after that, the next view of another commit removes it. The
+// errors are those of [Repo.Export].
 func (r *Repo) View(ctx context.Context, at Hash, prefix string) (dir string, release func(), err error) {
 	if err := check(at); err != nil {
 		return "", nil, err
@@ -53,8 +53,7 @@ func (r *Repo) View(ctx context.Context, at Hash, prefix string) (dir string, re
 	}
 }
 
-// makeView makes the folder of a view, if no other process has, and removes those of other commits
-// that are not open.
+// makeView makes the folder of a view, if no other process has, and removes the unused folders of other commits.
 func (r *Repo) makeView(ctx context.Context, at Hash, root string) error {
 	lock, err := r.viewed(ctx, at, syscall.LOCK_EX)
 	if err != nil {
@@ -80,7 +79,7 @@ func (r *Repo) makeView(ctx context.Context, at Hash, root string) error {
 	return nil
 }
 
-// sweepViews removes the folders of views that are not open, but for that of one commit.
+// sweepViews removes the folders of unused views, except that of one commit.
 func (r *Repo) sweepViews(but Hash) error {
 	entries, err := os.ReadDir(r.views())
 	if err != nil {
@@ -105,7 +104,7 @@ func (r *Repo) sweepViews(but Hash) error {
 	return nil
 }
 
-// viewed takes the lock of a view as soon as it is free.
+// viewed waits for the lock of a view and takes it.
 func (r *Repo) viewed(ctx context.Context, at Hash, how int) (*os.File, error) {
 	for {
 		lock, err := lockFile(filepath.Join(r.views(), string(at)+".lock"), how)

@@ -13,8 +13,8 @@ import (
 // errLost: another queue holds the lease, or it could not be renewed in time.
 var errLost = errors.New("the lease on the line was lost")
 
-// hold is the lease on the line while this queue has it. The lease is part of the head's record:
-// taking it moves the record's revision, and a former holder's write of the head fails.
+// hold is this queue's lease on the integration branch. The lease is part of the head's record: taking it moves the record's
+// revision, and a former holder's write of the head fails.
 type hold struct {
 	records *Records
 	lease   time.Duration
@@ -24,7 +24,7 @@ type hold struct {
 	good time.Time // when the last write that was answered began, by the monotonic clock
 }
 
-// take takes the lease at the head as it was seen. Error: errLost if another was first.
+// take takes the lease at the head seen. Error: errLost if another queue was first.
 func take(ctx context.Context, r *Records, seen Head, process string, lease time.Duration) (*hold, error) {
 	h := &hold{records: r, lease: lease, good: time.Now()}
 	ctx, cancel := h.within(ctx)
@@ -42,20 +42,20 @@ func take(ctx context.Context, r *Records, seen Head, process string, lease time
 	return h, nil
 }
 
-// within bounds a write of the holder: one that is answered later than two thirds of the lease
-// after the last holds nothing, since others count from when they saw that.
+// within bounds a write of the holder: a write that is answered later than two thirds of the lease after the last one holds
+// nothing, since others count from the moment they saw that one.
 func (h *hold) within(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithDeadline(ctx, h.good.Add(h.lease*2/3))
 }
 
-// now returns the head as the holder has it.
+// now returns the holder's copy of the head.
 func (h *hold) now() Head {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.head
 }
 
-// change stores what f makes of the head. Others may write the record too, [Records.Withdraw] and
+// change has f change the head, and stores the result. Others may write the record too, [Records.Withdraw] and
 // [Queue.Advance]: then f judges the newer copy. Errors: those of f; errLost.
 func (h *hold) change(ctx context.Context, f func(context.Context, *Head) error) error {
 	h.mu.Lock()
@@ -83,7 +83,7 @@ func (h *hold) change(ctx context.Context, f func(context.Context, *Head) error)
 	}
 }
 
-// refresh returns the head as it is stored now. Errors: errLost; Unavailable.
+// refresh returns the stored head. Errors: errLost; Unavailable.
 func (h *hold) refresh(ctx context.Context) (Head, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -104,8 +104,7 @@ func (h *hold) read(ctx context.Context) error {
 	return nil
 }
 
-// renew renews the lease every third of its length until ctx ends. It returns once the lease is
-// lost.
+// renew renews the lease every third of its length until ctx ends. It returns an error once the lease is lost.
 func (h *hold) renew(ctx context.Context, step func(context.Context, string) error) error {
 	for {
 		h.mu.Lock()
@@ -133,7 +132,7 @@ func (h *hold) fresh() bool {
 	return time.Since(h.good) < h.lease/3
 }
 
-// giveBack ends the lease, so that no other has to wait until it runs out.
+// giveBack ends the lease, so that no other queue has to wait until it runs out.
 func (h *hold) giveBack(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdown.Lease)
 	defer cancel()

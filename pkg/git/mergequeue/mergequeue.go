@@ -14,9 +14,8 @@ import (
 	"agentteam/pkg/team"
 )
 
-// merge makes the commit that has the entry's work on top of the head, with its checks passed; or
-// it returns why there is none. No ref and no record changes. Of one entry and one head every
-// queue makes the same commit.
+// merge makes the commit that has the entry's work on top of the head, with its checks passed; or it returns the reason why
+// there is none. No ref and no record changes. For one entry and one head every queue makes the same commit.
 func (q *Queue) merge(ctx context.Context, head Head, e Entry) (gitrepo.Hash, *Outcome, error) {
 	repo := q.o.Site.Repo
 	if err := q.step(ctx, "bring"); err != nil {
@@ -70,8 +69,8 @@ func (q *Queue) merge(ctx context.Context, head Head, e Entry) (gitrepo.Hash, *O
 	return "", out, err
 }
 
-// refuse makes the outcome of work that cannot be taken in; other errors stay errors, as that this
-// host's repository is gone (NotFound).
+// refuse returns the outcome for work that cannot be imported; other errors stay errors, for example that this host's
+// repository is gone (NotFound).
 func (q *Queue) refuse(out *Outcome, err error) (gitrepo.Hash, *Outcome, error) {
 	switch code := team.CodeOf(err); code {
 	case team.InvalidArgument, team.BudgetExceeded, team.Conflict:
@@ -81,14 +80,14 @@ func (q *Queue) refuse(out *Outcome, err error) (gitrepo.Hash, *Outcome, error) 
 	return "", nil, err
 }
 
-// mostSince bounds how many commits of the line are shown to the next holder, and mostSummary what
-// each was meant to do, in bytes.
+// mostSince bounds the commits of the integration branch that the next holder is shown, and mostSummary the bytes of the
+// summary of each.
 const (
 	mostSince   = 50
 	mostSummary = 1 << 10
 )
 
-// since lists what came into the line since a commit, in the files that conflict, or in all.
+// since returns the commits in the integration branch since base that changed the files in conflict, or all.
 func (q *Queue) since(ctx context.Context, base, head gitrepo.Hash, in []gitrepo.Conflict) (since []Since, err error) {
 	paths := make([]string, 0, len(in))
 	for _, c := range in {
@@ -101,7 +100,7 @@ func (q *Queue) since(ctx context.Context, base, head gitrepo.Hash, in []gitrepo
 	return since, err
 }
 
-// few returns paths that fit onto a command line; if they do not, none, which stands for all.
+// few returns paths if they fit onto a command line; else nil, which means all.
 func few(paths []string) []string {
 	size := 0
 	for _, p := range paths {
@@ -113,8 +112,8 @@ func few(paths []string) []string {
 	return paths
 }
 
-// check runs the checks that the merge calls for, each on files of its own, and reports whether
-// one has failed; that is then in out.
+// check runs the checks that the merge requires, each on its own copy of the files, and reports whether one has failed; out
+// then describes it.
 func (q *Queue) check(ctx context.Context, head Head, next gitrepo.Hash, e Entry, out *Outcome) (failed bool, err error) {
 	all, err := q.checks(ctx, head, next, e)
 	if err != nil {
@@ -129,7 +128,7 @@ func (q *Queue) check(ctx context.Context, head Head, next gitrepo.Hash, e Entry
 			return false, err
 		}
 		passed, output, err := q.run(ctx, next, c)
-		if c.Earlier && (errors.Is(err, team.PermissionDenied) || errors.Is(err, ErrNotHere)) { // perhaps no host can, and that task is over
+		if c.Earlier && (errors.Is(err, team.PermissionDenied) || errors.Is(err, ErrNotHere)) { // perhaps no host can run it, and that task is over
 			leftOut[i] = err
 			continue
 		}
@@ -154,9 +153,8 @@ func (q *Queue) check(ctx context.Context, head Head, next gitrepo.Hash, e Entry
 	return false, nil
 }
 
-// checks lists the checks that the merge calls for. The task's own has passed on its holder's
-// tree: it is run again only if the line has moved since. Those of others were not run on this
-// work.
+// checks returns the checks that the merge requires. The task's own has passed on its holder's tree: it runs again only if
+// the branch has moved since. The checks of other tasks have not run on this work.
 func (q *Queue) checks(ctx context.Context, head Head, next gitrepo.Hash, e Entry) ([]Check, error) {
 	var all []Check
 	if e.Check != "" && head.Commit != e.Base {
@@ -198,7 +196,7 @@ func (q *Queue) checks(ctx context.Context, head Head, next gitrepo.Hash, e Entr
 	return all, nil
 }
 
-// inLine lists the tasks whose work the line has, and did not take back, in files.
+// inLine returns the tasks whose work is in the integration branch and not undone, and changed one of the files.
 func (q *Queue) inLine(ctx context.Context, head Head, paths []string) (ids []team.TaskID, err error) {
 	log, err := q.o.Site.Repo.Log(ctx, head.Begun, head.Commit, paths...)
 	for _, e := range log {
@@ -218,7 +216,7 @@ func (q *Queue) run(ctx context.Context, files gitrepo.Hash, c Check) (passed bo
 	if err != nil {
 		return false, "", err
 	}
-	defer func(all string) { // what a check leaves there has no say in how it has ended
+	defer func(all string) { // files that a check leaves there do not change its result
 		if err := gitrepo.Remove(all); err != nil {
 			q.o.Logger.Warn("the files of a check were not removed", "task", c.Task, "folder", all, "err", err)
 		}

@@ -9,13 +9,13 @@ import (
 	"agentteam/pkg/telemetry"
 )
 
-// isMerged is the outcome of work that came into the line. The others are the kinds of outcomes.
+// isMerged is the outcome of merged work. The others are the kinds of outcomes.
 const isMerged = "merged"
 
-// outcomes are those that are counted; a later program may know other kinds.
+// outcomes are the counted outcomes; a later program may know other kinds.
 var outcomes = []string{isMerged, string(Conflicting), string(CheckFailed), string(Refused)}
 
-// metrics are what a queue counts.
+// metrics are the metrics of a queue.
 type metrics struct {
 	outcomes        *prometheus.CounterVec
 	waited, merging prometheus.Observer
@@ -36,14 +36,14 @@ func newMetrics(reg prometheus.Registerer) metrics {
 	return m
 }
 
-// done counts work with which the queue is done.
+// done counts finished work.
 func (m metrics) done(outcome string) {
 	if slices.Contains(outcomes, outcome) {
 		m.outcomes.WithLabelValues(outcome).Inc()
 	}
 }
 
-// took notes how long work has waited and been merged. Its holder's clock may be ahead.
+// took records the waiting and merging times of work. Its holder's clock may be ahead.
 func (m metrics) took(submitted, began time.Time) {
 	m.waited.Observe(max(0, began.Sub(submitted).Seconds()))
 	m.merging.Observe(time.Since(began).Seconds())

@@ -25,87 +25,86 @@ import (
 type Check struct {
 	Task    team.TaskID
 	Title   string       // of that task
-	Agent   team.AgentID // whose sandbox and grant it runs under
+	Agent   team.AgentID // the member whose sandbox and grant it runs under
 	Command string
-	Earlier bool  // the task is completed, and in the line
+	Earlier bool  // the task is completed, and in the integration branch
 	Unknown error // why it is not known whether there is one: the task's record cannot be read ([team.ErrUnreadable])
 }
 
-// ErrNotHere is in the errors of a check of which this host cannot tell whether the work fails it.
+// ErrNotHere is in the error of a check whose failure on this host proves nothing about the work.
 var ErrNotHere = errors.New("this host cannot judge it")
 
 // Checker runs checks.
 type Checker interface {
-	// Able returns why this process may not merge the entry, or nil: it has a sandbox no weaker than the
-	// assignee's, and what of the user's folder its check needs.
+	// Able returns the reason why this process may not merge the entry, or nil: it has a sandbox no weaker than the
+	// assignee's, and the files of the user's folder that its check needs.
 	Able(ctx context.Context, e Entry) error
-	// Check runs a check on the files in dir, which are its to change. An error is not the
-	// work's fault: the entry is tried again later. [ErrNotHere] is in that of an earlier task's check which fails, perhaps
-	// since this host lacks something.
+	// Check runs a check on the files in dir, which it may change. An error is not the work's fault: the entry is tried
+	// again later. [ErrNotHere] is in the error of an earlier task's failed check if this host may lack something.
 	Check(ctx context.Context, dir string, c Check) (passed bool, output string, err error)
 	// LeftOut reports that the entry is merged without the check of an earlier task, which Check has refused
 	// (PermissionDenied, ErrNotHere), or which is unknown. An error keeps the entry from being merged now.
 	LeftOut(ctx context.Context, e Entry, c Check, why error) error
 }
 
-// Tasks is what a queue needs of the board. Each call may be repeated after it has taken effect.
-// An error without a code, Unavailable and [team.ErrUnreadable] are tried again; any other is the answer.
+// Tasks is the part of the board that a queue needs. Each call may be repeated after it has taken effect. A call is tried
+// again after an error without a code, Unavailable or [team.ErrUnreadable]; any other error is the answer.
 type Tasks interface {
 	// Held returns nil while the task is in progress under the entry's epoch.
 	Held(ctx context.Context, e Entry) error
-	// Complete completes the task, whose work is in the line now as that commit.
+	// Complete completes the task, whose work is now in the integration branch as that commit.
 	Complete(ctx context.Context, e Entry, commit gitrepo.Hash) error
-	// Release puts the task back, whose work is not in the line.
+	// Release puts the task back, whose work is not in the integration branch.
 	Release(ctx context.Context, e Entry, o Outcome) error
-	// Checks returns the checks of those of the tasks that have one, or may have one.
+	// Checks returns the checks of the tasks that have one, or may have one.
 	Checks(ctx context.Context, ids []team.TaskID) ([]Check, error)
 }
 
-// Kind is why work was not merged.
+// Kind is the reason why work was not merged.
 type Kind string
 
 // The kinds of outcomes that release a task.
 const (
-	Conflicting Kind = "conflict" // the line has changed the same lines
+	Conflicting Kind = "conflict" // the integration branch has changed the same lines
 	CheckFailed Kind = "check"    // a check fails on the merged files
-	Refused     Kind = "refused"  // it is nothing that a task may bring in, or it is damaged
+	Refused     Kind = "refused"  // no task may add it, or it is damaged
 )
 
-// Outcome is why work was not merged, and all that the next holder of the task needs to know.
+// Outcome describes why work was not merged, with all facts that the next holder of the task needs.
 type Outcome struct {
 	Kind      Kind               `json:"kind"`
-	Head      gitrepo.Hash       `json:"head"`                // what it was to be merged onto
-	Base      gitrepo.Hash       `json:"base,omitempty"`      // what it was made on
+	Head      gitrepo.Hash       `json:"head"`                // the commit that it was to be merged onto
+	Base      gitrepo.Hash       `json:"base,omitempty"`      // the commit that it was made on
 	Commit    gitrepo.Hash       `json:"commit,omitempty"`    // the work itself; "" if refused
-	Agent     team.AgentID       `json:"agent,omitempty"`     // who has done it
-	Title     string             `json:"title,omitempty"`     // what it was meant to do
-	Summary   string             `json:"summary,omitempty"`   // and how
+	Agent     team.AgentID       `json:"agent,omitempty"`     // its author
+	Title     string             `json:"title,omitempty"`     // the task's title
+	Summary   string             `json:"summary,omitempty"`   // the author's summary
 	Conflicts []gitrepo.Conflict `json:"conflicts,omitempty"` // the files, with both differences
-	Since     []Since            `json:"since,omitempty"`     // what came into the line since the work's base, the newest last: in the files that conflict, or in all
-	Failed    team.TaskID        `json:"failed,omitempty"`    // whose check fails
+	Since     []Since            `json:"since,omitempty"`     // the commits since the work's base, the newest last: in the files that conflict, or in all
+	Failed    team.TaskID        `json:"failed,omitempty"`    // the task whose check fails
 	Output    string             `json:"output,omitempty"`    // of that check
 	Reason    string             `json:"reason"`              // in one line
 }
 
-// Since is a commit of the line that returned work was not made on.
+// Since is a commit of the integration branch that returned work was not made on.
 type Since struct {
 	gitrepo.Entry
-	Summary string `json:"summary,omitempty"` // what it was meant to do, at most 1 KiB
+	Summary string `json:"summary,omitempty"` // its purpose, at most 1 KiB
 }
 
-// Options are what a queue works with.
+// Options configure a queue.
 type Options struct {
 	Site    *Site               // required
 	Tasks   Tasks               // required
 	Checker Checker             // required
 	Process string              // names this queue in the lease; unique, required
-	Recheck func() team.Recheck // as the team has it at the moment; default: always touched
+	Recheck func() team.Recheck // the team's present policy; default: always touched
 	Lease   time.Duration       // default: [election.LeaseOn]
 	Logger  *slog.Logger
 	Metrics prometheus.Registerer // may be nil
 }
 
-// Queue merges what is submitted, in turn with the queues of other processes.
+// Queue merges submitted work, in turn with the queues of other processes.
 type Queue struct {
 	o    Options
 	m    metrics
@@ -114,14 +113,14 @@ type Queue struct {
 
 	mu      sync.Mutex
 	head    Head                          // as last seen
-	damage  error                         // why that cannot be read
+	damage  error                         // why the head cannot be read
 	changed time.Time                     // when it was seen to change, by the monotonic clock
 	entries map[team.TaskID]Entry         // as last seen
 	trouble map[team.TaskID]*postponement // of entries that this host cannot merge now
 	failed  postponement                  // of terms
 }
 
-// postponement is when something that failed is tried again.
+// postponement is the backoff after a failure.
 type postponement struct {
 	until time.Time
 	tries int
@@ -134,10 +133,10 @@ func (p *postponement) again(err error) {
 	p.tries++
 }
 
-// longestRest is how long an entry that one host cannot merge waits there at most.
+// longestRest is the longest backoff of an entry that one host cannot merge.
 const longestRest = 30 * time.Second
 
-// NewQueue returns a queue. Error: InvalidArgument for what is missing in o.
+// NewQueue returns a queue. Error: InvalidArgument for a missing option.
 func NewQueue(o Options) (*Queue, error) {
 	if o.Site == nil || o.Tasks == nil || o.Checker == nil || o.Process == "" {
 		return nil, team.Errorf(team.InvalidArgument, "a queue needs a site, tasks, a checker and the name of its process")
@@ -153,20 +152,20 @@ func NewQueue(o Options) (*Queue, error) {
 	}, nil
 }
 
-// Seen is the line's head as it was heard of last; "" if nothing was heard, or there is no line.
+// Seen returns the last known head of the integration branch; "" if none is known, or there is no branch.
 func (q *Queue) Seen() gitrepo.Hash {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.head.Commit
 }
 
-// Run merges what is submitted until ctx ends, and then returns nil. It holds the lease only while
-// something waits, so an idle line is not written.
+// Run merges submitted work until ctx ends, and then returns nil. It holds the lease only while an entry waits, so an idle
+// branch is not written.
 func (q *Queue) Run(ctx context.Context) error {
 	return shutdown.Together(ctx, q.watch, q.work)
 }
 
-// watch follows the line and what waits for it.
+// watch watches the head's record and the entries.
 func (q *Queue) watch(ctx context.Context) error {
 	return q.o.Site.Records.bucket.Watch(ctx, func(e broker.Entry) error {
 		q.observe(e)
@@ -205,7 +204,7 @@ func (q *Queue) observe(stored broker.Entry) {
 	}
 }
 
-// work takes the lease whenever something waits that this queue can merge.
+// work takes the lease whenever an entry waits that this queue can merge.
 func (q *Queue) work(ctx context.Context) error {
 	for {
 		seen, ready, wait := q.turn(ctx, time.Now())
@@ -230,7 +229,7 @@ func (q *Queue) work(ctx context.Context) error {
 	}
 }
 
-// note notes how a term has ended.
+// note records the result of a term.
 func (q *Queue) note(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -243,11 +242,10 @@ func (q *Queue) note(err error) {
 	}
 }
 
-// idle is how long a queue waits that waits for nothing but news.
+// idle is the longest wait of a queue that waits only for news.
 const idle = time.Hour
 
-// turn reports whether it is for this queue to take the lease, and else how long to wait for that
-// if nothing is heard meanwhile.
+// turn reports whether this queue should take the lease now, and else the time to wait, unless there is news before.
 func (q *Queue) turn(ctx context.Context, now time.Time) (seen Head, ready bool, wait time.Duration) {
 	next, any := q.first(ctx, now)
 	q.mu.Lock()
@@ -266,15 +264,14 @@ func (q *Queue) turn(ctx context.Context, now time.Time) (seen Head, ready bool,
 	return q.head, true, 0
 }
 
-// openEntry returns the entry of the task that was merged last, if it is still there: the task
-// may not be completed yet.
+// openEntry returns the entry of the task that was merged last, if it still exists: the task may not be completed yet.
 func (q *Queue) openEntry() (Entry, bool) {
 	e, ok := q.entries[q.head.Task]
 	return e, ok && q.head.has(e.Task, e.Epoch)
 }
 
-// first returns the entry whose turn it is; Task is "" if those that there are have to wait. One
-// that this process may not merge now it may later: whether it may can be in doubt.
+// first returns the entry whose turn it is; Task is "" if all entries have to wait. any reports whether there are entries. An
+// entry that this process may not merge now it may merge later: Able may lack information.
 func (q *Queue) first(ctx context.Context, now time.Time) (e Entry, any bool) {
 	for _, e := range q.due(now) {
 		any = true
@@ -285,8 +282,7 @@ func (q *Queue) first(ctx context.Context, now time.Time) (e Entry, any bool) {
 	return Entry{}, any
 }
 
-// due lists what waits, in its order; in place of what this host tries again later is the zero
-// Entry.
+// due returns the waiting entries, in order; an entry with a backoff on this host is replaced by the zero Entry.
 func (q *Queue) due(now time.Time) (all []Entry) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -301,10 +297,10 @@ func (q *Queue) due(now time.Time) (all []Entry) {
 	return all
 }
 
-// inOrder orders entries by when the server has stored them.
+// inOrder orders entries by the time at which the server stored them.
 func inOrder(a, b Entry) int { return cmp.Compare(a.Revision, b.Revision) }
 
-// soonest returns when the next of the entries that have to wait may be tried.
+// soonest returns the shortest remaining backoff of the entries.
 func (q *Queue) soonest(now time.Time) time.Duration {
 	wait := longestRest
 	for _, t := range q.trouble {
@@ -319,7 +315,7 @@ func (q *Queue) next(ctx context.Context) (Entry, bool) {
 	return e, e.Task != ""
 }
 
-// postpone notes that an entry could not be merged here, and is tried again later.
+// postpone records that an entry could not be merged here, with a backoff.
 func (q *Queue) postpone(e Entry, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -329,9 +325,9 @@ func (q *Queue) postpone(e Entry, err error) {
 	q.trouble[e.Task].again(err)
 }
 
-// Trouble returns why this queue has not merged an entry that waits: tried reports that it has done so in vain, else
-// it may not. It is nil if the entry waits for its turn, or another queue works: a check may take minutes.
-// And it is nil if that is not known.
+// Trouble returns the reason why this queue has not merged a waiting entry: tried is true if it has tried in vain, false if
+// it may not. It returns nil if the entry waits for its turn, if another queue works (a check may take minutes), or if the
+// reason is not known.
 func (q *Queue) Trouble(ctx context.Context, e Entry) (why error, tried bool) {
 	q.mu.Lock()
 	now := time.Now()
@@ -358,7 +354,7 @@ func (q *Queue) Trouble(ctx context.Context, e Entry) (why error, tried bool) {
 	return why, false
 }
 
-// forget drops an entry that is not there any more, before that is heard.
+// forget drops a removed entry before the watch shows its removal.
 func (q *Queue) forget(e Entry) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -369,7 +365,7 @@ func (q *Queue) forget(e Entry) {
 	q.count()
 }
 
-// count sets how many entries wait; q.mu is held.
+// count sets the metric of waiting entries; q.mu is held.
 func (q *Queue) count() {
 	n := 0
 	for _, e := range q.entries {

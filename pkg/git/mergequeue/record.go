@@ -19,18 +19,18 @@ import (
 	"agentteam/pkg/team/codec"
 )
 
-// State is what is to become of an entry.
+// State is the state of an entry.
 type State string
 
-// The states. An entry whose task was completed or released is removed.
+// The states. The entry of a completed or released task is removed.
 const (
 	Waiting   State = "waiting"
-	Merged    State = "merged"    // it is in the line; its task is completed once the task's record can be read
+	Merged    State = "merged"    // it is in the integration branch; its task is completed once the task's record can be read
 	Returned  State = "returned"  // its task is to be released, with the stored [Outcome]
 	Withdrawn State = "withdrawn" // stays, so that a late Submit of this epoch is refused
 )
 
-// Entry is the work of a task that is to be merged, and the record under its key.
+// Entry is the submitted work of a task, and the record under its key.
 type Entry struct {
 	V           int          `json:"v"`
 	Op          string       `json:"op"`
@@ -38,17 +38,17 @@ type Entry struct {
 	Epoch       uint64       `json:"epoch"` // of the hold under which it was done
 	Incarnation uint64       `json:"incarnation,omitempty"`
 	Agent       team.AgentID `json:"agent,omitempty"`
-	Base        gitrepo.Hash `json:"base,omitempty"`               // the commit of the line that the work builds on
+	Base        gitrepo.Hash `json:"base,omitempty"`               // the commit of the integration branch that the work builds on
 	Bundle      string       `json:"bundle,omitempty"`             // the name of its file in the team's object store
 	Digest      string       `json:"digest,omitempty"`             // of that file
 	Check       string       `json:"check,omitempty"`              // the task's check, which has passed on the holder's tree
 	Title       string       `json:"title,omitempty"`              // the subject of its commit
-	Summary     string       `json:"summary,omitempty"`            // the body: what the holder meant to do
+	Summary     string       `json:"summary,omitempty"`            // the body: the holder's summary
 	Deliverable string       `json:"deliverable_digest,omitempty"` // of the task, as its holder has stored it
 	Sandbox     team.Sandbox `json:"sandbox,omitempty"`            // the level in which the holder's commands ran
-	Links       []string     `json:"links,omitempty"`              // what of the user's folder the check has used
+	Links       []string     `json:"links,omitempty"`              // the files of the user's folder that the check has used
 	Returned    []uint64     `json:"returned,omitempty"`           // the epochs under which earlier work of the task was returned
-	Merged      gitrepo.Hash `json:"merged,omitempty"`             // the commit in the line, in state merged
+	Merged      gitrepo.Hash `json:"merged,omitempty"`             // its commit in the integration branch, in state merged
 	State       State        `json:"state"`
 	At          time.Time    `json:"at"` // when it was submitted
 
@@ -59,12 +59,12 @@ type Entry struct {
 // same reports whether two entries are of one hold of one task.
 func (e Entry) same(id team.TaskID, epoch uint64) bool { return e.Task == id && e.Epoch == epoch }
 
-// Head is where the line is, and which queue may move it: the record under the key line.
+// Head is the head of the integration branch and the lease of the queue that may move it: the record under the key line.
 type Head struct {
 	V      int          `json:"v"`
 	Op     string       `json:"op"`
 	Commit gitrepo.Hash `json:"head"`
-	Begun  gitrepo.Hash `json:"begun"` // the first head that the line had
+	Begun  gitrepo.Hash `json:"begun"` // the first head of the integration branch
 	Task   team.TaskID  `json:"task,omitempty"`
 	Epoch  uint64       `json:"epoch,omitempty"`
 	Merged gitrepo.Hash `json:"merged,omitempty"` // the commit of that task, the last that was merged
@@ -78,23 +78,21 @@ type Head struct {
 	kept     team.Extra
 }
 
-// has reports whether the hold's work is the last that was merged.
+// has reports whether the hold's work was merged last.
 func (h Head) has(id team.TaskID, epoch uint64) bool {
 	return h.Task != "" && h.Task == id && h.Epoch == epoch
 }
 
-// Records are a team's line and what waits for it, as stored. Safe for concurrent use, also from
-// many processes.
+// Records stores a team's head and entries. Safe for concurrent use, also from many processes.
 type Records struct {
 	bucket *broker.Bucket
 	files  *broker.Files
 }
 
-// New returns the records of the team whose storage this is.
+// New returns the records in the storage s of a team.
 func New(s *broker.Storage) *Records { return &Records{s.Bucket, s.Files} }
 
-// Head returns the line's head. Errors: NotFound if the team has no line; [team.ErrUnreadable];
-// Unavailable.
+// Head returns the stored head. Errors: NotFound if the team has no integration branch; [team.ErrUnreadable]; Unavailable.
 func (r *Records) Head(ctx context.Context) (Head, error) {
 	e, err := r.bucket.Get(ctx, subject.KeyLine)
 	if err != nil {
@@ -112,8 +110,8 @@ func (r *Records) Get(ctx context.Context, id team.TaskID) (Entry, error) {
 	return decodeEntry(e)
 }
 
-// Waiting returns what a queue has to end, in its order: to merge it, or to release its task. Entries that cannot be read are left out.
-// Errors: Unavailable.
+// Waiting returns the entries that a queue has to merge, or whose task it has to release, in order, without unreadable
+// ones. Errors: Unavailable.
 func (r *Records) Waiting(ctx context.Context) (all []Entry, err error) {
 	entries, err := r.bucket.Load(ctx, subject.AllMerges)
 	for _, stored := range entries {
@@ -125,13 +123,11 @@ func (r *Records) Waiting(ctx context.Context) (all []Entry, err error) {
 	return all, err
 }
 
-// Submit stores the work of a task, as [gitrepo.Tree.Commit] has made it, and puts it into the queue.
-// Of e the caller sets Task to Summary without Bundle and Digest. It is idempotent: what the same
-// epoch has submitted is not replaced, and is returned as it is. From then on the task is not
-// to be freed without [Records.Withdraw], and its holder need not live.
+// Submit stores the work of a task, the bundle of [gitrepo.Tree.Commit], and puts it into the queue. The caller sets the
+// fields of e from Task to Summary except Bundle and Digest. It is idempotent: an earlier submission of the same epoch is not
+// replaced, but returned. From then on the task must not be freed without [Records.Withdraw], and its holder need not live.
 //
-// Errors: InvalidArgument; Conflict for a former epoch, and one that was withdrawn; Unavailable,
-// and then the outcome is unknown.
+// Errors: InvalidArgument; Conflict for a former epoch, and a withdrawn one; Unavailable, and then the outcome is unknown.
 func (r *Records) Submit(ctx context.Context, e Entry, bundle []byte) (Entry, error) {
 	if err := e.complete(bundle); err != nil {
 		return Entry{}, err
@@ -158,7 +154,7 @@ func (r *Records) Submit(ctx context.Context, e Entry, bundle []byte) (Entry, er
 	}, r.put)
 }
 
-// complete checks that nothing is missing of what a holder submits.
+// complete returns an error if a submission lacks something.
 func (e Entry) complete(bundle []byte) error {
 	if _, err := team.ParseTaskID(string(e.Task)); err != nil {
 		return err
@@ -176,12 +172,12 @@ func (e Entry) complete(bundle []byte) error {
 	return nil
 }
 
-// Withdraw takes the work of an epoch out of the queue, before the task is released or cancelled.
-// Once it has returned nil, that work is not merged, and the epoch can submit none, also if it had
-// not yet. Without a line it does nothing. It can be repeated.
+// Withdraw takes the work of an epoch out of the queue, before the task is released or cancelled. Once it has returned nil,
+// that work is not merged, and the epoch can submit none later. Without an integration branch it does nothing. It can be
+// repeated.
 //
-// Errors: InvalidState if the work is in the line: the task is about to be completed; Conflict if
-// a later epoch has submitted; Unavailable, and then the outcome is unknown.
+// Errors: InvalidState if the work is in the branch: the task is about to be completed; Conflict if a later epoch has
+// submitted; Unavailable, and then the outcome is unknown.
 func (r *Records) Withdraw(ctx context.Context, id team.TaskID, epoch uint64) error {
 	if h, err := r.notMerged(ctx, id, epoch); err != nil || h.Revision == 0 {
 		return err
@@ -205,16 +201,15 @@ func (r *Records) Withdraw(ctx context.Context, id team.TaskID, epoch uint64) er
 	if err != nil || !seen {
 		return err
 	}
-	// A queue that has read the entry before may be about to move the head. So the head's record
-	// is written again: either that move came first, which shows here, or it fails, and the queue
-	// reads the entry once more.
+	// A queue that has read the entry before may be about to move the head. So Withdraw writes the head's record again:
+	// either that move came first, which shows here, or it fails, and the queue reads the entry once more.
 	_, err = broker.Update(ctx, func(ctx context.Context) (Head, error) { return r.notMerged(ctx, id, epoch) },
 		func(h *Head) (bool, error) { return h.Revision > 0, nil }, r.putHead)
 	return err
 }
 
-// notMerged returns the head, the zero Head if there is no line. Errors: InvalidState if the
-// last that was merged is this work.
+// notMerged returns the head, the zero Head if there is no integration branch. Errors: InvalidState if this work was merged
+// last.
 func (r *Records) notMerged(ctx context.Context, id team.TaskID, epoch uint64) (Head, error) {
 	h, err := r.Head(ctx)
 	switch {
@@ -230,7 +225,7 @@ func inLine(id team.TaskID) error {
 	return team.Errorf(team.InvalidState, "the work of %s is in the line already: the task is about to be completed", id)
 }
 
-// Outcome returns why the work of a hold was not merged. It stays stored until the task is over. Errors: NotFound;
+// Outcome returns the reason why the work of a hold was not merged. It is stored until the task is over. Errors: NotFound;
 // Unavailable.
 func (r *Records) Outcome(ctx context.Context, id team.TaskID, epoch uint64) (o Outcome, err error) {
 	data, err := r.read(ctx, subject.MergeOutcome(id, epoch))
@@ -250,13 +245,12 @@ func (r *Records) read(ctx context.Context, name string) ([]byte, error) {
 	return io.ReadAll(f)
 }
 
-// withdrawnFor is how long the task of withdrawn work may stay in progress: who withdraws puts it
-// back next, unless it is killed in between.
+// withdrawnFor bounds the time for which the task of withdrawn work may stay in progress: the caller of Withdraw puts it back
+// next, unless it is killed in between.
 const withdrawnFor = 5 * time.Second
 
-// Over blocks until a task is not in progress under an epoch any more: what waited for it was merged,
-// returned or withdrawn. Errors: ctx's; Conflict if the work was withdrawn, and the task not put
-// back; Unavailable.
+// Over blocks until a task is no longer in progress under an epoch: its work was merged, returned or withdrawn. Errors: ctx's;
+// Conflict if the work was withdrawn, and the task not put back; Unavailable.
 func (r *Records) Over(ctx context.Context, id team.TaskID, epoch uint64) error {
 	over := errors.New("the task is over")
 	withdrawn := team.Errorf(team.Conflict, "the work of %s was withdrawn, and will not be merged", id).WithHint("give the task back")
@@ -273,7 +267,7 @@ func (r *Records) Over(ctx context.Context, id team.TaskID, epoch uint64) error 
 		if e.Deleted || err == nil && (t.Status != team.InProgress || t.Epoch != epoch) {
 			return over
 		}
-		return nil // a record that cannot be read counts for nothing
+		return nil // an unreadable record does not count
 	}, nil, subject.KeyTask(id), subject.KeyMerge(id))
 	switch {
 	case errors.Is(err, over):
@@ -284,7 +278,7 @@ func (r *Records) Over(ctx context.Context, id team.TaskID, epoch uint64) error 
 	return fmt.Errorf("%s waits to be merged: %w", id, err)
 }
 
-// reader reads an entry for a change; the zero Entry if there is none.
+// reader returns a function that reads an entry for a change; the zero Entry if there is none.
 func (r *Records) reader(id team.TaskID) func(context.Context) (Entry, error) {
 	return func(ctx context.Context) (Entry, error) {
 		e, err := r.Get(ctx, id)
@@ -295,21 +289,21 @@ func (r *Records) reader(id team.TaskID) func(context.Context) (Entry, error) {
 	}
 }
 
-// put stores an entry over the revision it was read at.
+// put stores an entry if it is still at e.Revision.
 func (r *Records) put(ctx context.Context, e Entry) (_ Entry, err error) {
 	e.V, e.Op = team.Protocol, ulid.Make().String()
 	e.Revision, err = broker.Save(ctx, r.bucket, subject.KeyMerge(e.Task), e, e.kept, e.Revision)
 	return e, err
 }
 
-// putHead stores the head over the revision it was read at.
+// putHead stores the head if it is still at h.Revision.
 func (r *Records) putHead(ctx context.Context, h Head) (_ Head, err error) {
 	h.V, h.Op = team.Protocol, ulid.Make().String()
 	h.Revision, err = broker.Save(ctx, r.bucket, subject.KeyLine, h, h.kept, h.Revision)
 	return h, err
 }
 
-// remove removes an entry; that it was written again or removed since is no error.
+// remove removes an entry; an entry that was written again or removed since is not an error.
 func (r *Records) remove(ctx context.Context, e Entry) error {
 	err := r.bucket.Delete(ctx, subject.KeyMerge(e.Task), e.Revision)
 	if errors.Is(err, team.Conflict) {

@@ -14,16 +14,16 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Work is what one hold of a task has submitted.
+// Work names the work of one hold of a task.
 type Work struct {
 	Task  team.TaskID
 	Epoch uint64
 }
 
-// pin is the name under which a repository has the work, and the branch of the next holder's tree.
+// pin returns the name of the work's pin in a repository, and of its branch in the next holder's tree.
 func (w Work) pin() string { return team.Try{Epoch: w.Epoch}.Branch(w.Task) }
 
-// workOf reads the name of a pin or of a file: something, the task and the epoch, with slashes between.
+// workOf parses the name of a pin or of a file: a word, the task and the epoch, separated by slashes.
 func workOf(name string) (w Work, ok bool) {
 	parts := strings.Split(name, "/")
 	if len(parts) < 3 {
@@ -38,21 +38,21 @@ func workOf(name string) (w Work, ok bool) {
 	return w, err == nil
 }
 
-// Keep stores the unfinished work of a hold, as [gitrepo.Tree.Save] has made it on base, for the tree of the next holder on
-// whatever host. It can be repeated. Errors: those of [gitrepo.Repo.ImportUnfinished]; Unavailable.
+// Keep stores the unfinished work of a hold, a bundle of [gitrepo.Tree.Save] on base, for the tree of the next holder on any
+// host. It can be repeated. Errors: those of [gitrepo.Repo.ImportUnfinished]; Unavailable.
 func (s *Site) Keep(ctx context.Context, w Work, bundle []byte, base gitrepo.Hash) (gitrepo.Unfinished, error) {
-	u, err := s.Repo.ImportUnfinished(ctx, bundle, base) // which no host would take in, the next holder would not get
+	u, err := s.Repo.ImportUnfinished(ctx, bundle, base) // first: the next holder would not get work that no host accepts
 	if err == nil {
 		_, err = s.Records.files.Put(ctx, subject.MergeBundle(w.Task, w.Epoch), bytes.NewReader(bundle))
 	}
 	return u, err
 }
 
-// Returned brings work of a task that was returned, or not finished, into this host's repository, wherever it was
-// done, for who looks at it. The repository has to be at the line's head. It can be repeated.
+// Returned brings returned or unfinished work of a task, from any host, into this host's repository, for a viewer. The
+// repository has to be at the head of the integration branch. It can be repeated.
 //
-// Errors: NotFound if the work is not stored any more; InvalidArgument if that is not what the
-// task's record names; those of [gitrepo.Repo]; Unavailable.
+// Errors: NotFound if the work is no longer stored; InvalidArgument if the stored work is not the one that the task's record
+// names; those of [gitrepo.Repo]; Unavailable.
 func (s *Site) Returned(ctx context.Context, id team.TaskID, y team.Try) (gitrepo.Unfinished, error) {
 	want := gitrepo.Unfinished{Files: gitrepo.Hash(y.Commit), Whole: gitrepo.Hash(cmp.Or(y.Ignored, y.Commit))}
 	if _, err := gitrepo.ParseHash(y.Commit); err != nil {
@@ -81,7 +81,7 @@ func (s *Site) Returned(ctx context.Context, id team.TaskID, y team.Try) (gitrep
 	return want, nil
 }
 
-// Pinned is Returned, and pins the work for the next holder on this host, which sweeps what is not pinned.
+// Pinned is Returned, and pins the work for the next holder on this host, whose sweeps remove unpinned work.
 func (s *Site) Pinned(ctx context.Context, id team.TaskID, y team.Try) (gitrepo.Unfinished, error) {
 	work, err := s.Returned(ctx, id, y)
 	if err != nil {
@@ -90,8 +90,8 @@ func (s *Site) Pinned(ctx context.Context, id team.TaskID, y team.Try) (gitrepo.
 	return work, s.Repo.Pin(ctx, Work{id, y.Epoch}.pin(), work.Whole)
 }
 
-// Works lists the work that this host's repository has pinned, and with stored also that of which
-// the object store has files. Errors: Unavailable; those of [gitrepo.Repo].
+// Works returns the work that this host's repository has pinned, and with stored also the work of files in the object store.
+// Errors: Unavailable; those of [gitrepo.Repo].
 func (s *Site) Works(ctx context.Context, stored bool) ([]Work, error) {
 	pins, err := s.Repo.Pins(ctx)
 	if err != nil {
@@ -117,7 +117,7 @@ func (s *Site) Works(ctx context.Context, stored bool) ([]Work, error) {
 	return slices.Collect(maps.Keys(all)), nil
 }
 
-// Forget removes the pin and the files of work that is not needed any more. It can be repeated. Errors: those of
+// Forget removes the pin and the files of work that is no longer needed. It can be repeated. Errors: those of
 // [gitrepo.Repo]; Unavailable.
 func (s *Site) Forget(ctx context.Context, w Work) error {
 	for _, name := range []string{subject.MergeOutcome(w.Task, w.Epoch), subject.MergeBundle(w.Task, w.Epoch)} {

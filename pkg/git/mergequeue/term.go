@@ -14,13 +14,13 @@ import (
 	"agentteam/pkg/team/codec"
 )
 
-// errMoved: the head is not the one that the work was merged onto.
+// errMoved: the head is no longer the one onto which the work was merged.
 var errMoved = errors.New("the line's head has moved")
 
-// errGone: the entry is not there any more as it was read.
+// errGone: the entry has changed or is gone since it was read.
 var errGone = errors.New("the entry was withdrawn")
 
-// lead holds the lease while something waits.
+// lead holds the lease while an entry waits.
 func (q *Queue) lead(ctx context.Context, seen Head) error {
 	h, err := take(ctx, q.o.Site.Records, seen, q.o.Process, q.o.Lease)
 	if errors.Is(err, errLost) {
@@ -58,7 +58,7 @@ func (q *Queue) lead(ctx context.Context, seen Head) error {
 	return cmp.Or(err, q.hear(ctx, h.now().Revision))
 }
 
-// hear waits until the watch has shown the line's record as of a revision.
+// hear waits until the watch has shown the head's record at a revision or a later one.
 func (q *Queue) hear(ctx context.Context, revision uint64) error {
 	for {
 		q.mu.Lock()
@@ -75,10 +75,10 @@ func (q *Queue) hear(ctx context.Context, revision uint64) error {
 	}
 }
 
-// serve merges what waits, in its order, until nothing does that this queue can merge now.
+// serve merges waiting entries, in order, until there is none that this queue can merge now.
 func (q *Queue) serve(ctx context.Context, h *hold) error {
 	for open := true; ; {
-		// Nothing is merged onto work whose task is open: the head names only one.
+		// No work is merged onto work whose task is open: the head names only one.
 		if open {
 			if err := q.finish(ctx, h.now()); err != nil {
 				return err
@@ -101,7 +101,7 @@ func (q *Queue) serve(ctx context.Context, h *hold) error {
 	}
 }
 
-// finish completes the task that was merged last, if that is not done yet.
+// finish completes the task that was merged last, unless that is done.
 func (q *Queue) finish(ctx context.Context, head Head) error {
 	if head.Task == "" {
 		return nil
@@ -116,9 +116,9 @@ func (q *Queue) finish(ctx context.Context, head Head) error {
 	return q.complete(ctx, head.Commit, head.Merged, e)
 }
 
-// complete has the branch follow the head, completes the task, and removes what is stored of its work, the
-// entry last: if the process dies before that, the next leader repeats all steps. [Site.Works] removes
-// what could not be removed here: the next entry does not wait for it.
+// complete moves the host's branch to the head, completes the task, and removes its stored work, the entry last: if the
+// process dies before that, the next leader repeats all steps. [Site.Works] finds files that could not be removed here: the
+// next entry does not wait for them.
 func (q *Queue) complete(ctx context.Context, head, merged gitrepo.Hash, e Entry) error {
 	if err := q.step(ctx, "follow"); err != nil {
 		return err
@@ -152,8 +152,8 @@ func (q *Queue) complete(ctx context.Context, head, merged gitrepo.Hash, e Entry
 	return q.drop(ctx, e)
 }
 
-// shelve notes in an entry that its work is in the line. A task whose record cannot be read is completed once it
-// can; until then others are merged onto it.
+// shelve records in an entry that its work is in the integration branch. A task with an unreadable record is completed once
+// the record is readable; until then other work is merged onto it.
 func (q *Queue) shelve(ctx context.Context, merged gitrepo.Hash, e Entry, why error) error {
 	if err := q.step(ctx, "shelve"); err != nil {
 		return err
@@ -168,7 +168,7 @@ func (q *Queue) shelve(ctx context.Context, merged gitrepo.Hash, e Entry, why er
 	return nil
 }
 
-// drop removes an entry with which all is done.
+// drop removes a finished entry.
 func (q *Queue) drop(ctx context.Context, e Entry) error {
 	if err := q.step(ctx, "remove"); err != nil {
 		return err
@@ -180,18 +180,18 @@ func (q *Queue) drop(ctx context.Context, e Entry) error {
 	return nil
 }
 
-// answered reports whether an error is an answer, rather than none. A record that cannot be read is none: it is
-// put back, and then its holder still waits.
+// answered reports whether an error is a definite answer. An unreadable record is not one: after its repair, the task's
+// holder still waits.
 func answered(err error) bool {
 	code := team.CodeOf(err)
 	return code != "" && code != team.Unavailable && !errors.Is(err, team.ErrUnreadable)
 }
 
-// one merges an entry, or returns its task. merged reports that the task is to be completed now.
+// one merges an entry, or returns its task. merged reports whether the task must be completed now.
 func (q *Queue) one(ctx context.Context, h *hold, seen Entry) (merged bool, err error) {
 	e, err := q.o.Site.Records.Get(ctx, seen.Task)
 	if errors.Is(err, team.NotFound) || err == nil && e.Revision != seen.Revision {
-		q.forget(seen) // what is newer comes with the watch
+		q.forget(seen) // the watch brings the newer copy
 		return false, nil
 	}
 	if err != nil {
@@ -235,8 +235,7 @@ func (q *Queue) one(ctx context.Context, h *hold, seen Entry) (merged bool, err 
 	return merged, err
 }
 
-// move stores what is to be merged for other hosts, and then moves the head. From then on the
-// work is in the line.
+// move stores the new commits for other hosts, and then moves the head. From then on the work is in the integration branch.
 func (q *Queue) move(ctx context.Context, h *hold, from, to gitrepo.Hash, e Entry) error {
 	if err := q.step(ctx, "store"); err != nil {
 		return err
@@ -272,10 +271,9 @@ func (q *Queue) unchanged(ctx context.Context, e Entry) error {
 	return err
 }
 
-// giveUp decides that work is not merged, and releases its task. The decision is stored first: once
-// it is, and the head's record was written after it under this lease, no queue merges that
-// work any more, and each one that finds the decision releases the task. The bundle stays stored, for
-// the trees of the next holder on whatever host ([Site.Returned]).
+// giveUp decides that work is not merged, and releases its task. It stores the decision first: once it is stored, and the
+// head's record written after it under this lease, no queue merges that work any more, and each queue that finds the decision
+// releases the task. The bundle stays stored, for the trees of the next holder on any host ([Site.Returned]).
 func (q *Queue) giveUp(ctx context.Context, h *hold, e Entry, o Outcome) error {
 	if err := q.step(ctx, "pin"); err != nil {
 		return err
@@ -295,7 +293,7 @@ func (q *Queue) giveUp(ctx context.Context, h *hold, e Entry, o Outcome) error {
 	if _, err := q.o.Site.Records.files.Put(ctx, subject.MergeOutcome(e.Task, e.Epoch), bytes.NewReader(data)); err != nil {
 		return err
 	}
-	// Only for the head as it is: onto another the work may merge.
+	// Only for the present head: onto another the work may merge.
 	if is, err := h.refresh(ctx); err != nil {
 		return err
 	} else if is.Commit != o.Head {
@@ -316,7 +314,7 @@ func (q *Queue) giveUp(ctx context.Context, h *hold, e Entry, o Outcome) error {
 	return q.release(ctx, e)
 }
 
-// release puts back the task of an entry that was decided on.
+// release puts back the task of a returned entry.
 func (q *Queue) release(ctx context.Context, e Entry) error {
 	if err := q.step(ctx, "release"); err != nil {
 		return err
@@ -333,8 +331,8 @@ func (q *Queue) release(ctx context.Context, e Entry) error {
 	return q.drop(ctx, e)
 }
 
-// putBack has the task released, unless it is not in progress under the entry's epoch any more. While it
-// is, its holder waits and the entry stays: without that nothing would ever release it.
+// putBack releases the task, unless it is no longer in progress under the entry's epoch. While it is, its holder waits and the
+// entry stays: without the entry nothing would ever release it.
 func (q *Queue) putBack(ctx context.Context, e Entry, o Outcome) error {
 	err := q.o.Tasks.Release(ctx, e, o)
 	if err == nil || !answered(err) {
@@ -350,8 +348,7 @@ func (q *Queue) putBack(ctx context.Context, e Entry, o Outcome) error {
 		Reason: "its work was not merged; the task's record cannot have the reasons"})
 }
 
-// bundle reads what a task's holder has stored. Errors: NotFound if it is gone or another;
-// Unavailable.
+// bundle returns the submitted bundle of a task. Errors: NotFound if the file is gone or another; Unavailable.
 func (q *Queue) bundle(ctx context.Context, e Entry) ([]byte, error) {
 	digest, err := q.o.Site.Records.files.Digest(ctx, e.Bundle)
 	if err != nil {

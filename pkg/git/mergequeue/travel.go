@@ -16,17 +16,17 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Site is a team's line on this host: its repository, which follows the head's record. Safe for
-// concurrent use, by several processes too.
+// Site is a team's integration branch on this host: its repository, which follows the head's record. Safe for concurrent use,
+// by several processes too.
 type Site struct {
 	Records *Records
 	Repo    *gitrepo.Repo
 	Dir     string // for temporary files; default: the system's
 }
 
-// At opens the line of a team on this machine: the repository and the trees of members are in a
-// folder below dir; "" stands for agentteam/lines in the user's cache folder. It brings nothing yet.
-// Errors: InvalidState if the user has no cache folder; those of [gitrepo.Open].
+// At opens a team's site on this machine: the repository and the trees of members are in a folder below dir; "" means
+// agentteam/lines in the user's cache folder. It fetches nothing yet. Errors: InvalidState if the user has no cache folder;
+// those of [gitrepo.Open].
 func At(ctx context.Context, dir string, s *broker.Storage, t team.Team) (*Site, error) {
 	dir, err := folder(dir, t)
 	if err != nil {
@@ -42,7 +42,7 @@ func At(ctx context.Context, dir string, s *broker.Storage, t team.Team) (*Site,
 	return &Site{Records: New(s), Repo: repo, Dir: repo.Temporary()}, nil
 }
 
-// folder is where the line of a team is on this machine, see [At].
+// folder returns the folder of a team's site on this machine, see [At].
 func folder(dir string, t team.Team) (string, error) {
 	if dir == "" {
 		cache, err := os.UserCacheDir()
@@ -54,7 +54,7 @@ func folder(dir string, t team.Team) (string, error) {
 	return filepath.Join(dir, t.Unique()), nil
 }
 
-// Forget removes the line of a team that is deleted from this machine, with all trees.
+// Forget removes the site of a deleted team from this machine, with all trees.
 func Forget(t team.Team) error {
 	dir, err := folder("", t)
 	if err != nil {
@@ -63,8 +63,8 @@ func Forget(t team.Team) error {
 	return gitrepo.Remove(dir)
 }
 
-// Bring brings this host's repository to the line's head, which it returns. Errors: NotFound if the
-// team has no line; those of [gitrepo.Repo]; Unavailable.
+// Bring moves this host's repository to the head of the integration branch, which it returns. Errors: NotFound if the team has
+// no branch; those of [gitrepo.Repo]; Unavailable.
 func (s *Site) Bring(ctx context.Context) (gitrepo.Hash, error) {
 	h, err := s.Records.Head(ctx)
 	if err != nil {
@@ -73,11 +73,10 @@ func (s *Site) Bring(ctx context.Context) (gitrepo.Hash, error) {
 	return h.Commit, s.follow(ctx, h.Commit)
 }
 
-// Advance moves the line from one commit to another that is no task's, and builds on it: the
-// beginning of a goal, or the undoing of a task. from is "" for a line's first. It can be repeated.
+// Advance moves the integration branch from one commit to a later one that is not a task's: the beginning of a goal, or the
+// undoing of a task. from is "" for the first. It can be repeated.
 //
-// Errors: Conflict if the head is not from; those of [gitrepo.Repo]; Unavailable, and then the outcome
-// is unknown.
+// Errors: Conflict if the head is not from; those of [gitrepo.Repo]; Unavailable, and then the outcome is unknown.
 func (s *Site) Advance(ctx context.Context, from, to gitrepo.Hash) error {
 	if from != "" {
 		if ok, err := s.Repo.Contains(ctx, to, from); err != nil {
@@ -118,8 +117,8 @@ func (s *Site) Advance(ctx context.Context, from, to gitrepo.Hash) error {
 	return s.follow(ctx, to)
 }
 
-// publish stores the commits of the line that are in to and not in from for other hosts. That is
-// done before the head is moved: what the record names can be had from then on.
+// publish stores the commits that are in to and not in from for other hosts, before the head is moved: so other hosts can
+// fetch each head that the record names.
 func (s *Site) publish(ctx context.Context, from, to gitrepo.Hash) error {
 	f, err := os.CreateTemp(s.Dir, "line-")
 	if err != nil {
@@ -134,8 +133,8 @@ func (s *Site) publish(ctx context.Context, from, to gitrepo.Hash) error {
 	return err
 }
 
-// follow moves the branch of this host's repository to a head of the line, after fetching what is
-// missing. A branch that has it already, since another process here was faster, stays.
+// follow moves the branch of this host's repository to a head, after fetching missing commits. A branch that contains the head
+// already, since another process here was faster, stays.
 func (s *Site) follow(ctx context.Context, head gitrepo.Hash) error {
 	repo := s.Repo
 	is, err := repo.Head(ctx)
@@ -166,7 +165,7 @@ func (s *Site) follow(ctx context.Context, head gitrepo.Hash) error {
 		WithHint("put it back: git update-ref refs/heads/%s %s", repo.Branch(), head)
 }
 
-// fetch takes in the bundles that lead from what is here to a head of the line.
+// fetch imports the bundles from the commits here up to a head of the integration branch.
 func (s *Site) fetch(ctx context.Context, head gitrepo.Hash) error {
 	var missing []gitrepo.Hash // the newest first
 	for at := head; at != ""; {
@@ -196,7 +195,7 @@ func (s *Site) fetch(ctx context.Context, head gitrepo.Hash) error {
 	return nil
 }
 
-// open opens the bundle by which a head of the line travels.
+// open calls f with the bundle that brings a head of the integration branch to other hosts.
 func (s *Site) open(ctx context.Context, head gitrepo.Hash, f func(io.Reader) error) error {
 	r, err := s.Records.files.Open(ctx, subject.LineBundle(string(head)))
 	if errors.Is(err, team.NotFound) { // the record was put there by hand, or the file was removed

@@ -11,8 +11,8 @@ import (
 	"agentteam/pkg/team"
 )
 
-// TreeName is the name of a member's tree for a task, or of its tree without one. Each hold of a task has another one, also of the
-// same member.
+// TreeName returns the name of a member's tree for a task, or of its tree without one. Each hold of a task has a new name,
+// also for the same member.
 func TreeName(a team.AgentID, t team.Task) string {
 	since := int64(0)
 	if t.ClaimedAt != nil {
@@ -21,7 +21,7 @@ func TreeName(a team.AgentID, t team.Task) string {
 	return fmt.Sprintf("%s.%s.%s", cmp.Or(strings.ToLower(string(t.ID)), "at"), a, strconv.FormatInt(since, 36))
 }
 
-// SplitTree returns the [TreeName] of which a tree is, and the incarnation at its end; 0 if there is none.
+// SplitTree splits a tree's name into its [TreeName] and the incarnation at its end; 0 if there is none.
 func SplitTree(tree string) (of string, incarnation uint64) {
 	parts := strings.Split(tree, ".")
 	if len(parts) != 4 {
@@ -34,8 +34,8 @@ func SplitTree(tree string) (of string, incarnation uint64) {
 	return strings.Join(parts[:3], "."), n
 }
 
-// LatestTree returns the name of the tree that is called so, and whether there is one. Of several, by processes
-// that were frozen, it is that of the latest incarnation.
+// LatestTree returns the name of the tree with the [TreeName] called, and whether there is one. Of several, which frozen
+// processes leave, it returns that of the latest incarnation.
 func LatestTree(repo *gitrepo.Repo, called string) (tree string, there bool, err error) {
 	all, err := repo.Trees()
 	tree, incarnation := called, uint64(0)
@@ -47,8 +47,8 @@ func LatestTree(repo *gitrepo.Repo, called string) (tree string, there bool, err
 	return tree, there, err
 }
 
-// Live makes a commit of what the holder of t has in its tree at this moment, as [gitrepo.Repo.Live] does. Errors: NotFound if that is
-// not on this host.
+// Live makes a commit of the present files in the tree of t's holder, as [gitrepo.Repo.Live] does. Errors: NotFound if the tree
+// is not on this host.
 func (s *Site) Live(ctx context.Context, t team.Task) (base, at gitrepo.Hash, err error) {
 	tree, _, err := LatestTree(s.Repo, TreeName(t.Assignee, t))
 	if err != nil {

@@ -13,10 +13,10 @@ import (
 	"agentteam/pkg/team"
 )
 
-// levelWithin bounds the look at which sandbox a member has, and at the team's record when one leaves.
+// levelWithin bounds the check of a member's sandbox level, and the read of the team's record when a member leaves.
 const levelWithin = 25 * time.Second // a look may try two levels, each for 10 s
 
-// below returns the folder of a path with slashes below dir, and makes it.
+// below makes and returns the folder dir/prefix; prefix has slashes.
 func below(dir, prefix string) (string, error) {
 	root, err := os.OpenRoot(dir) // a link of the repository must not lead us out
 	if err != nil {
@@ -31,8 +31,8 @@ func below(dir, prefix string) (string, error) {
 	return filepath.Join(dir, filepath.FromSlash(prefix)), nil
 }
 
-// Look is [gitrepo.Look] for members whose isolation that is. why is the reason why they share the folder instead; "" if
-// they need not. Errors: InvalidState if they do not want that; those of [gitrepo.Look] for what may pass.
+// Look is [gitrepo.Look] for members with this isolation. why is the reason why they share the folder instead; "" if they need
+// not. Errors: InvalidState if the wish is worktrees; those of [gitrepo.Look] that may be temporary.
 func Look(ctx context.Context, wish team.Isolation, dir string) (c gitrepo.Checkout, why string, err error) {
 	c, err = gitrepo.Look(ctx, dir)
 	switch code := team.CodeOf(err); {
@@ -44,14 +44,12 @@ func Look(ctx context.Context, wish team.Isolation, dir string) (c gitrepo.Check
 	return c, team.Line(err), nil
 }
 
-// Decide decides how the members of the team's next goal are kept apart, whose workspace is dir
-// on this machine. If each task is to have a tree, the line begins at the checkout's HEAD, merged
-// with what the line has and the checkout has not, and with its uncommitted changes if that was
-// asked for. open opens the repository. It can be repeated.
+// Decide decides on the isolation of the members for the team's next goal, whose workspace is dir on this machine. If each task
+// is to have a tree, the goal begins at the checkout's HEAD, merged with the commits of the integration branch that it lacks,
+// and with its uncommitted changes if the user wants that. open opens the repository. It can be repeated.
 //
-// Errors: InvalidState if the workspace cannot have trees, and the team wishes for them, and for
-// changes that cannot be taken along;
-// Conflict, with the files, if what the line has does not merge with the checkout; Unavailable.
+// Errors: InvalidState if the workspace cannot have trees, and the team wishes for them, and for changes that cannot be
+// included; Conflict, with the files, if the branch does not merge with the checkout; Unavailable.
 func Decide(ctx context.Context, t team.Team, dir string, open func(context.Context) (*mergequeue.Site, error)) (team.WorkLine, error) {
 	next := team.WorkLine{Goal: t.NextGoal(), Early: t.Goal == ""}
 	if t.Policy.Isolation == team.Shared {
@@ -86,7 +84,7 @@ func Decide(ctx context.Context, t team.Team, dir string, open func(context.Cont
 	return next, err
 }
 
-// begin moves the line to where the next goal begins, which it returns.
+// begin moves the integration branch to the first commit of the next goal, which it returns.
 func begin(ctx context.Context, site *mergequeue.Site, t team.Team, at gitrepo.Hash) (gitrepo.Hash, error) {
 	head, err := site.Bring(ctx)
 	if errors.Is(err, team.NotFound) {

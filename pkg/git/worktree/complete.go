@@ -12,14 +12,14 @@ import (
 	"agentteam/pkg/tool/workspace"
 )
 
-// Complete brings the files of a task, which the member holds and which is done as in d, into
-// the line, and completes it. It waits until the queue has merged them, however long others go
-// first. If ctx ends before, the work stays in the queue: the same call again waits for the same
-// outcome. A task that has changed no file is completed without it.
+// Complete submits the files of a task, which the member holds and which is done as in d, to the merge queue. It waits until
+// the queue has merged them, behind earlier entries, and completed the task. If ctx ends before, the work stays in the queue:
+// the same call again waits for the same outcome. A task without changed files is completed without the queue.
 //
-// Errors: Busy for a leader whose work waits long, as if ctx had ended; InvalidState if the work was not merged, with all that its holder needs to know:
-// that is the member, whose tree is at the line's head then with its changes in it, unless another one is idle; those of [board.ClaimSlot.Complete]; those of [gitrepo.Tree.Commit], and InvalidArgument
-// or BudgetExceeded for what no task may bring in: then the member still holds the task.
+// Errors: Busy for a leader whose work waits long, as if ctx had ended; InvalidState if the work was not merged, with all facts
+// for its next holder: the member itself, whose tree is then at the new head with its changes in it, unless another member is
+// idle; those of [board.ClaimSlot.Complete]; those of [gitrepo.Tree.Commit], and InvalidArgument or BudgetExceeded for content
+// that no task may add: then the member still holds the task.
 func (l *Workspaces) Complete(ctx context.Context, t team.Task, d team.Done) (team.Task, error) {
 	p, ws, err := l.placeOf(t)
 	if err != nil {
@@ -46,7 +46,7 @@ func (l *Workspaces) Complete(ctx context.Context, t team.Task, d team.Done) (te
 	if t.Check != "" {
 		_, e.Links, _ = l.links(ctx, l.o.Member.Role)
 	}
-	p.submitted.Store(true) // before it is: without an answer it may be
+	p.submitted.Store(true) // before Submit: without an answer it may be submitted
 	if _, err := l.records.Submit(ctx, e, bundle); err != nil {
 		if code := team.CodeOf(err); code == team.InvalidArgument || code == team.Conflict {
 			p.submitted.Store(false)
@@ -56,7 +56,7 @@ func (l *Workspaces) Complete(ctx context.Context, t team.Task, d team.Done) (te
 	return l.answer(ctx, t)
 }
 
-// answer waits until a task that was submitted is over, and returns what came of it.
+// answer waits until a submitted task is over, and returns the result.
 func (l *Workspaces) answer(ctx context.Context, t team.Task) (team.Task, error) {
 	wait := l.records.Over
 	if l.o.Member.AgentID == team.Leader {
@@ -66,7 +66,7 @@ func (l *Workspaces) answer(ctx context.Context, t team.Task) (team.Task, error)
 	if err != nil && ctx.Err() == nil {
 		return t, err
 	}
-	// The end of the hold may have interrupted this call: what came of the work is its answer nevertheless.
+	// The end of the hold may have interrupted this call: the outcome of the work is its answer nevertheless.
 	look, done := shutdown.Outlive(ctx, outcomeWithin)
 	defer done()
 	if err != nil {
@@ -77,11 +77,11 @@ func (l *Workspaces) answer(ctx context.Context, t team.Task) (team.Task, error)
 	return l.outcome(look, t)
 }
 
-// outcomeWithin is how long a call that was interrupted may take to read what came of its work.
+// outcomeWithin bounds the time in which an interrupted call reads the outcome of its work.
 const outcomeWithin = shutdown.Tools
 
-// refused returns why the queue would refuse work, such as a repository within the tree, or why it is not finished: refused here,
-// its holder still has the task and the files. What this host cannot judge now the queue judges.
+// refused returns the reason why the queue would refuse work, such as a repository within the tree, or why it is not finished:
+// after a refusal here, its holder still has the task and the files. The queue judges work that this host cannot judge now.
 func (l *Workspaces) refused(ctx context.Context, bundle []byte, base gitrepo.Hash) error {
 	site, _, err := l.at(ctx)
 	var marked []string
@@ -109,9 +109,9 @@ func (l *Workspaces) placeOf(t team.Task) (*place, *workspace.Workspace, error) 
 	return nil, nil, team.Errorf(team.InvalidState, "%s has no tree here", t.ID).WithHint("try again")
 }
 
-// outcome returns what came of a task that was submitted.
+// outcome returns the result of a submitted task.
 func (l *Workspaces) outcome(ctx context.Context, was team.Task) (team.Task, error) {
-	// The hand learns it too.
+	// Confirm updates the slot, too.
 	t, err := l.o.Slot.Confirm(ctx, was.ID)
 	if err == nil {
 		if t.Unmerged > was.Unmerged && name(workspace.Work{Task: t}) == name(workspace.Work{Task: was}) {
@@ -141,7 +141,7 @@ func (l *Workspaces) outcome(ctx context.Context, was team.Task) (team.Task, err
 	return t, gone(t, team.Errorf(team.InvalidState, "%s was not merged: %s", was.ID, report(was.ID, was.Epoch, o)))
 }
 
-// gone is the error of work that was not merged to a member that does not hold the task t any more.
+// gone returns the error of unmerged work for a member that no longer holds the task t.
 func gone(t team.Task, why error) error {
 	switch t.Status {
 	case team.Failed:
@@ -152,9 +152,9 @@ func gone(t team.Task, why error) error {
 	return team.Errorf(team.InvalidState, "%w", why).WithModelHint("%s is no longer yours: it is free for whoever takes it", t.ID)
 }
 
-// notMerged has the member continue with a task whose work was returned to it, on top of what the line has now: it knows
-// best what that is for. If another member is idle that could take it, and has no part in the conflict, that one does: it may see better how
-// both fit.
+// notMerged has the member continue with a task whose work was returned to it, on top of the present integration branch: it
+// knows the purpose of its work best. But an idle member that could take the task, and has no part in the conflict, gets it: it
+// may see better how both fit.
 func (l *Workspaces) notMerged(ctx context.Context, was, t team.Task) (team.Task, error) {
 	why := team.Errorf(team.InvalidState, "%s was not merged: %s", was.ID, t.Reason)
 	p, ws, err := l.placeOf(t)
@@ -182,7 +182,7 @@ func (l *Workspaces) notMerged(ctx context.Context, was, t team.Task) (team.Task
 	return t, team.Errorf(team.InvalidState, "%w", why).WithModelHint("%s is still yours, and your files are those of the line with your changes in them: continue there, and complete it again", t.ID)
 }
 
-// third reports whether another member could take t now which has not done what its work conflicts with. The leader keeps its task.
+// third reports whether another member could take t now that did not do the conflicting work. The leader keeps its task.
 func (l *Workspaces) third(ctx context.Context, t team.Task, o mergequeue.Outcome) bool {
 	if l.o.Peers == nil || o.Kind != mergequeue.Conflicting || l.o.Member.AgentID == team.Leader {
 		return false
@@ -194,15 +194,13 @@ func (l *Workspaces) third(ctx context.Context, t team.Task, o mergequeue.Outcom
 	return err == nil && s.Idle(t, append(others(o), l.o.Member.AgentID)...)
 }
 
-// Merging reports whether the work of a task waits to be merged, under the epoch of its present
-// hold. Then the queue completes it or puts it back, whatever becomes of its holder. Errors:
-// Unavailable.
+// Merging reports whether the work of a task, under the epoch of its present hold, waits in the queue. Then the queue completes
+// it or puts it back, also if its holder is gone. Errors: Unavailable.
 func (l *Workspaces) Merging(ctx context.Context, t team.Task) (bool, error) {
 	return Merging(ctx, l.records, l.o.Record(), t)
 }
 
-// Merging is [Workspaces.Merging] for who is no member. A team whose members share the workspace by
-// now has no queue.
+// Merging is [Workspaces.Merging] for a caller that is not a member. A team whose members now share the workspace has no queue.
 func Merging(ctx context.Context, r *mergequeue.Records, in team.Team, t team.Task) (bool, error) {
 	if !in.HasBranch() {
 		return false, nil

@@ -11,9 +11,9 @@ import (
 	"agentteam/pkg/tool/workspace"
 )
 
-// CheckLinks refuses what trees of the team's members cannot get of a checkout: before a goal begins,
-// since later it is left out. Whether all is mounted under `sandbox: auto` only the members' machines
-// know. The errors are those of [gitrepo.Checkout.CheckLinks].
+// CheckLinks returns an error for links of the team that trees cannot get from a checkout, before a goal begins: later they are
+// left out. Under `sandbox: auto` only the members' machines know whether all is mounted. The errors are those of
+// [gitrepo.Checkout.CheckLinks].
 func CheckLinks(ctx context.Context, t team.Team, c gitrepo.Checkout) error {
 	for _, role := range append([]string{""}, slices.Sorted(maps.Keys(t.Roles))...) {
 		h := t.PolicyOf(role)
@@ -24,10 +24,9 @@ func CheckLinks(ctx context.Context, t team.Team, c gitrepo.Checkout) error {
 	return nil
 }
 
-// LinksOf returns what of the user's folder on this machine goes into trees of a role's members, and
-// whether it is mounted there or copied; nothing for a source that has no folders on this machine. What
-// cannot be had is left out, and logged: most of it is refused where a goal is set, and other machines may
-// not have it.
+// LinksOf returns the files and folders of the user on this machine for trees of a role's members, and whether they are mounted
+// there or copied; none for a source without folders on this machine. It leaves out and logs unavailable ones: most of them were
+// refused when the goal was set, and other machines may not have them.
 func LinksOf(ctx context.Context, source workspace.Source, log *slog.Logger, t team.Team, role string) (from gitrepo.Checkout, names []string, mounted bool) {
 	local, ok := source.(interface {
 		Folder(team.Team) (string, error)

@@ -10,21 +10,21 @@ import (
 	"agentteam/pkg/team"
 )
 
-// What bounds a report, in bytes but for the last two. A task's record has it as its reason, and the next
-// holder reads it with the task.
+// The bounds of a report, in bytes except the last two. A task's record has the report as its reason, and the next holder reads
+// it with the task.
 const (
 	mostReport  = 23 << 10 // a record takes no reason of over 64 KiB, and paths and commands may be long
 	mostDiffs   = 8 << 10  // all differences
-	leastDiff   = 400      // what is worth showing of one
+	leastDiff   = 400      // the least part of one that is worth showing
 	mostOutput  = 4 << 10  // of a check
 	mostNames   = 2 << 10  // of the files in conflict
-	mostSummary = 500      // characters of what work is for
-	mostSince   = 10       // commits of the line
+	mostSummary = 500      // characters of the purpose of work
+	mostSince   = 10       // commits of the integration branch
 )
 
-// report is an outcome as the next holder of the task reads it: what was to be done and what the line
-// did meanwhile, the files with both differences or the output of the check, and where the work is.
-// Whatever does not fit is named, with the command that shows it.
+// report returns an outcome as text for the next holder of the task: the purpose of the work and of the new commits, the files
+// with both differences or the output of the check, and the place of the work. It names the command that shows any part which
+// does not fit.
 func report(id team.TaskID, epoch uint64, o mergequeue.Outcome) string {
 	o = seen(o)
 	var b strings.Builder
@@ -46,11 +46,10 @@ func report(id team.TaskID, epoch uint64, o mergequeue.Outcome) string {
 	case mergequeue.CheckFailed:
 		b.WriteString("A tree for this task now has the files of the line with this work in them. Change them until the check passes.")
 	}
-	return strings.ToValidUTF8(cutMiddle(strings.TrimRight(b.String(), "\n"), mostReport), "\uFFFD") // what is cut may end within a character
+	return strings.ToValidUTF8(cutMiddle(strings.TrimRight(b.String(), "\n"), mostReport), "\uFFFD") // a cut text may end within a character
 }
 
-// seen is an outcome without characters that a record cannot have: files and what checks print may
-// have any.
+// seen returns an outcome with characters escaped that a record cannot have: files and outputs of checks may have any.
 func seen(o mergequeue.Outcome) mergequeue.Outcome {
 	o.Reason, o.Output = team.Escaped(o.Reason), team.Escaped(o.Output)
 	o.Conflicts = slices.Clone(o.Conflicts)
@@ -60,7 +59,7 @@ func seen(o mergequeue.Outcome) mergequeue.Outcome {
 	return o
 }
 
-// intent is what work is for: the title of its task, and its holder's summary.
+// intent returns the purpose of work: the title of its task, and its holder's summary.
 func intent(title, summary string) string {
 	title, summary = team.OneLine(title), team.Clip(team.OneLine(summary), mostSummary)
 	if summary == "" || summary == title {
@@ -69,7 +68,7 @@ func intent(title, summary string) string {
 	return title + " - " + summary
 }
 
-// since writes what came into the line meanwhile, the newest of it.
+// since writes the newest commits that came into the integration branch meanwhile.
 func since(b *strings.Builder, o mergequeue.Outcome) {
 	all := slices.DeleteFunc(slices.Clone(o.Since), func(e mergequeue.Since) bool { return e.Task == "" })
 	if left := len(all) - mostSince; left > 0 {
@@ -81,8 +80,7 @@ func since(b *strings.Builder, o mergequeue.Outcome) {
 	}
 }
 
-// conflicts writes the files in conflict, and then as many differences of both sides as fit: each
-// whole if it fits.
+// conflicts writes the files in conflict, and then as many differences of both sides as fit: each whole if it fits.
 func conflicts(b *strings.Builder, id team.TaskID, epoch uint64, o mergequeue.Outcome) {
 	if len(o.Conflicts) == 0 {
 		return
@@ -114,7 +112,7 @@ func conflicts(b *strings.Builder, id team.TaskID, epoch uint64, o mergequeue.Ou
 	}
 }
 
-// side writes what one side has changed in a file; whole is the command that shows all of it.
+// side writes one side's changes of a file; whole is the command that shows all of them.
 func side(b *strings.Builder, who string, c gitrepo.Conflict, diff string, most int, whole string) {
 	if c.Cut && len(diff) <= most { // its end is not here
 		diff += "[more: `" + whole + "`]\n"
@@ -124,8 +122,8 @@ func side(b *strings.Builder, who string, c gitrepo.Conflict, diff string, most 
 	fmt.Fprintf(b, "%s in %s:\n%s\n", who, c.Path, strings.TrimRight(diff, "\n"))
 }
 
-// share is how many bytes each text may have, so that all of them together have at most so many: as
-// much as the larger ones can be given, once the smaller ones are whole.
+// share returns the bytes that each text may have, so that all together have at most total: the smaller ones stay whole, and the
+// larger ones share the remainder.
 func share(sizes []int, total int) int {
 	sizes = slices.Sorted(slices.Values(sizes))
 	for i, size := range sizes {
@@ -137,8 +135,7 @@ func share(sizes []int, total int) int {
 	return sizes[len(sizes)-1]
 }
 
-// cutLines is the first lines of a text, in at most so many bytes, with a line about what is left out, if any
-// is.
+// cutLines returns the first lines of a text, in at most that many bytes, with a line about the left-out part, if any.
 func cutLines(s string, most int, rest string) string {
 	if len(s) <= most {
 		return s
@@ -148,7 +145,7 @@ func cutLines(s string, most int, rest string) string {
 	return s + "[" + rest + "]\n"
 }
 
-// cutMiddle is the beginning and the end of a text, in about so many bytes.
+// cutMiddle returns the beginning and the end of a text, in about that many bytes.
 func cutMiddle(s string, most int) string {
 	if len(s) <= most {
 		return s
@@ -156,7 +153,7 @@ func cutMiddle(s string, most int) string {
 	return s[:most/2] + fmt.Sprintf("\n[%d bytes are left out]\n", len(s)-most/2*2) + s[len(s)-most/2:]
 }
 
-// quoted is a path as a shell reads it.
+// quoted returns a path quoted for a shell.
 func quoted(path string) string {
 	if strings.IndexFunc(path, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+,@", r))

@@ -12,13 +12,13 @@ import (
 	"agentteam/pkg/team"
 )
 
-// patience is how long it may be the turn of an entry that waits to be merged until the leader is notified, how
-// long until it is again, and the time between two looks.
+// patience has the time for which an entry may be first in the queue until the leader is notified, the time until the next
+// notice, and the time between two checks.
 type patience struct{ after, again, every time.Duration }
 
 var usual = patience{after: 5 * time.Minute, again: time.Hour, every: time.Minute}
 
-// stuck notes since when it is the turn of entries.
+// stuck records since when entries are first in the queue.
 type stuck struct {
 	patience
 	turns map[mergequeue.Work]turn
@@ -30,8 +30,8 @@ type turn struct {
 	notices        int
 }
 
-// due returns the entries of which a notice is due, of those that wait, in their order. One that waits behind
-// others has its turn once these are gone, or have waited too long themselves.
+// due returns the waiting entries for which a notice is due, in order. An entry behind others has its turn once these are gone,
+// or have waited too long themselves.
 func (s *stuck) due(waiting []mergequeue.Entry, now time.Time) (due []mergequeue.Entry) {
 	there, behind := map[mergequeue.Work]bool{}, false
 	for _, e := range waiting {
@@ -56,8 +56,8 @@ func (s *stuck) due(waiting []mergequeue.Entry, now time.Time) (due []mergequeue
 
 func workOf(e mergequeue.Entry) mergequeue.Work { return mergequeue.Work{Task: e.Task, Epoch: e.Epoch} }
 
-// noteStuck notifies the leader of work that waits and that this process cannot merge, until ctx ends: its holder
-// waits for as long as it takes, so the goal would never end, and the leader would not learn why.
+// noteStuck notifies the leader of waiting work that this process cannot merge, until ctx ends: its holder waits for as long as
+// it takes, so the goal would never end, and the leader would not learn why.
 func (l *Workspaces) noteStuck(ctx context.Context) {
 	s := &stuck{l.waits, map[mergequeue.Work]turn{}}
 	shutdown.Every(ctx, s.every, func(ctx context.Context) {
@@ -74,8 +74,8 @@ func (l *Workspaces) noteStuck(ctx context.Context) {
 	})
 }
 
-// notifyStuck sends the notices that are due. Those of one kind have the same id in each process: of those within two
-// minutes the leader gets the first.
+// notifyStuck sends the notices that are due. Notices of one kind have the same id in each process: of those within two minutes
+// the leader gets the first.
 func (l *Workspaces) notifyStuck(ctx context.Context, s *stuck, waiting []mergequeue.Entry) error {
 	now := time.Now()
 	for _, e := range s.due(waiting, now) {
@@ -98,7 +98,7 @@ func (l *Workspaces) notifyStuck(ctx context.Context, s *stuck, waiting []mergeq
 	return nil
 }
 
-// trouble returns why this process has not merged an entry, see [mergequeue.Queue.Trouble].
+// trouble returns the reason why this process has not merged an entry, see [mergequeue.Queue.Trouble].
 func (l *Workspaces) trouble(ctx context.Context, e mergequeue.Entry) (why error, tried bool) {
 	_, queue, err := l.at(ctx)
 	if err != nil {
@@ -107,7 +107,7 @@ func (l *Workspaces) trouble(ctx context.Context, e mergequeue.Entry) (why error
 	return queue.Trouble(ctx, e)
 }
 
-// stuckText is the notice to the leader of work that waits to be merged.
+// stuckText returns the notice to the leader of work that waits to be merged.
 func stuckText(e mergequeue.Entry, d time.Duration, why error, tried bool) string {
 	if e.State == mergequeue.Merged {
 		return fmt.Sprintf("[Not completed] The work of %s on %s (%s) is in the line, and the record of %s has not been readable for %d minutes: %s. "+
@@ -123,8 +123,8 @@ func stuckText(e mergequeue.Entry, d time.Duration, why error, tried bool) strin
 		e.Agent, e.Task, e.Title, int(d.Minutes()), host(), what, team.Clean(team.Line(why), 1000))
 }
 
-// over waits until the queue is done with a task that was submitted, but no longer than until the notice of what is
-// wrong must have come (Busy): its caller reads none meanwhile.
+// over waits until the queue is done with a submitted task, but no longer than until the notice of a problem must have come
+// (Busy): its caller reads no mail meanwhile.
 func (l *Workspaces) over(ctx context.Context, id team.TaskID, epoch uint64) error {
 	bounded, cancel := context.WithTimeoutCause(ctx, l.waits.after+2*l.waits.every, team.Errorf(team.Busy, "this takes long, and continues without you").
 		WithModelHint("do other things; complete %s again to wait for the outcome, or put it back", id))
@@ -137,14 +137,14 @@ func (l *Workspaces) over(ctx context.Context, id team.TaskID, epoch uint64) err
 	return err
 }
 
-// inLine reports whether the work of a task is in the line, and waits for nothing but its record.
+// inLine reports whether the work of a task is in the integration branch, and waits only for the repair of its record.
 func (l *Workspaces) inLine(ctx context.Context, id team.TaskID, epoch uint64) bool {
 	e, err := l.records.Get(ctx, id)
 	return err == nil && workOf(e) == mergequeue.Work{Task: id, Epoch: epoch} && e.State == mergequeue.Merged
 }
 
-// Settle waits until nothing that an earlier incarnation of the member has submitted waits to be
-// merged. What takes longer than a leader waits in its own call, the member is notified of: until it begins it reads no
+// Settle waits until no work that an earlier incarnation of the member has submitted waits to be
+// merged, but for each no longer than a leader waits; then it notifies the member: until the member begins it reads no
 // mail, and no request to leave. Its task stays in progress, so the team is not quiet.
 func (l *Workspaces) Settle(ctx context.Context) error {
 	if !l.o.Record().HasBranch() {
@@ -169,7 +169,7 @@ func (l *Workspaces) Settle(ctx context.Context) error {
 	return nil
 }
 
-// unsettled is the notice to a member whose work from before its restart still waits.
+// unsettled returns the notice to a member whose work from before its restart still waits.
 func (l *Workspaces) unsettled(ctx context.Context, e mergequeue.Entry) string {
 	if l.inLine(ctx, e.Task, e.Epoch) {
 		return fmt.Sprintf("[Not completed] What you have done for %s (%s) before your process was restarted is in the line, and the record of %[1]s cannot be read. "+

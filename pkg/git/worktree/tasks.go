@@ -16,7 +16,7 @@ import (
 	"agentteam/pkg/tool/workspace"
 )
 
-// tasks is the board as the queue writes it: as the holders of tasks, under their epochs.
+// tasks is the board for the queue, which writes as the holders of tasks, under their epochs.
 type tasks struct {
 	board  *board.Board
 	roster *roster.Roster
@@ -69,7 +69,7 @@ func (s tasks) Release(ctx context.Context, e mergequeue.Entry, o mergequeue.Out
 	return err
 }
 
-// others lists whose work conflicts with what was not merged.
+// others returns the members whose work conflicts with the unmerged work.
 func others(o mergequeue.Outcome) (all []team.AgentID) {
 	for _, e := range o.Since {
 		if o.Kind == mergequeue.Conflicting && e.Task != "" && !slices.Contains(all, e.Agent) {
@@ -99,7 +99,7 @@ func (s tasks) Checks(ctx context.Context, ids []team.TaskID) (all []mergequeue.
 // checker runs the checks of tasks on merged files, each as its assignee.
 type checker struct{ l *Workspaces }
 
-// member returns the assignee of a task; the zero role if it is no member any more.
+// member returns the assignee of a task; a member with the zero role if it is gone.
 func (c checker) member(ctx context.Context, a team.AgentID) (team.Member, error) {
 	m, err := c.l.tasks.roster.Get(ctx, a)
 	if errors.Is(err, team.NotFound) {
@@ -177,7 +177,7 @@ func (c checker) Check(ctx context.Context, dir string, k mergequeue.Check) (pas
 	return passed, output, err
 }
 
-// without returns those of names that are not here.
+// without returns the names that are not in here.
 func without(names, here []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(here, name) })
 }

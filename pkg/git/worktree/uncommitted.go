@@ -14,9 +14,9 @@ import (
 	"agentteam/pkg/tool/workspace"
 )
 
-// forward brings the tree of a member without a task to the head. What its commands have changed
-// there is kept as a commit, of which the member is notified: nothing merges it, and with it the
-// member would see old files for ever. If that cannot be done, the tree stays as it is.
+// forward moves the tree of a member without a task to the head. It keeps changes of the member's commands as a commit, and
+// notifies the member of it: nothing merges the commit, and with the changes the member would see old files for ever. If that
+// fails, the tree stays as it is.
 func (l *Workspaces) forward(ctx context.Context, repo *gitrepo.Repo, t *gitrepo.Tree, ws *workspace.Workspace, head gitrepo.Hash) {
 	ran := l.ran.Swap(false)
 	moved, err := t.Forward(ctx, ws.Commands(), t.Base, head)
@@ -24,7 +24,7 @@ func (l *Workspaces) forward(ctx context.Context, repo *gitrepo.Repo, t *gitrepo
 		err = t.Reset(ctx, ws.Commands(), head)
 		moved = err == nil
 	}
-	for tries := 0; !moved && err == nil && tries < 2; tries++ { // what runs there may change more meanwhile
+	for tries := 0; !moved && err == nil && tries < 2; tries++ { // running commands may change more meanwhile
 		var kept gitrepo.Hash
 		if kept, err = l.keep(ctx, repo, t, ws); err == nil {
 			moved, err = t.Forward(ctx, ws.Commands(), kept, head)
@@ -48,12 +48,12 @@ func (l *Workspaces) forward(ctx context.Context, repo *gitrepo.Repo, t *gitrepo
 	}
 }
 
-// looked notes that a tree was looked at, and whether that has shown all that was changed there.
+// looked records that a tree was checked, and whether the check has found all changes there.
 func (l *Workspaces) looked(t *gitrepo.Tree, all bool) error {
 	l.marking.Lock()
 	defer l.marking.Unlock()
 	switch {
-	case !all, l.running > 0: // what one of these changes from here on, the look has not shown
+	case !all, l.running > 0: // later changes of a running command were not checked
 		return l.hasRun(t)
 	case l.ran.Load(): // a command that has begun since
 		return nil
@@ -61,7 +61,7 @@ func (l *Workspaces) looked(t *gitrepo.Tree, all bool) error {
 	return t.SetRan(false)
 }
 
-// runs notes that one more command has begun in the tree of no task, or that one has ended.
+// runs records that one more command has begun in the tree without a task, or that one has ended.
 func (l *Workspaces) runs(t *gitrepo.Tree, more int) {
 	l.marking.Lock()
 	defer l.marking.Unlock()
@@ -71,14 +71,14 @@ func (l *Workspaces) runs(t *gitrepo.Tree, more int) {
 	}
 }
 
-// hasRun notes that commands have run in a tree, for this process and for those after it. The caller holds marking.
+// hasRun records that commands have run in a tree, for this process and later ones. The caller holds marking.
 func (l *Workspaces) hasRun(t *gitrepo.Tree) error {
 	l.ran.Store(true)
 	return t.SetRan(true)
 }
 
-// CheckHead forgets that commands have run in the tree of no task, if they have changed nothing there: the process of
-// a member that is to come back may be the last on this host.
+// CheckHead clears the record that commands have run in the tree without a task, if they have changed nothing there: the process
+// of a member that is to come back may be the last on this host.
 func (l *Workspaces) CheckHead(ctx context.Context) {
 	l.opening.Lock()
 	defer l.opening.Unlock()
@@ -93,11 +93,11 @@ func (l *Workspaces) CheckHead(ctx context.Context) {
 	}
 }
 
-// mostNamed is how many of the files that were changed without a task are named.
+// mostNamed bounds the files that a notice of changes without a task names.
 const mostNamed = 10
 
-// keep makes a commit of a tree's files as they are, which is pinned in the repository and not in the
-// line, and notifies the member of what is in it. It returns the tree's base if nothing has changed.
+// keep makes a commit of a tree's present files, which is pinned in the repository but not in the integration branch, and
+// notifies the member of its files. It returns the tree's base if nothing has changed.
 func (l *Workspaces) keep(ctx context.Context, repo *gitrepo.Repo, t *gitrepo.Tree, ws *workspace.Workspace) (gitrepo.Hash, error) {
 	bundle, err := t.Commit(ctx, ws.Commands(), gitrepo.Message{Subject: "Changed without a task", Agent: l.o.Member.AgentID})
 	if err != nil || bundle == nil {
@@ -128,14 +128,14 @@ func (l *Workspaces) keep(ctx context.Context, repo *gitrepo.Repo, t *gitrepo.Tr
 		l.who("You"), team.Some(names, mostNamed), now, host(), kept.Short(), how, kept))
 }
 
-// lose sends the notice that what was changed without a task is removed.
+// lose sends the notice that changes without a task are removed.
 func (l *Workspaces) lose(ctx context.Context, why string) error {
 	return l.notify(ctx, fmt.Sprintf("lost-%d-%x", l.o.Member.Incarnation, time.Now().UnixNano()),
 		fmt.Sprintf("Files that %s changed without a task are not in the team's line, and are removed: %s.", l.who("you"), why))
 }
 
-// interrupted counts how often a tree could not be brought to a new head in a row, and sends a notice from the third
-// time on, until it is sent: the member sees old files.
+// interrupted counts failures in a row to move a tree to a new head, and sends a notice from the third on, until it is sent: the
+// member sees old files.
 func (l *Workspaces) interrupted(ctx context.Context, t *gitrepo.Tree, head gitrepo.Hash, why error) {
 	if head == t.Base || ctx.Err() != nil {
 		return
@@ -155,11 +155,11 @@ func (l *Workspaces) interrupted(ctx context.Context, t *gitrepo.Tree, head gitr
 	l.behind = t.Base
 }
 
-// noticeWithin is for how long a notice of what is kept may outlast the process's time.
+// noticeWithin is the time by which a notice of kept files may outlast the process's context.
 const noticeWithin = shutdown.Release / 4
 
-// keepWhole keeps a tree without a task that nobody has open, with whatever was changed there, for a
-// person to look at: why it cannot be made a commit. gone: its member has no use for the notice.
+// keepWhole moves a tree without a task that no process has open aside, with its changes, for a person; why is the reason that no
+// commit of them was made. gone: its member has no use for the notice.
 func (l *Workspaces) keepWhole(ctx context.Context, repo *gitrepo.Repo, tree, why string, gone bool) error {
 	to, who := team.Leader, string(owner(tree))
 	if !gone { // and the caller holds opening
@@ -180,11 +180,10 @@ func (l *Workspaces) keepWhole(ctx context.Context, repo *gitrepo.Repo, tree, wh
 	return errors.Join(err, failed)
 }
 
-// leaves reports whether the member leaves, so that its notices are for the leader. The caller holds
-// opening.
+// leaves reports whether the member leaves, so that its notices go to the leader. The caller holds opening.
 func (l *Workspaces) leaves() bool { return l.leaving && l.o.Member.AgentID != team.Leader }
 
-// who is the member in a notice; you is how it is addressed.
+// who returns the name of the member in a notice; you is its form of address.
 func (l *Workspaces) who(you string) string {
 	if l.leaves() {
 		return string(l.o.Member.AgentID)
@@ -197,7 +196,7 @@ func host() string {
 	return name
 }
 
-// toClaim is how the member gets a task to change files for.
+// toClaim returns the advice on how the member gets a task to change files for.
 func (l *Workspaces) toClaim() string {
 	if l.o.Member.AgentID != team.Leader && l.o.Record().Policies.Create == team.CreateLeader {
 		return "claim a task; if there is none, ask the leader for one"
@@ -205,12 +204,12 @@ func (l *Workspaces) toClaim() string {
 	return "claim a task, or create one for yourself"
 }
 
-// notify sends a notice about something to the member, or once it leaves to the leader.
+// notify sends a notice to the member, or to the leader if the member leaves.
 func (l *Workspaces) notify(ctx context.Context, about, text string) error {
 	return l.send(ctx, l.reader(), about, text)
 }
 
-// reader is who reads notices of the member's files. The caller holds opening.
+// reader returns the reader of notices on the member's files. The caller holds opening.
 func (l *Workspaces) reader() team.AgentID {
 	if l.leaves() {
 		return team.Leader
@@ -225,7 +224,7 @@ func (l *Workspaces) send(ctx context.Context, to team.AgentID, about, text stri
 	return l.o.Notify(ctx, to, fmt.Sprintf("unmerged-%s-%s", l.o.Member.AgentID, about), "[Not merged] "+text)
 }
 
-// atHead is opened for who holds no task.
+// atHead is opened for a member without a task.
 func (l *Workspaces) atHead() (*place, *workspace.Workspace) {
 	return l.opened(workspace.Work{Member: l.o.Member})
 }
@@ -240,16 +239,16 @@ func (l *Workspaces) opened(w workspace.Work) (*place, *workspace.Workspace) {
 	return nil, nil
 }
 
-// ahead sets aside what the member has changed without a task before it has a tree for one.
-// There it finds nothing of that, and is notified of where it is. The caller holds opening.
+// ahead sets aside the member's changes without a task before it has a tree for one. There it finds none of them, and gets a notice
+// of their place. The caller holds opening.
 func (l *Workspaces) ahead(ctx context.Context, repo *gitrepo.Repo, head gitrepo.Hash) {
 	if p, ws := l.atHead(); ws != nil && l.ran.Load() {
 		l.forward(ctx, repo, p.tree, ws, head)
 	}
 }
 
-// Aside sets aside what the member has changed without a task, before the goal or its membership
-// ends; a notice of that goes to the leader. What it could not set aside, [Workspaces.Leave] keeps.
+// Aside sets aside the member's changes without a task, before the goal or its membership ends; the leader gets a notice.
+// [Workspaces.Leave] keeps the changes that it could not set aside.
 func (l *Workspaces) Aside(ctx context.Context) {
 	l.opening.Lock() // while one call brings the tree forward, no other does
 	defer l.opening.Unlock()

@@ -15,12 +15,12 @@ import (
 	"agentteam/pkg/tool/workspace"
 )
 
-// mostLeftOut is how many of the files that are not stored a task's record names.
+// mostLeftOut bounds the unstored files that a task's record names.
 const mostLeftOut = 10
 
-// Unfinished stores the files of a task that is about to be put back, which the member or an earlier incarnation of it
-// holds, and returns them as the next holder gets them; nil if none has changed, and if members share the workspace. What cannot be stored
-// until ctx or that of [Options.ToStore] ends stays in the tree, and what is returned names this host.
+// Unfinished stores the files of a task that is about to be put back, which the member or an earlier incarnation of it holds, and
+// returns them for the next holder; nil if none has changed, and if members share the workspace. Files that cannot be stored until
+// ctx or that of [Options.ToStore] ends stay in the tree, and the result names this host.
 func (l *Workspaces) Unfinished(ctx context.Context, t team.Task) *team.Try {
 	record := l.o.Record()
 	if !record.HasBranch() {
@@ -40,8 +40,8 @@ func (l *Workspaces) Unfinished(ctx context.Context, t team.Task) *team.Try {
 }
 
 // Taken stores the files of a task that was taken from the member, which had held it as t, and adds them to the task's record. The
-// taking away has not waited for that: a next holder that has begun by then reads where they are. A later
-// incarnation of the member that has adopted the task continues in its tree.
+// task was not kept back for that: a next holder that has already begun gets a notice of them. A later incarnation of the member
+// that has adopted the task continues in its tree.
 func (l *Workspaces) Taken(ctx context.Context, t team.Task) {
 	now, err := l.tasks.board.Get(ctx, t.ID)
 	goesOn := now.Status == team.InProgress && mergequeue.TreeName(now.Assignee, now) == mergequeue.TreeName(t.Assignee, t)
@@ -60,7 +60,7 @@ func (l *Workspaces) Taken(ctx context.Context, t team.Task) {
 	}
 }
 
-// leftText is the notice to the present holder of a task that work of an earlier one was stored after it had begun.
+// leftText returns the notice to the present holder of a task that an earlier holder's work was stored after it had begun.
 func leftText(y team.Try, t team.Task) string {
 	where := fmt.Sprintf("They are on host %s only.", y.Host)
 	if y.Commit != "" {
@@ -116,8 +116,8 @@ func (l *Workspaces) store(ctx context.Context, w workspace.Work) (*team.Try, er
 	return y, nil
 }
 
-// left returns the tree in which an earlier hold of w's task by the same member was worked on, here; "" if there is
-// none, or if newer work is stored.
+// left returns the tree on this host of an earlier hold of w's task by the same member; "" if there is none, or if newer work is
+// stored.
 func left(repo *gitrepo.Repo, w workspace.Work) (tree string, err error) {
 	all, err := repo.Trees()
 	stored, _ := w.Task.Work()
@@ -135,8 +135,8 @@ func left(repo *gitrepo.Repo, w workspace.Work) (tree string, err error) {
 	return tree, err
 }
 
-// needs returns which trees are whole and those of tasks that may not be over, or were cancelled with files that are not stored:
-// these may be nowhere else.
+// needs returns a function that reports whether a tree is whole and belongs to a task that may not be over, or that was cancelled
+// with unstored files: these may be nowhere else.
 func needs(repo *gitrepo.Repo, listed board.Listing) func(tree string) bool {
 	open, cancelled := map[string]bool{}, map[string]team.Task{}
 	for _, bad := range listed.Bad {
@@ -156,8 +156,8 @@ func needs(repo *gitrepo.Repo, listed board.Listing) func(tree string) bool {
 	}
 }
 
-// onto brings the tree of a task, which is open in ws, to the line's head with its work on top. It returns the files
-// that then show both sides, since others have changed the same lines. If that cannot be done, the tree stays as it is.
+// onto moves the tree of a task, which is open in ws, to the head of the integration branch with its work on top. It returns the
+// files with conflicts. If that fails, the tree stays as it is.
 func (l *Workspaces) onto(ctx context.Context, site *mergequeue.Site, w workspace.Work, t *gitrepo.Tree, ws *workspace.Workspace) ([]gitrepo.Conflict, error) {
 	head, err := site.Bring(ctx)
 	if err != nil || head == t.Base {

@@ -33,7 +33,7 @@ import (
 	"agentteam/pkg/tool/workspace"
 )
 
-// Options are what a member's line is made of. All are required, unless a comment states otherwise.
+// Options configure a member's workspaces. All are required, unless a comment states otherwise.
 type Options struct {
 	Process string          // names this process in the queue's lease
 	Team    *broker.Storage // of the team
@@ -41,7 +41,7 @@ type Options struct {
 	Member  team.Member
 	Slot    *board.ClaimSlot      // of the member
 	Source  workspace.Source      // of the process
-	ToStore Bound                 // of what stores unfinished work; nil: that has the context of the call
+	ToStore Bound                 // of the storing of unfinished work; nil: the context of the call
 	Notify  Notify                // nil: the member is notified of nothing
 	Peers   Peers                 // nil: no other member is known
 	Level   Level                 // nil: commands run in no sandbox that is known
@@ -51,13 +51,13 @@ type Options struct {
 	Metrics prometheus.Registerer // of the member's queue; may be nil
 }
 
-// Level returns in what sandbox the commands of a role run here.
+// Level returns the sandbox in which the commands of a role run here.
 type Level func(ctx context.Context, t team.Team, role string) team.Sandbox
 
 // May returns an error if a rule denies, on this machine, the check of a task as a command of a role in dir.
 type May func(ctx context.Context, id team.TaskID, role, check, dir string) error
 
-// Peers returns how the members of the team stand.
+// Peers returns the state of the team's members.
 type Peers func(context.Context) (explain.Situation, error)
 
 // Bound returns a context that ends in time for the write that follows.
@@ -66,25 +66,24 @@ type Bound func(context.Context) (context.Context, context.CancelFunc)
 // Notify sends a member a notice, which is stored once for each id within two minutes.
 type Notify func(ctx context.Context, to team.AgentID, id, text string) error
 
-// Line is the line of a team as one member works on it. It is the [workspace.Source] of that
-// member. Safe for concurrent use.
+// Workspaces are the trees of one member of a team. It is the [workspace.Source] of that member. Safe for concurrent use.
 type Workspaces struct {
 	o       Options
 	records *mergequeue.Records
 	tasks   tasks
 	waits   patience
-	ran     atomic.Bool // commands have run in the tree of no task since it was last looked at
+	ran     atomic.Bool // commands have run in the tree without a task since its last check
 
 	opening sync.Mutex // one workspace at a time; taken before mu
 	been    bool       // the tree of no task was opened before; guarded by opening
-	leaving bool       // what is set aside is set aside for good; guarded by opening
+	leaving bool       // the member leaves: its notices go to the leader; guarded by opening
 
 	marking       sync.Mutex   // while ran and its note beside the tree change
 	running       int          // commands in the tree of no task; guarded by marking
 	interruptions int          // of the tree of no task, in a row; guarded by opening
 	behind        gitrepo.Hash // of the notice of that; guarded by opening
 
-	swept uint64 // the bucket's revision as of which what is stored was swept; of [Workspaces.tidy] alone
+	swept uint64 // the bucket's revision at the last sweep of stored files; used by [Workspaces.tidy] alone
 
 	mu    sync.Mutex // held while the repository is opened
 	site  *mergequeue.Site
@@ -93,18 +92,18 @@ type Workspaces struct {
 	work  atomic.Int32      // trees that are being removed: a sync.WaitGroup takes no more while it is waited for
 }
 
-// place is an open tree. It may have several workspaces: one that a call still uses, and the one
-// that was opened since, after a person has changed what the member may do.
+// place is an open tree. It may have several workspaces: one that a call still uses, and one that was opened after a person has
+// changed the member's policy.
 type place struct {
 	tree  *gitrepo.Tree
 	ws    *workspace.Workspace // the newest; nil once it is released
 	users int                  // workspaces
 
-	submitted atomic.Bool // its files wait to be merged: what is changed from here on would be lost
-	over      atomic.Bool // all that is in it is stored, or not needed any more: without the task it can go
+	submitted atomic.Bool // its files wait to be merged: later changes would be lost
+	over      atomic.Bool // all its files are stored, or no longer needed: without the task it can be removed
 }
 
-// New returns a member's line. It opens nothing yet.
+// New returns a member's workspaces. It opens nothing yet.
 func New(o Options) *Workspaces {
 	o.Logger = telemetry.OrDiscard(o.Logger)
 	b := board.New(o.Team.Bucket, board.Options{Logger: o.Logger})
@@ -131,7 +130,7 @@ func (l *Workspaces) at(ctx context.Context) (*mergequeue.Site, *mergequeue.Queu
 	return site, queue, nil
 }
 
-// Head is the line's head as it was heard of last; "" if there is no line, or nothing was heard.
+// Head returns the last known head of the integration branch; "" if there is no branch, or none is known.
 func (l *Workspaces) Head() gitrepo.Hash {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -141,13 +140,12 @@ func (l *Workspaces) Head() gitrepo.Hash {
 	return l.queue.Seen()
 }
 
-// Open implements [workspace.Source]. In a team on the line a member that holds a task has a
-// separate tree, made at the line's head and kept until the task is over; a later incarnation goes
-// on in it. Who holds none has a tree that is at the head whenever it is opened, and may not
-// write there by file tools: no one would merge it. What its commands change there is kept as a
-// commit, of which it is notified.
+// Open implements [workspace.Source]. In a team with an integration branch a member that holds a task has a separate tree, made at
+// the branch's head and kept until the task is over; a later incarnation continues in it. A member without a task has a tree that
+// is at the head whenever it is opened, and may not write there by file tools: nothing would merge it. Changes of its commands
+// there are kept as a commit, and the member gets a notice.
 //
-// Errors besides those of the source: Unavailable without git, or without the line.
+// Errors besides those of the source: Unavailable without git, or without the branch.
 func (l *Workspaces) Open(ctx context.Context, w workspace.Work, o workspace.Options) (*workspace.Workspace, func(), error) {
 	if !w.Team.HasBranch() || w.Member.AgentID == "" {
 		return l.o.Source.Open(ctx, w, o)
@@ -157,7 +155,7 @@ func (l *Workspaces) Open(ctx context.Context, w workspace.Work, o workspace.Opt
 	return l.openLocked(ctx, w, o)
 }
 
-// openLocked is Open on the line. The caller holds opening.
+// openLocked is Open in a team with an integration branch. The caller holds opening.
 func (l *Workspaces) openLocked(ctx context.Context, w workspace.Work, o workspace.Options) (*workspace.Workspace, func(), error) {
 	site, _, err := l.at(ctx)
 	if err != nil {
@@ -181,7 +179,7 @@ func (l *Workspaces) openLocked(ctx context.Context, w workspace.Work, o workspa
 	case err != nil:
 	case w.Task.ID == "" && p.tree.Base != head:
 		l.forward(ctx, site.Repo, p.tree, ws, head)
-	case begun && p.tree.Base != head: // it was that of an earlier hold
+	case begun && p.tree.Base != head: // it was the tree of an earlier hold
 		if _, failed := l.onto(ctx, site, w, p.tree, ws); failed != nil {
 			l.o.Logger.WarnContext(ctx, "a tree continues at an older commit of the line", "task", w.Task.ID, "tree", p.tree.Root, "err", failed)
 		}
@@ -205,7 +203,7 @@ func (l *Workspaces) openLocked(ctx context.Context, w workspace.Work, o workspa
 }
 
 // occupy returns the place of w, with one user more. A tree that this process has open is not
-// opened again: it is locked, and another one would not have what the member has done.
+// opened again: it is locked, and another tree would lack the member's changes.
 func (l *Workspaces) occupy(ctx context.Context, site *mergequeue.Site, w workspace.Work, head gitrepo.Hash) (*place, error) {
 	l.mu.Lock()
 	p := l.open[name(w)]
@@ -263,16 +261,16 @@ func (l *Workspaces) enter(ctx context.Context, p *place, w workspace.Work, o wo
 	return l.o.Source.Open(ctx, w, o)
 }
 
-// waits is the error of what would change files that are to be merged as they are: it would be lost.
+// waits returns the error for a change of files that wait to be merged as they are: the change would be lost.
 func waits(format string, args ...any) error {
 	return team.Errorf(team.InvalidState, format+" is completed, and may wait to be merged as it was", args...).
 		WithModelHint("complete it again to wait for that, and create a task for what is left to do")
 }
 
-// tree opens the tree for w, or makes it at head. One that a frozen process of the member still
-// has is left to that: then there is another one, with the incarnation at the end of its name. The
-// latest of them has what the member has done last. A new tree for a task has the work on it that was
-// returned, or not finished, as branches, and the newest of it in its files, unless it is the tree of an earlier hold of the member.
+// tree opens the tree for w, or makes it at head. A tree that a frozen process of the member still has is left to that process:
+// then tree makes another, with the incarnation at the end of its name. The latest of them has the member's last changes. A new tree
+// for a task has its returned and unfinished work as branches, and the newest of that in its files, unless it was the tree of an
+// earlier hold of the member.
 func (l *Workspaces) tree(ctx context.Context, site *mergequeue.Site, w workspace.Work, head gitrepo.Hash) (*gitrepo.Tree, error) {
 	repo := site.Repo
 	p := gitrepo.Plan{At: head, Member: w.Member.AgentID, Epoch: w.Task.Epoch, From: gitrepo.Checkout{Prefix: w.Team.Line.Prefix}}
@@ -284,7 +282,7 @@ func (l *Workspaces) tree(ctx context.Context, site *mergequeue.Site, w workspac
 		return nil, err
 	}
 	if w.Task.ID != "" && !there {
-		if now, err := l.tasks.board.Get(ctx, w.Task.ID); err == nil { // with what was stored after the claim
+		if now, err := l.tasks.board.Get(ctx, w.Task.ID); err == nil { // with the work stored after the claim
 			w.Task.Returned = now.Returned
 		}
 		if p.Continues, err = left(repo, w); err != nil {
@@ -312,8 +310,8 @@ func (l *Workspaces) tree(ctx context.Context, site *mergequeue.Site, w workspac
 	return t, err
 }
 
-// returned brings the work on a task that was returned, or not finished, to this host, and returns it by the names of
-// branches, and the newest of it. What is not stored any more, or damaged, is left out: the task can be done without it.
+// returned brings the returned and unfinished work on a task to this host, and returns it by the names of branches, and the newest
+// of it. It leaves out work that is damaged or no longer stored: the task can be done without it.
 func (l *Workspaces) returned(ctx context.Context, site *mergequeue.Site, t team.Task) (branches map[string]gitrepo.Hash, newest gitrepo.Unfinished, err error) {
 	branches = map[string]gitrepo.Hash{}
 	for _, y := range t.Returned {
@@ -333,15 +331,15 @@ func (l *Workspaces) returned(ctx context.Context, site *mergequeue.Site, t team
 	return branches, newest, nil
 }
 
-// links returns what of the user's folder goes into the trees of a role's members.
+// links returns the files of the user's folder for the trees of a role's members.
 func (l *Workspaces) links(ctx context.Context, role string) (from gitrepo.Checkout, names []string, mounted bool) {
 	return LinksOf(ctx, l.o.Source, l.o.Logger, l.o.Record(), role)
 }
 
-// name is that of the tree for w.
+// name returns the name of the tree for w.
 func name(w workspace.Work) string { return mergequeue.TreeName(w.Member.AgentID, w.Task) }
 
-// leave gives up one use of a place. Its tree is removed once its task is over for the member, and all in it is stored.
+// leave ends one use of a place. It removes the tree once its task is over for the member, and all in it is stored.
 func (l *Workspaces) leave(w workspace.Work, p *place) {
 	held, _ := l.o.Slot.Task()
 	l.mu.Lock()
@@ -373,17 +371,16 @@ func (l *Workspaces) removes(f func()) {
 	}()
 }
 
-// Settled waits until the trees of tasks that are over are removed, or ctx ends: what is half removed then, the next
-// sweep of this host removes. Nothing may be open.
+// Settled waits until the trees of finished tasks are removed, or ctx ends: the next sweep of this host removes the rest. Nothing
+// may be open.
 func (l *Workspaces) Settled(ctx context.Context) {
 	for l.work.Load() > 0 && shutdown.Sleep(ctx, 10*time.Millisecond) {
 	}
 }
 
-// Leave removes the trees of the member, which has left the team; at the end of the goal also those
-// of members that were lost on this host, which no process has open. Nothing of the member may be open.
-// What was changed without a task, and [Workspaces.Aside] could not set aside, is kept. Once ctx ends no more is removed,
-// and Leave returns: the next sweep of this host removes what is left.
+// Leave removes the trees of the member, which has left the team; at the end of the goal also those of members that were lost on
+// this host, which no process has open. Nothing of the member may be open. It keeps changes without a task that [Workspaces.Aside]
+// could not set aside. Once ctx ends it removes no more and returns: the next sweep of this host removes the rest.
 func (l *Workspaces) Leave(ctx context.Context, ended bool) error {
 	l.Settled(ctx)
 	l.mu.Lock()
@@ -422,26 +419,26 @@ func (l *Workspaces) Leave(ctx context.Context, ended bool) error {
 	return errors.Join(failed, err, ctx.Err())
 }
 
-// owner returns whose a tree is, by its [name].
+// owner returns the member of a tree, by its [name].
 func owner(tree string) team.AgentID {
 	parts := strings.Split(tree, ".")
 	return team.AgentID(parts[min(1, len(parts)-1)])
 }
 
-// remove removes the trees that keep does not name and no process has open, but for what has to be kept whole.
+// remove removes the trees for which keep returns false and that no process has open, except those to keep whole.
 func (l *Workspaces) remove(ctx context.Context, repo *gitrepo.Repo, keep func(tree string) bool) (removed []string, err error) {
 	failed := l.keepUnseen(ctx, repo, func(tree string) bool { return ctx.Err() == nil && !keep(tree) })
 	removed, err = repo.Sweep(func(tree string) bool { return keep(tree) || l.unseen(repo, tree) })
 	return removed, errors.Join(failed, err)
 }
 
-// unseen reports whether commands have run in a tree without a task since it was last looked at: its member may
-// have changed something there.
+// unseen reports whether commands have run in a tree without a task since its last check: its member may have changed something
+// there.
 func (l *Workspaces) unseen(repo *gitrepo.Repo, tree string) bool {
 	return strings.HasPrefix(tree, "at.") && (repo.HasRun(tree) || owner(tree) == l.o.Member.AgentID && l.ran.Load())
 }
 
-// keepUnseen keeps those of the unseen trees whole that no process has open.
+// keepUnseen keeps the unseen trees whole that no process has open.
 func (l *Workspaces) keepUnseen(ctx context.Context, repo *gitrepo.Repo, of func(tree string) bool) error {
 	trees, err := repo.Trees()
 	for _, tree := range trees {
@@ -452,11 +449,11 @@ func (l *Workspaces) keepUnseen(ctx context.Context, repo *gitrepo.Repo, of func
 	return err
 }
 
-// tidyEvery is how often trees of tasks that are over are looked for.
+// tidyEvery is the time between two sweeps of trees of finished tasks.
 const tidyEvery = 10 * time.Minute
 
-// Run takes part in the queue while the team is on the line, and removes trees of what is over,
-// until ctx ends; then it returns nil.
+// Run takes part in the merge queue while the team has an integration branch, and removes unneeded trees, until ctx ends; then it
+// returns nil.
 func (l *Workspaces) Run(ctx context.Context) error {
 	defer func() {
 		ctx, cancel := shutdown.Outlive(ctx, shutdown.Tools) // whose share this is beside
@@ -485,7 +482,7 @@ func (l *Workspaces) Run(ctx context.Context) error {
 	return shutdown.Together(ctx, queue.Run, l.tidy)
 }
 
-// tidy removes, from time to time, the trees of tasks that are over, until ctx ends.
+// tidy removes the trees of finished tasks from time to time, until ctx ends.
 func (l *Workspaces) tidy(ctx context.Context) error {
 	for {
 		if err := l.sweep(ctx); err != nil && ctx.Err() == nil {
@@ -497,16 +494,16 @@ func (l *Workspaces) tidy(ctx context.Context) error {
 	}
 }
 
-// sweep removes the trees of tasks that are over, unless a process has them open, and work that
-// was returned, or not finished, and is not needed any more: here, and where the leader is, what is stored of it. For that all that
-// the team has stored is listed, so not if the team has written nothing since.
+// sweep removes the trees of finished tasks, unless a process has them open, and returned and unfinished work that is no longer
+// needed: its pins here, and, on the leader's host, its stored files. For the latter it lists all the team's stored files, so it
+// skips that if the team has written nothing since.
 func (l *Workspaces) sweep(ctx context.Context) error {
 	seq, err := l.o.Team.Bucket.LastSeq(ctx)
 	if err != nil {
 		return err
 	}
 	stored := l.o.Member.AgentID == team.Leader && seq != l.swept
-	// Before the tasks, whose records then name what is needed of it.
+	// Before the tasks, whose records then name the work that they need.
 	works, failed := l.site.Works(ctx, stored)
 	listed, err := l.tasks.board.Load(ctx)
 	if err != nil {
@@ -518,7 +515,7 @@ func (l *Workspaces) sweep(ctx context.Context) error {
 	}
 	keep := map[string]bool{}
 	for _, m := range members {
-		if m.State != team.Stopped { // one without a process has a successor, which keeps what is there
+		if m.State != team.Stopped { // a member without a process has a successor, which needs the tree
 			keep[name(workspace.Work{Member: m})] = true
 		}
 	}
