@@ -11,14 +11,13 @@ import (
 // process: by default it ends the process, which may have a task to give back. Processes
 // that this one starts are not affected.
 func SurviveClosedPipes() {
-	// Nobody reads the signals: one may also be of a connection.
+	// No goroutine reads the channel: a SIGPIPE may also come from a network connection.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 }
 
-// Signals returns a context that ends with the first signal that asks the process to
-// stop: Ctrl-C, SIGTERM, or SIGHUP, by which a terminal that is closed says so. A process
-// that was started to outlive its terminal (nohup) ignores that. From stop on signals do
-// what they do by default.
+// Signals returns a context that ends with the first signal that asks the process to stop: Ctrl-C, SIGTERM, or
+// SIGHUP, which a closed terminal sends. A process that was started to outlive its terminal (nohup) ignores
+// SIGHUP. After stop, signals have their default effect again.
 func Signals(ctx context.Context) (_ context.Context, stop func()) {
 	asked := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {

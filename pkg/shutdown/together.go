@@ -8,12 +8,11 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// errEnded makes an errgroup end with a part that has returned nil.
+// errEnded ends the errgroup when a part has returned nil.
 var errEnded = errors.New("a part has ended")
 
-// Together runs the parts until the first of them returns, with an error or nil. Then
-// it ends the context of the others, waits until they have returned too, and returns
-// what the first one did.
+// Together runs the parts until the first of them returns, with an error or nil. Then it ends the context of the
+// others, waits until they have returned too, and returns the result of the first.
 func Together(ctx context.Context, parts ...func(context.Context) error) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, part := range parts {
@@ -30,8 +29,7 @@ func Together(ctx context.Context, parts ...func(context.Context) error) error {
 	return nil
 }
 
-// Every calls f whenever so much time has passed, until ctx ends. A call that takes longer
-// leaves out the next ones.
+// Every calls f each time that d has passed, until ctx ends. A call that takes longer than d skips the next ones.
 func Every(ctx context.Context, d time.Duration, f func(context.Context)) {
 	tick := time.NewTicker(d)
 	defer tick.Stop()
