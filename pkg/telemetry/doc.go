@@ -1,6 +1,6 @@
-// Package telemetry is how an operator looks into a process: its log, its
-// Prometheus registry, and the HTTP server with /metrics, /livez and /readyz.
+// Package telemetry shows an operator the inside of a process: its log, its Prometheus registry, and the HTTP server
+// with /metrics, /livez and /readyz.
 //
-// It knows no domain: which metrics there are is decided beside the code they
-// count, and what "ready" means by whoever starts the server.
+// It knows no domain: each package defines its own metrics beside the code that they count, and the caller that starts
+// the server defines "ready".
 package telemetry

@@ -11,7 +11,7 @@ import (
 //
 // The level is debug, info, warn or error, in any case; the format is text or
 // json. Anything else is an error that names what is allowed. The logger is safe
-// for concurrent use, whatever w is.
+// for concurrent use, with any w.
 func NewLogger(w io.Writer, level, format string) (*slog.Logger, error) {
 	var min slog.Level
 	if err := min.UnmarshalText([]byte(level)); err != nil {

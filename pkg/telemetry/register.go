@@ -6,10 +6,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Register registers c and returns it, or the collector of the same description
-// that is registered already: what a process does several times, one after another
-// or at once, counts together. A nil reg registers nothing. It panics on a collector
-// that clashes with another, which is a broken program.
+// Register registers c and returns it, or the collector of the same description that is registered already: several
+// users in one process, in turn or at the same time, count together. A nil reg registers nothing. It panics on a
+// collector that clashes with another, which is a broken program.
 func Register[C prometheus.Collector](reg prometheus.Registerer, c C) C {
 	if reg == nil {
 		return c

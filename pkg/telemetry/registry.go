@@ -11,13 +11,12 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// linger is how long metrics with labels of their own outlive their last user: a
-// few scrapes, so that what was counted last is seen.
+// linger is the time for which metrics with labels of their own outlive their last user: a few scrapes, so that
+// the last counts are scraped.
 const linger = time.Minute
 
-// Registry holds a process's metrics: those of the process itself, registered with
-// it, and those of what the process is for a while, see [Registry.Labelled]. Safe for
-// concurrent use.
+// Registry holds a process's metrics: those of the process itself, registered with it, and those of a role that the
+// process has for a while, see [Registry.Labelled]. Safe for concurrent use.
 type Registry struct {
 	*prometheus.Registry
 
@@ -25,16 +24,15 @@ type Registry struct {
 	parts map[string]*part
 }
 
-// part is the metrics with one set of labels.
+// part holds the metrics with one set of labels.
 type part struct {
 	*prometheus.Registry
 	users int
-	until time.Time // published until then once nobody uses it
+	until time.Time // published until then once it has no user
 }
 
-// NewRegistry returns a registry that already holds what every process tells:
-// go_*, process_*, and agentteam_build_info, whose value is always 1 and whose
-// labels are version and goversion.
+// NewRegistry returns a registry that already holds the metrics of every process: go_*, process_*, and
+// agentteam_build_info, whose value is always 1 and whose labels are version and goversion.
 func NewRegistry() *Registry {
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name:        "agentteam_build_info",
@@ -52,13 +50,12 @@ func NewRegistry() *Registry {
 	return &Registry{Registry: reg, parts: map[string]*part{}}
 }
 
-// Labelled returns a registerer whose metrics carry labels. All who ask for the same
-// labels count together. When each of them has called its done, which may be called
-// once, the metrics are told for a minute more and then forgotten: a process may be
-// something else a thousand times.
+// Labelled returns a registerer whose metrics carry labels. All users of the same labels count together. When each
+// of them has called its done, which may be called once, the metrics are published for a minute more and then
+// forgotten: a process may change its role a thousand times.
 //
-// The labels of the scraped target cannot do this: they change while a counter goes
-// on, and what it counted under one set of them would be counted again under the next.
+// The labels of the scraped target cannot do this: they change while a counter continues, and its counts under one set
+// of them would be counted again under the next.
 func (r *Registry) Labelled(labels prometheus.Labels) (reg prometheus.Registerer, done func()) {
 	key := fmt.Sprint(labels) // a map is printed in the order of its keys
 	r.mu.Lock()

@@ -19,18 +19,17 @@ import (
 	"agentteam/pkg/team"
 )
 
-// readyTimeout is for a probe: one that hangs tells less than one that fails.
+// readyTimeout bounds a readiness probe: a probe that fails is more use to an operator than a probe that hangs.
 const readyTimeout = time.Second
 
-// Options describes what a [Server] serves.
+// Options configures a [Server].
 type Options struct {
 	Addr    string              // host:port to listen on; port 0 takes a free one; required
-	Metrics prometheus.Gatherer // what /metrics shows; required
+	Metrics prometheus.Gatherer // the source of /metrics; required
 
-	// Ready says whether the process can do its work now; its error is what
-	// /readyz answers, so it must not hold secrets. It is called from many
-	// goroutines and must return when its context ends, after 1 s at most.
-	// Default: always ready.
+	// Ready returns nil if the process can do its work now; /readyz answers with its error, so the error must
+	// not hold secrets. It is called from many goroutines and must return when its context ends, after 1 s at
+	// most. Default: always ready.
 	Ready func(context.Context) error
 
 	Logger *slog.Logger // default: discard
@@ -46,9 +45,8 @@ type Server struct {
 	ready func(context.Context) error
 }
 
-// Listen takes the address at once, so that a port in use is known before
-// anything else has started; the error then wraps the [*net.OpError] and says
-// what to do. Callers connect but are not answered until [Server.Run].
+// Listen takes the address immediately, so that a port in use is known before anything else has started; the error
+// then wraps the [*net.OpError] and suggests another address. Callers connect but get no answer until [Server.Run].
 func Listen(opt Options) (*Server, error) {
 	ln, err := net.Listen("tcp", opt.Addr)
 	if err != nil {
@@ -64,8 +62,7 @@ func Listen(opt Options) (*Server, error) {
 	s.http = &http.Server{
 		Handler:  s.ownHost(s.mux),
 		ErrorLog: errorLog,
-		// Nothing here streams, and a client that stops halfway must not keep its
-		// connection.
+		// No route here streams, and a client that stops halfway must not keep its connection.
 		ReadTimeout:    5 * time.Second,
 		WriteTimeout:   30 * time.Second,
 		IdleTimeout:    2 * time.Minute,
@@ -84,8 +81,8 @@ func IsLoopback(host string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// ownHost refuses requests for other names where the server listens on loopback only: a page
-// elsewhere could have a name of its own resolve to this machine, and read what is told here.
+// ownHost refuses requests for other host names where the server listens on loopback only: a foreign page could
+// resolve a name of its own to this machine (DNS rebinding) and read the answers.
 func (s *Server) ownHost(next http.Handler) http.Handler {
 	if !s.ln.Addr().(*net.TCPAddr).IP.IsLoopback() {
 		return next
@@ -100,9 +97,9 @@ func (s *Server) ownHost(next http.Handler) http.Handler {
 	})
 }
 
-// notFound closes the connection, too. Where containers are made again the address of one
-// may pass to another while somebody is connecting to it; who then asks the wrong one
-// must look the name up again, and would be told 404 for ever over a connection kept.
+// notFound answers 404 and closes the connection. When containers are recreated, the address of one may pass to
+// another while a client connects to it; the client must then resolve the name again, and would get 404 for ever
+// over a kept connection.
 func notFound(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Connection", "close")
 	http.NotFound(w, r)
@@ -116,8 +113,8 @@ func (s *Server) Handle(pattern string, h http.Handler) { s.mux.Handle(pattern, 
 // all interfaces names the machine, so that the URL works from others too.
 func (s *Server) URL() string { return "http://" + HostPort(s.ln.Addr()) }
 
-// HostPort is the host:port by which a TCP address that is listened on can be called; of
-// one on all interfaces, the machine's name and the port.
+// HostPort returns the host:port by which clients reach a TCP listener at addr; for a listener on all interfaces, the
+// machine's name and the port.
 func HostPort(addr net.Addr) string {
 	tcp := addr.(*net.TCPAddr)
 	host := tcp.IP.String()
@@ -151,8 +148,7 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-// Close gives the address back. It is for a process that could not start after
-// [Listen]; Run does it by itself.
+// Close gives the address back. It is for a process that could not start after [Listen]; Run does it automatically.
 func (s *Server) Close() error { return s.ln.Close() }
 
 func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {

@@ -8,11 +8,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 )
 
-// Lint fails the test for each of g's metrics that breaks Prometheus' naming
-// rules: base units in the name, _total on counters, a help text.
+// Lint fails the test for each of g's metrics that breaks Prometheus' naming rules: base units in the name, _total on
+// counters, a help text.
 //
-// Only what g gathers is seen: a vector without a child is not, so touch each one
-// first.
+// It sees only the metrics that g gathers: a vector without a child is not gathered, so touch each vector first.
 func Lint(t testing.TB, g prometheus.Gatherer) {
 	t.Helper()
 	families, err := g.Gather()
