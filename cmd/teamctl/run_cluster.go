@@ -157,8 +157,9 @@ func (a *app) ownCluster(ctx context.Context, cfg config.Config, p *runRequest) 
 }
 
 // neverLed is how long a team may have no leader, for a reason that a leader process has noted, before its run ends:
-// three tries, between which the elector waits for two and for four seconds at a lease of ten.
-const neverLed = 8 * time.Second
+// two tries, between which the elector waits for two seconds at a lease of ten, and the pause of four behind them. With what
+// comes before, a run ends within ten seconds.
+const neverLed = 6 * time.Second
 
 // whileLed returns a context that ends, with the reason as its cause (InvalidState), if no process of the run's own
 // cluster can lead the team, now or no more.
