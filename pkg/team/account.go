@@ -1,7 +1,6 @@
 package team
 
-// Account is how a tool call was made, for those who look into it afterwards. It holds no text of
-// the call or of its result.
+// Account is the audit record of a tool call: how it was made. It holds no text of the call or of its result.
 type Account struct {
 	Arguments string    `json:"arguments"`         // their digest, see [DigestOf]
 	Tool      string    `json:"tool,omitempty"`    // its own name, where the model has called it by another
@@ -14,7 +13,7 @@ type Account struct {
 	Change    *Change   `json:"change,omitempty"`  // of a file, by a file tool in a folder that members share
 }
 
-// Change is what a file tool has done to a file, so that it can be shown and taken back.
+// Change is the effect of a file tool on a file, from which it can be shown and undone.
 type Change struct {
 	Path   string `json:"path"`             // relative to the workspace, with slashes
 	New    bool   `json:"new,omitempty"`    // there was no such file before
@@ -22,13 +21,13 @@ type Change struct {
 	After  string `json:"after"`            // digest of what is there now, see [DigestOf]
 }
 
-// Grant is an approval by which a call was let pass.
+// Grant is an approval that let a call pass.
 type Grant struct {
 	Approval string  `json:"approval"` // its id
 	By       AgentID `json:"by"`       // who decided
 }
 
-// CallState is whether a call was run.
+// CallState states whether a call was run.
 type CallState string
 
 // The states. The zero value means that the call was run and has ended.
@@ -37,5 +36,5 @@ const (
 	CallUnknown CallState = "unknown" // its process ended while it may have been under way
 )
 
-// DigestOf is the SHA-256 of a text, "sha256:" and hexadecimal digits.
+// DigestOf returns the SHA-256 of a text: "sha256:" and hexadecimal digits.
 func DigestOf(text string) string { return "sha256:" + hashOf(text, wholeHash) }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// ApprovalStatus is where a request for approval stands.
+// ApprovalStatus is the status of a request for approval.
 type ApprovalStatus string
 
 // The statuses of a plan, and of a request to make a call: pending -> approved -> used, or
@@ -23,9 +23,9 @@ const (
 // maxPlanBytes bounds a plan, so that it fits into the message that asks for its approval.
 const maxPlanBytes = MaxTextBytes - 4<<10
 
-// Approval is a plan that an agent has submitted, since it or its task needs one, or a call that a person has to
-// allow, and what became of it. It is for the task that the agent held then, until somebody else
-// holds that, or for no task. See [Approval.Again] and [Approval.Inherited] for what the next holder has of it.
+// Approval is an agent's plan that needs approval, or a call that a person has to allow, with the decision on
+// it. It is for the task that the agent held when it asked, until another agent holds that task, or for no
+// task. [Approval.Again] and [Approval.Inherited] describe its use by the next holder.
 type Approval struct {
 	V           int            `json:"v"`
 	Kind        ApprovalKind   `json:"kind,omitempty"` // absent = plan
@@ -52,8 +52,8 @@ type Approval struct {
 	Kept     Extra  `json:"-"` // fields of the stored record that this program does not know
 }
 
-// NewApproval is the request of h, a member that holds t (the zero Task: none), to have a
-// plan approved. Errors: InvalidArgument.
+// NewApproval returns the request of h, which holds t (the zero Task: none), to have a plan approved. Errors:
+// InvalidArgument.
 func NewApproval(h Holder, t Task, by Approver, plan string, now time.Time) (Approval, error) {
 	if strings.TrimSpace(plan) == "" {
 		return Approval{}, Errorf(InvalidArgument, "the plan is empty").WithHint("say what you will change, in which files, and how you will check it")
@@ -70,8 +70,8 @@ func NewApproval(h Holder, t Task, by Approver, plan string, now time.Time) (App
 	return a, nil
 }
 
-// Again returns the plan a, which waits for a decision, as h submits it that holds its task t now; by decides. However
-// often it is made for one hold, it is the same request.
+// Again returns the undecided plan a as h, the present holder of its task t, submits it; by decides. It
+// returns the same request every time for one hold.
 func (a Approval) Again(h Holder, t Task, by Approver) (Approval, error) {
 	next, err := NewApproval(h, t, by, a.Plan, *t.ClaimedAt)
 	if author := a.author(); author != h.Agent {
@@ -80,10 +80,10 @@ func (a Approval) Again(h Holder, t Task, by Approver) (Approval, error) {
 	return next, err
 }
 
-// author is the agent that has written the plan of a.
+// author returns the agent that wrote the plan of a.
 func (a Approval) author() AgentID { return cmp.Or(a.Author, a.AgentID) }
 
-// requestID is the id of what a asks: who may do what, by whose leave.
+// requestID returns the id of the request a: a hash of agent, task, approver and content.
 func (a Approval) requestID() string {
 	claimed := ""
 	if a.ClaimedAt != nil {
@@ -96,7 +96,7 @@ func (a Approval) requestID() string {
 	return hashOf(asked, 8)
 }
 
-// Intact reports whether a still asks what its id was given for.
+// Intact reports whether the content of a still matches its id.
 func (a Approval) Intact() bool {
 	switch a.Kind {
 	case "", OfPlan:
@@ -107,7 +107,7 @@ func (a Approval) Intact() bool {
 	return false
 }
 
-// Asks is who is asked: the leader, or a person.
+// Asks returns the member that decides: the leader, or a person.
 func (a Approval) Asks() AgentID {
 	if a.Approver == ByHuman || !a.IsPlan() {
 		return UserAgent
@@ -115,14 +115,14 @@ func (a Approval) Asks() AgentID {
 	return Leader
 }
 
-// mayDecide reports whether by may, seated if it is a person's seat: a person may always, and the
-// leader where it is asked for a plan. No agent decides on a request of its own.
+// mayDecide reports whether by may decide on a; seated: by is a person's seat. A person always may, and the
+// leader on a plan that asks it. No agent decides on its own request.
 func (a Approval) mayDecide(by AgentID, seated bool) bool {
 	return by != a.AgentID && (by == UserAgent || a.IsPlan() && by == a.Asks() || !a.IsPlan() && seated)
 }
 
-// IsFor reports whether a was asked for the very hold that t is, or for no task as t is none.
-// An adoption is no new hold.
+// IsFor reports whether a was asked for exactly the hold t, or a and t are both without a task. An adoption
+// is the same hold.
 func (a Approval) IsFor(t Task) bool {
 	if a.Task == "" || t.ID == "" {
 		return a.Task == t.ID
@@ -130,9 +130,9 @@ func (a Approval) IsFor(t Task) bool {
 	return a.Task == t.ID && a.ClaimedAt != nil && t.ClaimedAt != nil && a.ClaimedAt.Equal(*t.ClaimedAt)
 }
 
-// Held reports whether the agent of a holds a's task by the last of the task's copies, and
-// nobody else has since a was submitted: it may have lost the task with its process, and
-// claimed it again. What the copies do not tell counts as somebody else.
+// Held reports whether, by copies, the agent of a holds a's task and no other agent has held it since a was
+// submitted. The agent may have lost the task with its process and claimed it again. A gap in copies counts
+// as another agent.
 func (a Approval) Held(copies []Task) bool {
 	held := func(t Task) bool { return t.Status == InProgress && t.Assignee == a.AgentID }
 	since := slices.IndexFunc(copies, func(t Task) bool { return held(t) && a.IsFor(t) })
@@ -142,7 +142,7 @@ func (a Approval) Held(copies []Task) bool {
 	return !slices.ContainsFunc(copies[since:], func(t Task) bool { return t.Status == InProgress && !held(t) })
 }
 
-// about names the task of a, if it has one.
+// about returns " for " and the task of a; "" without one.
 func (a Approval) about() string {
 	if a.Task == "" {
 		return ""
@@ -150,9 +150,8 @@ func (a Approval) about() string {
 	return " for " + string(a.Task)
 }
 
-// Void returns why a decision on a would come too late, or "" while its agent can still make
-// use of one. m is the agent's record, the zero Member if there is none, and copies are those
-// of a's task, if it has one.
+// Void returns why a decision on a is too late, or "" while its agent can use one. m is the agent's record
+// (the zero Member: none); copies are the copies of a's task, if it has one.
 func (a Approval) Void(m Member, copies []Task) string {
 	switch {
 	case m.AgentID == "", m.State == Stopped:
@@ -167,7 +166,7 @@ func (a Approval) Void(m Member, copies []Task) string {
 	return ""
 }
 
-// Decision is somebody's answer to a plan, or to a call.
+// Decision is an answer to a plan, or to a call.
 type Decision struct {
 	By       AgentID
 	Seated   bool // By is a person's seat
@@ -176,10 +175,9 @@ type Decision struct {
 	Scope    Scope  // of a permission; "" = [Once]
 }
 
-// Decide returns a as d leaves it, with void as [Approval.Void] has it. Errors:
-// PermissionDenied if d.By may not decide; InvalidArgument for a plan's rejection without
-// feedback, and for a scope that a does not take; Conflict if a was decided on before, has changed
-// since it was submitted, or is void.
+// Decide returns a with the decision d; void is the result of [Approval.Void]. Errors: PermissionDenied if d.By may not
+// decide; InvalidArgument for the rejection of a plan without feedback, or a scope that a does not take; Conflict if a
+// is decided already, changed since it was submitted, or void.
 func (a Approval) Decide(d Decision, void string, now time.Time) (Approval, error) {
 	switch {
 	case d.By == a.AgentID:
@@ -226,10 +224,9 @@ func (a Approval) decided() ApprovalStatus {
 	return a.Status
 }
 
-// Covers returns nil if a, the newest request of h, lets h do what it is at. The zero
-// Approval is that nothing was asked for; here tells whether a is for the task that h holds,
-// or for none ([Approval.IsFor], [Approval.Held]). Errors: PermissionDenied, which says what
-// to do.
+// Covers returns nil if the newest request a of h lets h proceed. The zero Approval stands for no request;
+// here reports whether a is for the task that h holds, or for none ([Approval.IsFor], [Approval.Held]).
+// Errors: PermissionDenied, with a hint.
 func (a Approval) Covers(h Holder, here bool) error {
 	const anew = "read what you need to know, then call submit_plan"
 	switch {
@@ -251,18 +248,18 @@ func (a Approval) Covers(h Holder, here bool) error {
 	return nil
 }
 
-// Await is how the agent of the plan a waits for the decision.
+// Await returns the record of the agent's wait for the decision on the plan a.
 func (a Approval) Await() *Await {
 	return &Await{Plan: a.ID, From: a.Asks(), About: Summarize(a.Plan), Task: a.Task}
 }
 
-// Use returns a, which covers h, as it stands once h has begun to carry it out.
+// Use returns a, which covers h, as used: h has begun to carry it out.
 func (a Approval) Use(h Holder) Approval {
 	a.Status, a.Incarnation = PlanUsed, h.Incarnation
 	return a
 }
 
-// Verdict is what the agent of a decided plan, or call, is told.
+// Verdict returns the notice to the agent of a decided plan, or call.
 func (a Approval) Verdict() string {
 	if !a.IsPlan() {
 		return a.callVerdict()
@@ -277,8 +274,8 @@ func (a Approval) Verdict() string {
 	return text
 }
 
-// Joining returns m, who is about to become a member of t, as its role has it. It is bound by the plan
-// gate: plan mode and a human approver hold if the spawn, the role or the team says so.
+// Joining returns the new member m with the settings of its role in t. Plan mode and a human approver hold if
+// the spawn, the role or the team states so.
 func (t Team) Joining(m Member) Member {
 	role, _ := t.Role(m.Role) // one that is not there says nothing
 	m.PlanMode = m.PlanMode || role.PlanMode || t.Policies.PlanMode

@@ -2,8 +2,7 @@ package team
 
 import "time"
 
-// Await is what an agent waits for: the answer to a message that it sent, or the decision on
-// a plan or on a call.
+// Await is the wait of an agent: for the answer to its message, or for the decision on a plan or on a call.
 type Await struct {
 	MessageID  string    `json:"message_id"`
 	Plan       string    `json:"plan,omitempty"`       // request_id of the plan, or of the call; "" = none

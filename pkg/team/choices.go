@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Choices are what a person may choose of a team; what is nil stays as it is.
+// Choices are the settings of a team that a person may set; nil leaves a setting unchanged.
 type Choices struct {
 	Description  *string
 	MaxTeammates *int
@@ -28,7 +28,7 @@ type Choices struct {
 // None reports whether nothing is chosen.
 func (c Choices) None() bool { return reflect.ValueOf(c).IsZero() }
 
-// Choose makes t what c says.
+// Choose sets the settings of t that c has.
 func (t *Team) Choose(c Choices) {
 	choose(&t.Description, c.Description)
 	choose(&t.MaxTeammates, c.MaxTeammates)
@@ -58,7 +58,7 @@ func choose[T any](field, to *T) {
 	}
 }
 
-// RoleChoices are what a person may choose of a role beside its file; what is nil stays as it is.
+// RoleChoices are settings of a role that a person may set in addition to its file; nil leaves one unchanged.
 type RoleChoices struct {
 	Ready        *int           `yaml:"ready,omitempty" minimum:"0"`
 	Model        *string        `yaml:"model,omitempty" minLength:"1"`
@@ -75,7 +75,7 @@ type RoleChoices struct {
 	Color        *RoleColor     `yaml:"color,omitempty" harmless:"any"`
 }
 
-// With is r as c has it.
+// With returns r with the settings of c.
 func (r Role) With(c RoleChoices) Role {
 	choose(&r.Ready, c.Ready)
 	choose(&r.Model, c.Model)

@@ -1,7 +1,7 @@
 package team
 
-// Delta is a piece of a text that a model is writing. It is published and never stored:
-// whoever misses one reads the whole text in the feed, once the turn is complete.
+// Delta is a chunk of the text that a model is writing. It is published and never stored: a reader that
+// misses one finds the whole text in the feed once the turn is complete.
 type Delta struct {
 	TeamID      TeamID  `json:"team_id"`
 	AgentID     AgentID `json:"agent_id"`

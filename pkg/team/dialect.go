@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Dialect is a set of names for the tools and their arguments. Behind each is the same
-// tool. The zero value means [Native].
+// Dialect is a set of names for the tools and their arguments; the tools are the same. The zero value means
+// [Native].
 type Dialect string
 
 // The dialects.
@@ -19,10 +19,10 @@ const (
 	Claude Dialect = "claude" // the names of Claude Code's agent teams
 )
 
-// Values are those that people may write.
+// Values returns the dialects that people may write.
 func (Dialect) Values() []string { return Strings(Native, Claude) }
 
-// Validate refuses what is no dialect. Error: InvalidArgument.
+// Validate returns InvalidArgument for an unknown dialect.
 func (d Dialect) Validate() error {
 	if d == "" || d == Native || d == Claude {
 		return nil
@@ -30,7 +30,7 @@ func (d Dialect) Validate() error {
 	return Errorf(InvalidArgument, "there is no dialect %q", Clip(string(d), 80)).WithHint("choose %s or %s", Native, Claude)
 }
 
-// claudeTools are our tools as Claude has them. Those that are not here keep their names.
+// claudeTools are Claude's names of our tools. A tool without an entry keeps its name.
 var claudeTools = map[string]string{
 	"bash":           "Bash",
 	"read_file":      "Read",
@@ -53,8 +53,8 @@ var claudeTools = map[string]string{
 	"task_stop":      "TaskStop",
 }
 
-// claudeWays are the tools that Claude has not, with the way in which it says them. Its
-// models are not told of the tool, which is there all the same.
+// claudeWays are the tools that Claude does not have, with Claude's way to do the same. A model is not shown
+// these tools, but may call them.
 var claudeWays = map[string]string{
 	"claim_task":      "TaskUpdate with you as owner",
 	"release_task":    `TaskUpdate with status "pending"`,
@@ -64,14 +64,14 @@ var claudeWays = map[string]string{
 	"finish_team":     "TeamDelete",
 }
 
-// nativeWays are tools that are there and that native models are not told of, for there is
-// another way to do the same.
+// nativeWays are tools that native models are not shown, since another tool does the same; they may be
+// called.
 var nativeWays = []string{"create_task", "claim_task", "release_task", "broadcast"}
 
-// claudeOnly are tools that only Claude's models are told of.
+// claudeOnly are tools that only Claude's models are shown.
 var claudeOnly = []string{"TeamCreate", "TeamDelete", "TeamCollect"}
 
-// Tool returns the name under which a model knows one of our tools; "" if it is not.
+// Tool returns the name of one of our tools in this dialect; "" if models are not shown it.
 func (d Dialect) Tool(native string) string {
 	if d == Claude {
 		if _, otherWay := claudeWays[native]; otherWay {
@@ -85,8 +85,8 @@ func (d Dialect) Tool(native string) string {
 	return native
 }
 
-// NativeTool returns our name of a tool that was called by a name of any dialect. A name that
-// it does not know stays.
+// NativeTool returns our name of a tool that was called by a name of any dialect. It returns an unknown name
+// unchanged.
 func NativeTool(name string) string {
 	for native, claude := range claudeTools {
 		if claude == name {
@@ -96,8 +96,8 @@ func NativeTool(name string) string {
 	return name
 }
 
-// ToolOf returns our name of the tool of a call, of which it sees the arguments, the text of a JSON
-// object: a Task starts a teammate, or a subagent, see [StartsSubagent].
+// ToolOf returns our name of the tool of a call, by its name and its arguments, the text of a JSON object: a
+// Task starts a teammate, or a subagent, see [StartsSubagent].
 func ToolOf(called, arguments string) string {
 	native := NativeTool(called)
 	var given map[string]any
@@ -107,20 +107,20 @@ func ToolOf(called, arguments string) string {
 	return native
 }
 
-// StartsSubagent reports whether a call of Task with these arguments is one of Claude Code's tool of
-// that name, which has no team to name.
+// StartsSubagent reports whether a call of Task with these arguments means Claude Code's subagent tool, which
+// has no team.
 func StartsSubagent(given map[string]any) bool {
 	mode, _ := given["mode"].(string)
 	return (given["team_name"] == nil || given["team_name"] == "") && given["tasks"] == nil && IsTaskMode(mode)
 }
 
-// IsTaskMode reports whether Task has a mode of this name in Claude Code; "" is its default. The modes set what an
-// agent may do without asking, which its role settles here, but for "plan".
+// IsTaskMode reports whether Claude Code's Task has a mode of this name; "" is its default. The modes set
+// what an agent may do without asking; here its role settles that, except for "plan".
 func IsTaskMode(name string) bool {
 	return slices.Contains([]string{"", "default", "acceptEdits", "bypassPermissions", "delegate", "dontAsk", "plan"}, name)
 }
 
-// toolWord finds our names of tools in a text: those of two words, which are no English.
+// toolWord matches our two-word names of tools in a text: such names are not English words.
 var toolWord = regexp.MustCompile(`\b(` + strings.Join(slices.Concat(
 	twoWords(maps.Keys(claudeTools)), twoWords(maps.Keys(claudeWays))), "|") + `)\b`)
 
@@ -128,7 +128,7 @@ func twoWords(names func(func(string) bool)) []string {
 	return slices.DeleteFunc(slices.Sorted(names), func(n string) bool { return !strings.Contains(n, "_") })
 }
 
-// Say returns one of our texts, which names tools as we do, with the dialect's names.
+// Say returns text, which uses our names of tools, with the dialect's names.
 func (d Dialect) Say(text string) string {
 	if d != Claude {
 		return text
@@ -138,17 +138,16 @@ func (d Dialect) Say(text string) string {
 	})
 }
 
-// Dialect is the one that members of a role speak in t: the role's own, or the team's.
+// Dialect returns the dialect of members of a role in t: the role's own, else the team's.
 func (t Team) Dialect(r Role) Dialect { return cmp.Or(r.Dialect, t.Policies.Dialect, Native) }
 
-// ActiveForm is the key of a task's metadata under which Claude's models say what the one
-// who works on it is doing.
+// ActiveForm is the key of a task's metadata under which Claude's models state what the holder is doing.
 const ActiveForm = "activeForm"
 
-// maxDoing is how many characters of it are shown.
+// maxDoing bounds the shown part of it, in characters.
 const maxDoing = 40
 
-// Doing is what the task's holder has said that it does, on one short line; "" if nothing.
+// Doing returns what the task's holder states that it is doing, on one short line; "" if nothing.
 func (t Task) Doing() string {
 	var metadata map[string]any
 	if json.Unmarshal(t.Metadata, &metadata) != nil {

@@ -1,9 +1,7 @@
-// Package team is the vocabulary: the records that travel between processes
-// (Team, Member, Role, Task, Message, Heartbeat, Event), their identifiers, statuses
-// and error codes, and the pure rules over them: which transition a task may
-// make, what a name may look like, how long a text may be.
+// Package team defines the records that processes exchange (Team, Member, Role, Task, Message, Heartbeat,
+// Event), their identifiers, statuses and error codes, and the pure rules over them: the transitions of a
+// task, valid names, the limits of texts.
 //
-// It imports the standard library only and does no I/O, so every rule here is
-// tested without a broker. Storing records is the work of the packages above:
-// board (tasks), roster (members), mailbox (messages), registry (teams).
+// It imports the standard library only and does no I/O, so the rules are tested without a broker. Packages
+// board (tasks), roster (members), mailbox (messages) and registry (teams) store the records.
 package team

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Edit is a change of what a pending task says. Nil fields stay as they are.
+// Edit is a change of the content of a task. Nil fields stay unchanged.
 type Edit struct {
 	Title              *string
 	Description        *string
@@ -22,15 +22,13 @@ func (e Edit) Empty() bool {
 	return e.Metadata == nil && !e.TouchesWork()
 }
 
-// TouchesGraph reports whether e changes dependencies, which needs the board's
-// guard against cycles.
+// TouchesGraph reports whether e changes dependencies, which needs the board's guard against cycles.
 func (e Edit) TouchesGraph() bool { return len(e.AddDependencies)+len(e.RemoveDependencies) > 0 }
 
-// Apply returns t with the edit made by somebody; if t says all that already it is
-// returned as it was, with its time and author, whatever its status: whoever was not
-// answered may repeat an edit. Else only a pending task can be edited (the assignee of a
-// task in progress works on what it was told), except for metadata. Errors: Conflict
-// while it is in progress; InvalidState once it is over; InvalidArgument.
+// Apply returns t as by has edited it. If the edit changes nothing, it returns t with its time and author,
+// whatever its status: a caller without an answer may repeat an edit. Only a pending task can be edited,
+// except for metadata: the holder of a task in progress works on its former content. Errors: Conflict while
+// it is in progress; InvalidState once it is over; InvalidArgument.
 func (e Edit) Apply(t Task, by AgentID, now time.Time) (Task, error) {
 	next, err := e.made(t)
 	switch {
@@ -48,12 +46,12 @@ func (e Edit) Apply(t Task, by AgentID, now time.Time) (Task, error) {
 	return next, nil
 }
 
-// TouchesWork reports whether e changes more than metadata: what there is to do.
+// TouchesWork reports whether e changes more than metadata.
 func (e Edit) TouchesWork() bool {
 	return e.Title != nil || e.Description != nil || e.Priority != nil || e.TouchesGraph()
 }
 
-// made is t as the edit makes it.
+// made returns t with the edit, whatever its status.
 func (e Edit) made(t Task) (Task, error) {
 	deps, err := e.dependencies(t)
 	if err != nil {
@@ -84,7 +82,7 @@ func (e Edit) made(t Task) (Task, error) {
 	return next, nil
 }
 
-// dependencies returns those of t as the edit makes them.
+// dependencies returns the dependencies of t after the edit.
 func (e Edit) dependencies(t Task) ([]TaskID, error) {
 	for _, d := range e.RemoveDependencies {
 		if slices.Contains(e.AddDependencies, d) {
@@ -96,14 +94,13 @@ func (e Edit) dependencies(t Task) ([]TaskID, error) {
 	}), nil
 }
 
-// Says reports whether t says what u says: nothing that an [Edit] can change differs.
+// Says reports whether t and u have the same content: no field differs that an [Edit] can change.
 func (t Task) Says(u Task) bool {
 	return t.Title == u.Title && t.Description == u.Description && t.Priority == u.Priority &&
 		slices.Equal(t.Dependencies, u.Dependencies) && bytes.Equal(compact(t.Metadata), compact(u.Metadata))
 }
 
-// compact is metadata without spaces, as the store may have left it; none is {}, as
-// it is printed.
+// compact returns metadata without spaces, which the store may add; {} for none, as it is printed.
 func compact(m json.RawMessage) []byte {
 	if len(m) == 0 {
 		return []byte("{}")

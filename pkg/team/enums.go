@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// words are the values of the types that have only some. "" is one where it stands for a default.
+// words are the values of each enumerated type; "" is among them where it stands for a default.
 var words = map[reflect.Type][]string{
 	reflect.TypeFor[TaskStatus]():     Strings(taskStatuses[:]...),
 	reflect.TypeFor[EventType]():      Strings(eventTypes...),
@@ -40,7 +40,7 @@ func Strings[T ~string](all ...T) []string {
 	return out
 }
 
-// Some returns a list of names, such as "a, b and 3 more" where there are more than most.
+// Some returns the names as a list, such as "a, b and 3 more" if there are more than most.
 func Some[T ~string](names []T, most int) string {
 	text := strings.Join(Strings(names[:min(len(names), most)]...), ", ")
 	if n := len(names) - most; n > 0 {
@@ -49,6 +49,6 @@ func Some[T ~string](names []T, most int) string {
 	return text
 }
 
-// Words returns all values of a type of this package that has only some, such as [TaskStatus];
-// nil of any other. Schemas are made from it.
+// Words returns all values of an enumerated type of this package, such as [TaskStatus]; nil for any other
+// type. Schemas are generated from it.
 func Words(of reflect.Type) []string { return slices.Clone(words[of]) }

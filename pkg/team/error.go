@@ -6,10 +6,9 @@ import (
 	"strings"
 )
 
-// Code classifies an error for whoever must react to it: a model reads it in a
-// tool result, a program in teamctl's JSON, a person as the exit status.
-// A Code is itself an error, so errors.Is(err, team.Conflict) works on any error
-// that carries it.
+// Code classifies an error for its reader: a model in a tool result, a program in teamctl's JSON, a person by
+// the exit status. A Code is itself an error, so errors.Is(err, team.Conflict) works on any error that
+// carries it.
 type Code string
 
 // The codes. They are part of the protocol and never renamed.
@@ -29,28 +28,27 @@ const (
 func (c Code) Error() string { return string(c) }
 
 var (
-	// ErrSuperseded ends a process: a later incarnation bears the agent's name, another
-	// process began as the same one first, or the member's record is gone.
+	// ErrSuperseded ends a process: a later incarnation has the agent's name, another process began first as
+	// the same incarnation, or the member's record is gone.
 	ErrSuperseded = errors.New("this incarnation was superseded")
-	// ErrUnreadable (InvalidState): a record is damaged, or of another protocol. It tells
-	// nothing of what the record is about: a good write heals it.
+	// ErrUnreadable (InvalidState): a record is damaged, or of another protocol. It implies nothing about the
+	// record's subject; a valid write repairs it.
 	ErrUnreadable = errors.New("cannot be read")
-	// ErrRevision (Conflict): a task was to be changed as it stood at some revision, and has
-	// been written since. Nothing changed.
+	// ErrRevision (Conflict): a change was bound to a revision of a task, and the task has been written since.
+	// Nothing changed.
 	ErrRevision = errors.New("written since")
 )
 
-// RepairHint is the hint of an error that says [ErrUnreadable].
+// RepairHint is the hint of an error that wraps [ErrUnreadable].
 const RepairHint = "`teamctl repair` shows what can be put back"
 
-// HoldLost reports whether err, from reading or writing a held task, says that the hold is
-// over. A record that cannot be read says nothing: it may be healed.
+// HoldLost reports whether err, from reading or writing a held task, means that the hold is over. An
+// unreadable record does not: it may be repaired.
 func HoldLost(err error) bool {
 	return errors.Is(err, Conflict) || errors.Is(err, NotFound) || errors.Is(err, InvalidState) && !errors.Is(err, ErrUnreadable)
 }
 
-// Error is an error with a code and, where there is one, a hint that says what
-// to do about it.
+// Error is an error with a code and, if there is one, a hint how to react.
 type Error struct {
 	Code    Code
 	Message string // what was wrong and where; one line
@@ -70,15 +68,15 @@ func Errorf(code Code, format string, args ...any) *Error {
 	return e
 }
 
-// WithHint returns a copy of e that tells what to do.
+// WithHint returns a copy of e with a hint how to react.
 func (e *Error) WithHint(format string, args ...any) *Error {
 	c := *e
 	c.Hint = fmt.Sprintf(format, args...)
 	return &c
 }
 
-// WithModelHint returns a copy of e that tells a model what to do, in place of the hint for
-// people: a model has tools, and no commands of teamctl.
+// WithModelHint returns a copy of e with a hint for models in place of the hint for people: a model has
+// tools, and no commands of teamctl.
 func (e *Error) WithModelHint(format string, args ...any) *Error {
 	c := *e
 	c.model = fmt.Sprintf(format, args...)
@@ -110,8 +108,7 @@ func HintOf(err error) string {
 	return ""
 }
 
-// ModelHintOf returns the hint that err carries for a model, or "": that for people is none
-// if it names a command of teamctl.
+// ModelHintOf returns the hint of err for a model, or "". The hint for people serves unless it names teamctl.
 func ModelHintOf(err error) string {
 	var e *Error
 	switch {

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// EventType is an AG-UI event type, or one of the team's own. Text and tool calls come
-// as the protocol's chunk events, one a turn, since a turn is announced only once it is
-// complete.
+// EventType is an AG-UI event type, or one of the team's own. Text and tool calls use the protocol's chunk
+// events, one a turn, since a turn is announced only once it is complete.
 type EventType string
 
 // The events an agent stores.
@@ -20,12 +19,11 @@ const (
 	Custom      EventType = "CUSTOM" // Name says what; "reset" is the feed's own
 )
 
-// RunStopped is the code of a [RunError] that ends the run of an agent which was stopped, or
-// whose process died, at work. Nobody stores it: package feed tells it.
+// RunStopped is the code of a [RunError] that ends the run of an agent which was stopped, or whose process
+// died, at work. No process stores it: package feed adds it.
 const RunStopped = "stopped"
 
-// The events that are read from conversations, mail and records, and stored nowhere
-// else (package feed).
+// The events that package feed derives from conversations, mail and records; they are not stored as events.
 const (
 	TextChunk      EventType = "TEXT_MESSAGE_CHUNK"
 	ToolCallChunk  EventType = "TOOL_CALL_CHUNK"
@@ -71,8 +69,7 @@ var eventTypes = []EventType{
 // EventTypes returns every type that a team's feed may have.
 func EventTypes() []EventType { return slices.Clone(eventTypes) }
 
-// ParseEventType checks s, in which lower case will do; the error is InvalidArgument
-// and names the types.
+// ParseEventType parses s in upper or lower case. Error: InvalidArgument, which names the types.
 func ParseEventType(s string) (EventType, error) {
 	if t := EventType(strings.ToUpper(s)); slices.Contains(eventTypes, t) {
 		return t, nil
@@ -80,8 +77,7 @@ func ParseEventType(s string) (EventType, error) {
 	return "", Errorf(InvalidArgument, "%q is not an event type", Clip(s, 40)).WithHint("a type is one of %s", strings.Join(Strings(eventTypes...), ", "))
 }
 
-// EventBody is the event itself, with AG-UI's field names; which are set depends
-// on the type.
+// EventBody is the event itself, with AG-UI's field names; its type decides which are set.
 type EventBody struct {
 	Type         EventType       `json:"type"`
 	Timestamp    int64           `json:"timestamp"` // milliseconds since 1970
@@ -101,7 +97,7 @@ type EventBody struct {
 	Tokens       int             `json:"tokens,omitempty"` // on the first event of a turn: what the model call used
 }
 
-// Event is an event and whose it is.
+// Event is an event with the agent that it belongs to.
 type Event struct {
 	TeamID   TeamID    `json:"team_id"`
 	AgentID  AgentID   `json:"agent_id"`
@@ -110,8 +106,8 @@ type Event struct {
 	Event    EventBody `json:"event"`
 }
 
-// Retrying is the value of a [Retry] that an agent tells while one call of its model is
-// still being tried. It is told once a call, at its first failure.
+// Retrying is the value of a [Retry] that an agent publishes while one call of its model is still being
+// tried: once a call, at its first failure.
 type Retrying struct {
 	Tried       int     `json:"tried"` // tries that have failed; not 0
 	Of          int     `json:"of"`    // how often it is tried at most

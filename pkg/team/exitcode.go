@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// ExitCode is the status with which all of agentteam's programs end for an error.
+// ExitCode returns the exit status of all of agentteam's programs for an error.
 func ExitCode(err error) int {
 	switch CodeOf(err) {
 	case InvalidArgument:
@@ -30,7 +30,7 @@ func ExitCode(err error) int {
 	return 1 // failed, invalid_state, budget_exceeded, and whatever has no code
 }
 
-// Line is an error as programs print it: one line, with the hint behind it.
+// Line returns an error as programs print it: one line, with the hint behind it.
 func Line(err error) string {
 	s := OneLine(err.Error())
 	if h := HintOf(err); h != "" {

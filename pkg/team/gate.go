@@ -13,15 +13,15 @@ func (a Approver) Stricter(b Approver) Approver {
 	return ""
 }
 
-// Gated returns t as a task whose agent needs a plan that by has approved; "" changes nothing. A gate stays until the
-// task has ended, and becomes only stricter: it is the task's, whichever agent holds it next.
+// Gated returns t with a gate: its holder needs a plan that by has approved; "" changes nothing. A gate stays
+// with the task until it ends, whichever agent holds it, and becomes only stricter.
 func (t Task) Gated(by Approver) Task {
 	t.Gate = t.Gate.Stricter(by)
 	return t
 }
 
-// Gate returns who approves the plan that m needs before it changes anything, while it holds t (the zero Task: none);
-// "" if it needs no plan. A person needs none.
+// Gate returns the approver of the plan that m needs before it changes anything while it holds t (the zero
+// Task: none); "" if it needs no plan. A person needs none.
 func (m Member) Gate(t Task) Approver {
 	if m.Backend == Person {
 		return ""
@@ -36,7 +36,7 @@ func (m Member) Gate(t Task) Approver {
 	return gate
 }
 
-// mayHold returns why h may not hold t, whose plan it would have to approve itself, or nil.
+// mayHold returns an error if h would have to approve its own plan for t, else nil.
 func (t Task) mayHold(h Holder) error {
 	if t.Gate == "" || h.Agent != Leader {
 		return nil
@@ -45,9 +45,9 @@ func (t Task) mayHold(h Holder) error {
 		WithHint("give it to a teammate or to a person").WithModelHint("assign it to a teammate, which submits a plan for it")
 }
 
-// Note is what the holder of a task reads of the plan that the task needs, which gate approves; a is the last one that
-// was submitted for the task (the zero Approval: none), and here reports whether a is for the present hold. The plan
-// itself follows the note if it is to be shown. Without a gate the note is "".
+// Note returns the note on the required plan for the holder of a task; gate approves the plan, a is the last
+// plan submitted for the task (the zero Approval: none), and here reports whether a is for the present hold.
+// shown reports whether the plan follows the note. Without a gate the note is "".
 func (a Approval) Note(gate Approver, here bool) (note string, shown bool) {
 	first := fmt.Sprintf("Before you change anything for this task, %s has to approve your plan.", Approval{Approver: gate}.approver())
 	const again = "Read what you need to know, then call submit_plan"

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Declined is that a member has put a task back that it could not do, or has done what the work of
-// another conflicts with.
+// Declined records that a member has put a task back that it could not do, or whose work conflicted with its
+// own.
 type Declined struct {
 	By  AgentID `json:"by"`
 	Why Decline `json:"why,omitempty"`
 }
 
-// Decline is why a member has put a task back, as far as that is the task's fault.
+// Decline is the fault of a task for which a member has put it back.
 type Decline string
 
 // The reasons.
@@ -23,14 +23,14 @@ const (
 	DeclineTooLarge Decline = "too_large" // the task is larger than the window of its model
 )
 
-// How long a member that has put a task back is not offered it again.
+// Cooldowns before a member is offered a task again that it has put back.
 const (
 	RestShared = 5 * time.Minute  // while another member could take it
 	RestAlone  = 30 * time.Second // while none could, unless the task came back from the line
 )
 
-// Rest is how long a member that has put t back is not offered it again; others says whether another
-// one could take it. Who else would do what the line gave back? It begins with what that has now.
+// Rest returns the cooldown before a member that has put t back is offered it again; others: another could take it. If
+// none could, a task that failed to merge has no cooldown: its holder starts again from the new head.
 func (t Task) Rest(others bool) time.Duration {
 	switch {
 	case others:
@@ -41,20 +41,20 @@ func (t Task) Rest(others bool) time.Duration {
 	return RestAlone
 }
 
-// cameBack reports whether t was put back last since its work did not go into the line.
+// cameBack reports whether t was put back last since its work did not merge into the integration branch.
 func (t Task) cameBack() bool {
 	n := len(t.Returned)
 	return n > 0 && t.Returned[n-1].Epoch == t.Epoch && !t.Returned[n-1].Unfinished
 }
 
-// maxDeclined is how many members a task's record names that have put it back.
+// maxDeclined bounds how many members that have put a task back its record names.
 const maxDeclined = 16
 
-// freeMerges is how often the work of a task may fail to go into the line before that is an
-// attempt: what others have done meanwhile is not its holder's fault.
+// freeMerges is how often the work of a task may fail to merge before that counts as an attempt: the changes
+// of others are not its holder's fault.
 const freeMerges = 2
 
-// GiveBack is how a member puts its task back that it cannot do. It is reserved for no member.
+// GiveBack states how a member puts a task back that it cannot do. The task is reserved for no member.
 type GiveBack struct {
 	Freed
 	Why    Decline   // the task's fault, if it is one
@@ -64,9 +64,9 @@ type GiveBack struct {
 	Alone  bool      // with Why: there is no other member that could take it and has not found that fault
 }
 
-// GiveBack returns t as put back by its holder, and says so in its record: the holder is
-// offered other tasks first. A task that the models of two members refuse fails, and so does one
-// with a fault that nobody else is there to try. Errors: those of [Task.Release].
+// GiveBack returns t as put back by its holder and records that: the holder is offered other tasks first. A
+// task fails if the models of two members refuse it, or it has a fault and no other member could try it.
+// Errors: those of [Task.Release].
 func (t Task) GiveBack(h Holder, epoch uint64, g GiveBack, now time.Time) (Task, error) {
 	if g.Merge {
 		t.Unmerged++
@@ -98,7 +98,7 @@ func (t Task) GiveBack(h Holder, epoch uint64, g GiveBack, now time.Time) (Task,
 	return next, nil
 }
 
-// refusedBy is another member than a whose model refuses t; "" if there is none.
+// refusedBy returns a member other than a whose model refuses t; "" if there is none.
 func (t Task) refusedBy(a AgentID) AgentID {
 	for _, d := range t.Declined {
 		if d.Why == DeclineRefused && d.By != a {
@@ -108,7 +108,7 @@ func (t Task) refusedBy(a AgentID) AgentID {
 	return ""
 }
 
-// declinedBy is t.Declined with d at its end. A fault that was found stays found.
+// declinedBy returns t.Declined with d at its end. A known fault is not overwritten by none.
 func (t Task) declinedBy(d Declined) []Declined {
 	all := slices.Clone(t.Declined)
 	if i := slices.IndexFunc(all, func(o Declined) bool { return o.By == d.By }); i >= 0 {
@@ -131,16 +131,14 @@ func (t Task) Faulty(a AgentID) bool {
 	return slices.ContainsFunc(t.Declined, func(d Declined) bool { return d.By == a && d.Why != DeclineOther })
 }
 
-// Suits reports whether t is for m, which is of role r: it is of its role, and if it is for any
-// role, m can do more than look. A member that takes nothing unassigned suits only what is
-// reserved for it.
+// Suits reports whether t is for m, of role r: t is for that role, or for any role and m can change files. A
+// member that takes no unassigned tasks suits only tasks reserved for it.
 func (t Task) Suits(m Member, r Role) bool {
 	return t.Fits(m.AgentID, m.Role) && (t.ReservedFor != "" || r.Claims() && (t.Role != "" || !r.Looks()))
 }
 
-// Able reports whether a member takes tasks by itself sooner or later: its process runs, its
-// model answers, and it waits for no person. b is its last beat, the zero Heartbeat if it was not
-// heard yet. The leader takes none.
+// Able reports whether a member takes tasks automatically, now or later: its process runs, its model answers,
+// and it waits for no person. b is its last heartbeat (the zero Heartbeat: none yet). The leader takes none.
 func Able(m Member, b Heartbeat) bool {
 	switch {
 	case m.AgentID == Leader || m.Backend == Person:

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Graph is the board as nodes and edges: which task waits for which.
+// Graph is the board as nodes and edges: the dependencies between tasks.
 type Graph struct {
 	Nodes []Node `json:"nodes"` // each after those that it waits for
 	Edges []Edge `json:"edges"`
@@ -26,15 +26,15 @@ type Edge struct {
 	To   TaskID `json:"to"`
 }
 
-// The statuses that people see of a task besides its own.
+// The statuses that people see of a task in addition to its own.
 const (
 	ShownBlocked = "blocked" // pending, and a dependency is not completed
 	shownMerging = "merging" // in progress, and its work waits to be in the line
 	ShownUnknown = "unknown" // a dependency whose record cannot be read
 )
 
-// Shown is the status as people see it: a pending task that waits for others is
-// blocked, and one whose work waits to be in the line is merging.
+// Shown returns the status as people see it: a pending task that waits for others is blocked, and a task
+// whose work waits in the merge queue is merging.
 func (v TaskView) Shown() string {
 	switch {
 	case v.IsBlocked:
@@ -45,8 +45,8 @@ func (v TaskView) Shown() string {
 	return string(v.Status)
 }
 
-// GraphOf makes the graph of tasks, which are all tasks of the board that can be
-// read. A dependency that is not among them is a node without a title.
+// GraphOf returns the graph of tasks, all readable tasks of the board. A dependency that is not among them is
+// a node without a title.
 func GraphOf(tasks []TaskView) Graph {
 	g := Graph{Nodes: []Node{}, Edges: []Edge{}}
 	by := make(map[TaskID]TaskView, len(tasks))

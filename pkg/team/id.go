@@ -14,15 +14,15 @@ import (
 // of NATS subjects, where a bad name would close the connection.
 type TeamID string
 
-// AgentID names a member within its team, by the same grammar as TeamID. The
-// team's name is not part of it; name@team is made where people read it.
+// AgentID names a member within its team, by the same grammar as TeamID. It does not contain the team's name;
+// people see name@team.
 type AgentID string
 
 // TaskID is "T-001", "T-002", ...: at least three digits, dense within a team,
 // never reused.
 type TaskID string
 
-// Names that are not members chosen by anybody.
+// Names that no member can choose.
 const (
 	Leader    AgentID = "leader"   // the member that leads
 	UserAgent AgentID = "user"     // a person outside a seat
@@ -38,24 +38,23 @@ var (
 	reserved    = []string{"teams", "pool", "all", "board", "user", "watchdog"}
 )
 
-// ParseTeamID checks s; the error is InvalidArgument and says what is allowed.
+// ParseTeamID checks s. Error: InvalidArgument, which states what is allowed.
 func ParseTeamID(s string) (TeamID, error) {
 	return TeamID(s), checkName("team name", s)
 }
 
-// SessionTeam returns the name of the team that is the session of that user. It is made of
-// hashes of the two, so that every process finds the same team and no name is refused. All
-// sessions of a user begin with [SessionsOf].
+// SessionTeam returns the name of the team of a user's session. It is made of hashes of the two, so that
+// every process finds the same team and every name is valid. All sessions of a user begin with [SessionsOf].
 func SessionTeam(user, session string) TeamID {
 	return SessionsOf(user) + TeamID(hashOf(session, 16))
 }
 
-// SessionsOf returns what the names of all teams begin with that are sessions of that user.
+// SessionsOf returns the common prefix of the names of a user's session teams.
 func SessionsOf(user string) TeamID { return TeamID("s-" + hashOf(user, 10) + "-") }
 
 const wholeHash = sha256.Size
 
-// hashOf is the SHA-256 of a text, so many bytes of it, in hexadecimal digits.
+// hashOf returns the first bytes of the SHA-256 of a text, in hexadecimal digits.
 func hashOf(s string, bytes int) string {
 	sum := sha256.Sum256([]byte(s))
 	return hex.EncodeToString(sum[:bytes])
@@ -90,14 +89,14 @@ func checkName(what, s string) error {
 	return nil
 }
 
-// At is how a member is shown to people: name@team.
+// At returns the name of a member as people see it: name@team.
 func (a AgentID) At(t TeamID) string { return string(a) + "@" + string(t) }
 
 // MakeTaskID returns the id of the n-th task of a team, counted from 1.
 func MakeTaskID(n int) TaskID { return TaskID(fmt.Sprintf("T-%03d", n)) }
 
-// Number is the count in the id, 0 if the id is not well-formed. Tasks are
-// ordered by it, since "T-1000" comes after "T-999" only as a number.
+// Number returns the number in the id, 0 if the id is malformed. Tasks are ordered by it, since "T-1000"
+// comes after "T-999" only as a number.
 func (id TaskID) Number() int {
 	digits, ok := strings.CutPrefix(string(id), "T-")
 	if !ok || len(digits) < 3 || len(digits) > 9 || (len(digits) > 3 && digits[0] == '0') {
@@ -110,7 +109,7 @@ func (id TaskID) Number() int {
 	return int(n)
 }
 
-// ParseTaskID reads an id as people and models write it: T-001, t-1, #1, 1.
+// ParseTaskID parses an id as people and models write it: T-001, t-1, #1, 1.
 func ParseTaskID(s string) (TaskID, error) {
 	digits := strings.TrimSpace(s)
 	digits = strings.TrimPrefix(digits, "#")

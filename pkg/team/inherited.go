@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Inherited is the state of a task for the agent that has taken it, besides its record: the plan that it needs or has, and
-// the questions that its holders have asked people for it.
+// Inherited is the state of a task for a new holder, in addition to its record: its plan, and the questions
+// that its holders have asked people for it.
 type Inherited struct {
 	Note    string             `json:"note,omitempty"`    // of the plan, see [Approval.Note]
 	Plan    string             `json:"plan,omitempty"`    // the text of that plan
@@ -16,13 +16,13 @@ type Inherited struct {
 	Await   *Await             `json:"await,omitempty"`   // what the agent waits for: a decision on that plan, or an answer; nil = nothing
 }
 
-// Lasting is the part of i that stays true while the agent holds the task: the questions that have answers.
+// Lasting returns the part of i that stays true while the agent holds the task: the answered questions.
 func (i Inherited) Lasting() Inherited {
 	open := func(q Message) bool { return i.Answers[q.ID].ID == "" }
 	return Inherited{Asked: slices.DeleteFunc(slices.Clone(i.Asked), open), Answers: i.Answers}
 }
 
-// Text is i as the agent reads it: lines that end with a line end; "" if there is nothing.
+// Text returns i as the agent reads it, in whole lines; "" if there is nothing.
 func (i Inherited) Text() string {
 	var b strings.Builder
 	if i.Note != "" {
@@ -46,7 +46,7 @@ func (i Inherited) Text() string {
 	return b.String()
 }
 
-// barred is a text with a bar before each line.
+// barred returns a text with a bar before each line.
 func barred(s string) string {
 	return "  │ " + strings.ReplaceAll(strings.TrimSpace(s), "\n", "\n  │ ") + "\n"
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// JobKind is what a job is.
+// JobKind is the kind of a job.
 type JobKind string
 
 // The kinds of jobs.
@@ -14,7 +14,7 @@ const (
 	JobCommand  JobKind = "command"
 )
 
-// Job is work that a member has under way beside its conversation: a subagent, or a command in the
+// Job is work of a member that runs in addition to its conversation: a subagent, or a command in the
 // background. It ends with its owner.
 type Job struct {
 	ID         string    `json:"id"`                   // "a" of a subagent or "b", and six hexadecimal digits
@@ -31,12 +31,11 @@ type Job struct {
 	Ended      string    `json:"ended,omitempty"`  // how it has ended, such as "exit status 1"; "" = it runs
 }
 
-// silentAfter is for how long a command in the background may print nothing until its team does not
-// wait for it any more.
+// silentAfter is how long a background command may print nothing before its team no longer waits for it.
 const silentAfter = 10 * time.Minute
 
-// Holds reports whether the owner's team waits for the job before it counts as quiet: not for a
-// command that is silent, nor for what does nothing before a person has decided.
+// Holds reports whether the job keeps its owner's team from being quiet: a silent background command does
+// not, nor a job that waits for a person's decision.
 func (j Job) Holds() bool {
 	switch {
 	case j.Ended != "": // of which its owner does not know yet
@@ -47,18 +46,18 @@ func (j Job) Holds() bool {
 	return j.Kind == JobSubagent || !j.Background || time.Duration(j.Still)*time.Second < silentAfter
 }
 
-// Subagent is the name of the agent that does a job of owner: its journal has that name. No member
-// can have it.
+// Subagent returns the name of the agent that does a job of owner; its journal has that name. No member can
+// have it.
 func Subagent(owner AgentID, id string) AgentID { return owner + "." + AgentID(id) }
 
-// Owner is the member whose agent a is: a itself, unless it is a subagent.
+// Owner returns the member that a belongs to: a itself, unless it is a subagent.
 func (a AgentID) Owner() AgentID {
 	owner, _, _ := strings.Cut(string(a), ".")
 	return AgentID(owner)
 }
 
-// ParseConversation reads the name of an agent that has a conversation, as people write it: that of
-// a member, see [ParseAddress], or of a subagent, such as coder-1.a1b2c3. Error: InvalidArgument.
+// ParseConversation parses the name of an agent that has a conversation: a member, see [ParseAddress], or a
+// subagent, such as coder-1.a1b2c3. Error: InvalidArgument.
 func ParseConversation(s string) (a AgentID, id TeamID, err error) {
 	name, of, with := strings.Cut(s, "@")
 	owner, job, sub := strings.Cut(name, ".")

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Similar returns the one of the words that was probably meant by one that is none of them: it
-// begins so, or differs in two letters at most, and in fewer than half of them. "" is none.
+// Similar returns the word of among that was probably meant by word: it begins with word, or differs in at
+// most two letters and fewer than half of them. It returns "" if there is none.
 func Similar(word string, among []string) string {
 	word = strings.ToLower(word)
 	best, least := "", min(2, (len([]rune(word))-1)/2)
@@ -26,8 +26,8 @@ func Similar(word string, among []string) string {
 	return ""
 }
 
-// distance is how many letters must be put in, taken out or replaced to make b of a; two that
-// have changed places count as one.
+// distance returns how many letters must be inserted, removed or replaced to turn a into b; two swapped
+// letters count as one.
 func distance(a, b string) int {
 	x, y := []rune(a), []rune(b)
 	rows := make([][]int, len(x)+1)
@@ -54,7 +54,7 @@ func distance(a, b string) int {
 	return rows[len(x)][len(y)]
 }
 
-// meant is a hint that begins with what was probably meant, if anything was.
+// meant returns hint behind the probably meant word, if there is one.
 func meant(word string, among []string, hint string) string {
 	if like := Similar(word, among); like != "" {
 		return "did you mean " + like + "? " + hint
@@ -62,7 +62,7 @@ func meant(word string, among []string, hint string) string {
 	return hint
 }
 
-// oneOf refuses a value that is none of its type's; "" stands for a default. Error: InvalidArgument.
+// oneOf returns InvalidArgument for a value that its type does not have; "" stands for a default.
 func oneOf[T interface {
 	~string
 	Values() []string

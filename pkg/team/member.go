@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// MemberState is where a member stands. The bucket holds Created, Joined,
-// WaitingModel and WaitingRepair while the member is parked, Stopped and, after an orderly
-// stop of the process, Lost; the others are heard in beats or derived from their absence.
+// MemberState is the state of a member. The bucket stores Created, Joined, Stopped, WaitingModel and
+// WaitingRepair while the member is parked, and Lost after an orderly stop of the process; heartbeats, or
+// their absence, show the others.
 type MemberState string
 
 // The states of a member.
@@ -31,12 +31,12 @@ const (
 	Unreadable      MemberState = "unreadable"       // its record cannot be read, so nothing is known of it
 )
 
-// Waits reports whether one in this state waits for somebody's word.
+// Waits reports whether a member in this state waits for an answer or a decision.
 func (s MemberState) Waits() bool {
 	return s == WaitingAnswer || s == WaitingUser || s == WaitingApproval
 }
 
-// Backend is what runs a member.
+// Backend states what runs a member.
 type Backend string
 
 // The backends.
@@ -46,10 +46,10 @@ const (
 	Person Backend = "person" // a seat without a process
 )
 
-// Colours in order of joining, then again from the first.
+// colours are assigned in the order of joining, then again from the first.
 var colours = []string{"cyan", "yellow", "magenta", "green", "blue"}
 
-// Colour is the colour of the n-th member that joined, counted from 0.
+// Colour returns the colour of the n-th member that joined, counted from 0.
 func Colour(n int) string { return colours[n%len(colours)] }
 
 // SeatClaim is the last claim that a person's seat announced. While the task is still at
@@ -63,13 +63,13 @@ type SeatClaim struct {
 	Take     bool    `json:"take,omitempty"` // with By: even from another holder
 }
 
-// Assignment returns the assignment that c announces of t, which is still at c.Revision;
-// ok is false if the seat claims by itself.
+// Assignment returns the assignment of t in c while t is at c.Revision; ok is false if the seat itself
+// claims.
 func (c SeatClaim) Assignment(t Task) (a Assignment, ok bool) {
 	return Assignment{Task: t.ID, By: c.By, Take: c.Take, Epoch: t.Epoch}, c.By != ""
 }
 
-// Member is the record of one who belongs to a team.
+// Member is the record of a member of a team.
 type Member struct {
 	V           int         `json:"v"`
 	AgentID     AgentID     `json:"agent_id"`
@@ -106,52 +106,51 @@ type Member struct {
 	Kept     Extra  `json:"-"` // fields of the stored record that this program does not know
 }
 
-// UnreadableMember stands for a member whose record, stored at that time, cannot be read, and
-// why. Whoever lists members sees it; nobody is judged by it.
+// UnreadableMember returns a stand-in for a member whose record, stored at that time, cannot be read because
+// of why. It is listed; no rule judges by it.
 func UnreadableMember(a AgentID, why error, at time.Time) Member {
 	return Member{AgentID: a, State: Unreadable, JoinedAt: at, UpdatedAt: at, LastError: Line(why)}
 }
 
-// Validate checks what whoever asks for a member may say of it.
+// Validate checks the fields that a spawn sets.
 func (m Member) Validate() error {
 	return cmp.Or(oneOf("the approver", m.Approver), checkText("the prompt", m.Prompt, MaxTextBytes))
 }
 
-// Ended reports whether m belonged to an earlier embedded cluster on the storage of this one,
-// so that its process, or its spawner, is gone for certain.
+// Ended reports whether m belonged to an earlier embedded cluster on this storage, so that its process, or
+// its spawner, has certainly ended.
 func (m Member) Ended(cluster string) bool {
 	return (m.HasProcess() || m.State == Created) && Foreign(m.Cluster, cluster)
 }
 
-// ToSpawn is m as its next incarnation, which a process of that embedded cluster is about
-// to find a process for.
+// ToSpawn returns m as its next incarnation, for which that embedded cluster is about to find a process.
 func (m Member) ToSpawn(cluster string) Member {
 	m.State, m.Incarnation, m.Cluster, m.Host, m.PID = Created, m.Incarnation+1, cluster, "", 0
 	return m
 }
 
-// Foreign reports whether a process of one embedded cluster is none of another, which
-// runs. Of two that use the same storage the first has ended.
+// Foreign reports whether cluster is another embedded cluster than running. Of two on the same storage the
+// first has ended.
 func Foreign(cluster, running string) bool {
 	return cluster != "" && running != "" && cluster != running
 }
 
-// Holder is m as one that may hold a task.
+// Holder returns m as the holder of a task.
 func (m Member) Holder() Holder {
 	return Holder{Agent: m.AgentID, Incarnation: m.Incarnation, Role: m.Role, Gate: m.Gate(Task{})}
 }
 
-// HasProcess reports whether beats are to be expected of m.
+// HasProcess reports whether m is expected to send heartbeats.
 func (m Member) HasProcess() bool {
 	return (m.State == Joined || m.Parked()) && m.Backend != Person
 }
 
-// Parked reports whether m waits for somebody to mend its model endpoint, which gives it no usable
-// answer, or its journal, which cannot be read; LastError says how.
+// Parked reports whether m waits for a fix of its model endpoint, which gives no usable answer, or of its
+// journal, which cannot be read; LastError has the cause.
 func (m Member) Parked() bool { return m.State == WaitingModel || m.State == WaitingRepair }
 
-// Absent returns why m will not come to a task that is reserved for it, in a team with these
-// policies; "" if it may. A member that is lost and brought back may.
+// Absent returns why m will not come to a task that is reserved for it, in a team with these policies; "" if
+// it may. A lost member that is respawned may.
 func (m Member) Absent(p Policies) string {
 	switch {
 	case m.State == Stopped:
@@ -173,7 +172,7 @@ func (m Member) Counts() bool {
 	return m.AgentID != Leader && m.Backend != Person && m.State != Stopped
 }
 
-// Missing is how many members the team lacks of those of a role that are kept ready; 0 or less = none.
+// Missing returns how many members of a role the team lacks to have role.Ready of them; 0 or less: none.
 func (t Team) Missing(role Role, members []Member) int {
 	missing := role.Ready
 	for _, m := range members {
@@ -184,13 +183,13 @@ func (t Team) Missing(role Role, members []Member) int {
 	return missing
 }
 
-// Fills reports whether m counts against max_teammates and max_instances in a team with these
-// policies. One that is lost and does not come back without a person has its name only.
+// Fills reports whether m counts against max_teammates and max_instances in a team with these policies. A
+// lost member that only a person can bring back does not.
 func (m Member) Fills(p Policies) bool {
 	return m.Counts() && (m.State != Lost || m.Absent(p) == "")
 }
 
-// Heartbeat is a heartbeat: who lives, and what it is at.
+// Heartbeat is the periodic report of a member's process: its state and its work.
 type Heartbeat struct {
 	AgentID     AgentID           `json:"agent_id"`
 	Incarnation uint64            `json:"incarnation"`
@@ -228,7 +227,7 @@ type Heartbeat struct {
 	Clock       *time.Time        `json:"clock,omitempty"`    // in the answer to a ping: the process's own time
 }
 
-// InstructionFile is a file of the repository whose instructions a member was shown.
+// InstructionFile is a file of the repository with instructions that a member was shown.
 type InstructionFile struct {
 	File    string `json:"file"`               // relative to the workspace
 	Bytes   int    `json:"bytes"`              // of what was told
@@ -250,8 +249,8 @@ func (t InstructionFile) String() string {
 	return text
 }
 
-// Newer reports whether b is to replace last. A stale beat, as arrives in a burst
-// after a reconnect, is known by its number and not by its age.
+// Newer reports whether b replaces last. The number, not the age, shows that a heartbeat is stale, as in a
+// burst after a reconnect.
 func (b Heartbeat) Newer(last Heartbeat) bool {
 	if b.Incarnation != last.Incarnation {
 		return b.Incarnation > last.Incarnation
@@ -259,18 +258,18 @@ func (b Heartbeat) Newer(last Heartbeat) bool {
 	return b.N > last.N
 }
 
-// SameAs reports whether nothing happened to the agent between two beats.
+// SameAs reports whether nothing happened to the agent between two heartbeats.
 func (b Heartbeat) SameAs(o Heartbeat) bool {
 	return b.AgentID == o.AgentID && b.Incarnation == o.Incarnation && b.Turn == o.Turn && b.InboxSeq == o.InboxSeq
 }
 
-// Quiet reports whether the agent would do nothing by itself and no job of it holds the team, see [Job.Holds].
+// Quiet reports whether the agent does nothing without news and no job of it holds the team, see [Job.Holds].
 func (b Heartbeat) Quiet() bool {
 	return !slices.ContainsFunc(b.Jobs, Job.Holds) && ((b.State == Idle || b.State.Waits()) && !b.Unseen || b.Parked() || b.heldUp())
 }
 
-// WaitsForPerson reports whether the agent does nothing before a person answers it, or decides
-// on its plan or on what a subagent asks for whose end it waits for.
+// WaitsForPerson reports whether the agent does nothing before a person answers it, or decides on its plan or
+// on a request of a subagent that it waits for.
 func (b Heartbeat) WaitsForPerson() bool {
 	return b.State == WaitingUser || b.State == WaitingApproval && b.Awaits == UserAgent || b.heldUp()
 }
@@ -286,15 +285,14 @@ func (b Heartbeat) JobAsks() bool {
 	return slices.ContainsFunc(b.Jobs, func(j Job) bool { return j.Asked != "" })
 }
 
-// Stalled reports whether the agent is at work and has made no progress for d. Who waits
-// for an answer or a person, is idle or is parked makes none and has not stalled.
+// Stalled reports whether the agent is at work and has made no progress for d. An agent that waits, is idle
+// or is parked has not stalled.
 func (b Heartbeat) Stalled(d time.Duration) bool {
 	works := b.State == Running || b.State == WaitingModel && !b.Parked() && b.Unseen
 	return works && time.Duration(b.Still)*time.Second >= d
 }
 
-// Fill is how full the window of the agent's model is, in per cent; 0 if that is not
-// known.
+// Fill returns how full the window of the agent's model is, in per cent; 0 if unknown.
 func (b Heartbeat) Fill() int {
 	if b.Window == 0 {
 		return 0
@@ -302,15 +300,14 @@ func (b Heartbeat) Fill() int {
 	return 100 * b.Context / b.Window
 }
 
-// Parked reports whether the agent's model endpoint refuses it, or its journal cannot be
-// read: it does nothing until somebody has mended that. An agent that waits through an
-// outage is not.
+// Parked reports whether the agent's model endpoint refuses it, or its journal cannot be read: it does
+// nothing until that is fixed. An agent that waits through an outage is not parked.
 func (b Heartbeat) Parked() bool {
 	return b.State == WaitingModel && b.RetryAt != nil || b.State == WaitingRepair
 }
 
-// PromptMail is what the member was spawned with, as the first of its mail, which is stored in
-// no stream; false if that is nothing. It is from whoever asked for the member.
+// PromptMail returns the prompt of the member's spawn as its first mail, which no stream stores; false if it
+// is empty. The sender is the member that asked for the spawn.
 func (m Member) PromptMail() (Message, bool) {
 	mail := Message{ID: fmt.Sprintf("prompt-%d", max(m.PromptFor, 1)), Type: MsgMessage, From: cmp.Or(m.SpawnedBy, Leader), To: m.AgentID,
 		Content: m.Prompt, Summary: Summarize(m.Prompt), CreatedAt: m.JoinedAt}

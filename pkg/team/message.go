@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// MessageType describes what a message is. Only the type, never the text, makes
-// anything happen beyond the model reading it.
+// MessageType is the type of a message. Only the type, never the text, has an effect beyond the model reading
+// it.
 type MessageType string
 
 // The types of messages.
@@ -30,14 +30,14 @@ const (
 // answered by a response with the same one.
 func (t MessageType) Asks() bool { return t == MsgShutdownRequest || t == MsgPlanRequest }
 
-// Answers reports whether a message of this type is the response to a request: it has the
-// request's request_id, and says whether that is approved.
+// Answers reports whether a message of this type is the response to a request: it has the request's
+// request_id and an approve field.
 func (t MessageType) Answers() bool { return t == MsgShutdownResponse || t == MsgPlanResponse }
 
-// AllIdle begins the watchdog's notice to the leader that no member moves.
+// AllIdle begins the watchdog's notice to the leader that no member is active.
 const AllIdle = "[All Idle]"
 
-// Message is one piece of mail.
+// Message is a piece of mail.
 type Message struct {
 	V          int         `json:"v"`
 	ID         string      `json:"id"` // ULID
@@ -59,8 +59,8 @@ type Message struct {
 	CreatedAt  time.Time   `json:"created_at"`
 }
 
-// ShortID is what a model is told of the id of a message: the last six characters of a ULID,
-// which are random; any other id whole.
+// ShortID returns the id of a message as a model sees it: the last six characters of a ULID, which are
+// random; any other id whole.
 func ShortID(id string) string {
 	const ulid = 26
 	if len(id) != ulid || strings.Trim(id, "0123456789ABCDEFGHJKMNPQRSTVWXYZ") != "" {
@@ -69,8 +69,7 @@ func ShortID(id string) string {
 	return id[ulid-6:]
 }
 
-// Validate checks the parts that a sender fills in. Who may send what is told by
-// [Sender.MaySend].
+// Validate checks the fields that a sender fills in. [Sender.MaySend] checks who may send what.
 func (m Message) Validate() error {
 	if err := m.validateExchange(); err != nil {
 		return err
@@ -87,14 +86,14 @@ func (m Message) Validate() error {
 	return checkChoices(m.Choices)
 }
 
-// A question has choices that a person takes in at a glance, or none.
+// Limits that let a person take in the choices of a question at a glance.
 const (
 	minChoices     = 2
 	maxChoices     = 10
 	maxChoiceBytes = 200
 )
 
-// checkChoices refuses choices among which nobody could choose.
+// checkChoices refuses choices that a person could not choose from.
 func checkChoices(choices []string) error {
 	if n := len(choices); n > 0 && (n < minChoices || n > maxChoices) {
 		return Errorf(InvalidArgument, "a question has %d to %d choices, not %d", minChoices, maxChoices, n).
@@ -141,7 +140,6 @@ func (m Message) validateExchange() error {
 	return checkText("the request_id", m.RequestID, MaxTitleBytes)
 }
 
-// Wakes reports whether the message makes an idle agent look at it. An idle
-// notification waits until something else wakes its reader, or two idle agents
-// would keep each other awake. A drain asks the model nothing.
+// Wakes reports whether the message wakes an idle agent. An idle notification waits until something else
+// wakes its reader: else two idle agents would keep each other awake. A drain asks the model nothing.
 func (m Message) Wakes() bool { return m.Type != MsgIdle && !m.Drain }

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// NewTask is what a creator says of a task; the board adds the rest.
+// NewTask is a task as its creator describes it; the board adds the other fields.
 type NewTask struct {
 	Title          string
 	Description    string
@@ -57,8 +57,8 @@ func (n NewTask) Validate() error {
 	return nil
 }
 
-// Task returns n as the pending task with this id. Spaces and line ends around its title are left
-// out, which nobody sees and a shell or a model easily adds.
+// Task returns n as the pending task with this id. It trims the title: a shell or a model easily adds spaces
+// and line ends, which people do not see.
 func (n NewTask) Task(id TaskID, by AgentID, now time.Time) Task {
 	n.Title = strings.TrimSpace(n.Title)
 	deps := slices.Clone(n.Dependencies)
@@ -71,9 +71,8 @@ func (n NewTask) Task(id TaskID, by AgentID, now time.Time) Task {
 	}
 }
 
-// ValidatePlan checks the tasks of one call as far as that can be done without the
-// board. Errors: InvalidArgument for a task that is not valid, or one that comes
-// after itself, also by way of others.
+// ValidatePlan checks the tasks of one call without the board. Errors: InvalidArgument for an invalid task,
+// or a task that comes after itself, also through others.
 func ValidatePlan(tasks []NewTask) error {
 	if len(tasks) == 0 {
 		return Errorf(InvalidArgument, "there are no tasks to create").WithHint("name at least one")
@@ -97,8 +96,8 @@ func ValidatePlan(tasks []NewTask) error {
 	return nil
 }
 
-// CycleOf is [Cycle] for one of the tasks 0 to len(after)-1 that is on a cycle; nil if none is. It
-// looks at each task once.
+// CycleOf returns a cycle among the tasks 0 to len(after)-1, as [Cycle] does; nil if there is none. It visits
+// each task once.
 func CycleOf(after map[int][]int) []int {
 	var path []int                   // the way to where it looks
 	done := make([]bool, len(after)) // no way from there leads into a cycle
@@ -127,11 +126,10 @@ func CycleOf(after map[int][]int) []int {
 	return nil
 }
 
-// breakCycle is what to do about tasks that wait for each other.
+// breakCycle is the hint of an error about tasks that wait for each other.
 const breakCycle = "leave out one of the dependencies on the way round"
 
-// Number returns the tasks of one call, which are valid, as they are stored, the first
-// under the id with the number first.
+// Number returns the valid tasks of one call in stored form, with consecutive ids from first.
 func Number(tasks []NewTask, first int, by AgentID, now time.Time) []Task {
 	plan := make([]Task, len(tasks))
 	for i, n := range tasks {
@@ -144,12 +142,12 @@ func Number(tasks []NewTask, first int, by AgentID, now time.Time) []Task {
 	return plan
 }
 
-// AsAdded reports whether t is as n has put it on the board, and was not written since.
+// AsAdded reports whether t is n as it was added to the board, not written since.
 func (t Task) AsAdded(n NewTask) bool {
 	return t.Untouched() && t.Title == n.Title && (t.ReservedFor == "" || t.ReservedFor == n.ReservedFor)
 }
 
-// inCall returns which task of a call an error is about.
+// inCall adds to an error the task of the call that it is about.
 func inCall(tasks []NewTask, i int, err error) error {
 	if len(tasks) == 1 {
 		return err
@@ -157,8 +155,7 @@ func inCall(tasks []NewTask, i int, err error) error {
 	return fmt.Errorf("task %d (%s): %w", i+1, Clip(tasks[i].Title, 40), err)
 }
 
-// Cycle returns a path from x back to x along deps, which names what each one waits
-// for, or nil if there is none.
+// Cycle returns a path from x back to x along deps, the dependencies of each node; nil if there is none.
 func Cycle[T comparable](deps map[T][]T, x T) []T {
 	seen := map[T]bool{}
 	var walk func(at T, path []T) []T
@@ -180,10 +177,10 @@ func Cycle[T comparable](deps map[T][]T, x T) []T {
 	return walk(x, nil)
 }
 
-// notSlug finds what is no letter or digit of any script. The marks behind a letter are a part of it.
+// notSlug matches characters that are neither letters nor digits. Marks behind a letter belong to it.
 var notSlug = regexp.MustCompile(`(?:^\p{M}+|[^\p{L}\p{M}\p{Nd}]\p{M}*)+`)
 
-// A slug fits into the name of a file on any system, behind the id and in a longer path.
+// A slug fits into a file name on any system, behind the id and in a longer path.
 const (
 	maxSlug      = 60 // characters
 	maxSlugBytes = 180

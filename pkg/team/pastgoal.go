@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// PastGoal is a goal that has ended, in short, as the team's record keeps it for the leader
-// of the next one.
+// PastGoal is the summary of an ended goal in the team's record, for the leader of the next one.
 type PastGoal struct {
 	Number  int        `json:"number"`
 	Goal    string     `json:"goal"`          // its beginning, at most 300 characters
@@ -20,7 +19,7 @@ type PastGoal struct {
 	Tasks   string     `json:"tasks,omitempty"`   // in a start record: its tasks, in a line
 }
 
-// maxPastGoals is how many ended goals a record keeps: the newest.
+// maxPastGoals bounds how many ended goals a record keeps: the newest.
 const maxPastGoals = 5
 
 // Ended returns the past goals of t, with its present one if that has ended; the slice is
@@ -34,8 +33,8 @@ func (t Team) Ended() []PastGoal {
 	return past[max(0, len(past)-maxPastGoals):]
 }
 
-// WithTasks returns the past goals with what became of their tasks: those that were created
-// after the goal was set, and before the next one was.
+// WithTasks returns the past goals with a summary of their tasks: those created between the setting of a goal
+// and of the next.
 func WithTasks(past []PastGoal, tasks []Task) []PastGoal {
 	past = slices.Clone(past)
 	of := make([][]Task, len(past))
@@ -55,7 +54,7 @@ func WithTasks(past []PastGoal, tasks []Task) []PastGoal {
 	return past
 }
 
-// inShort tells tasks in a line, such as "T-001 to T-004: 3 completed, 1 failed (T-002)".
+// inShort summarizes tasks in a line, such as "T-001 to T-004: 3 completed, 1 failed (T-002)".
 func inShort(tasks []Task) string {
 	if len(tasks) == 0 {
 		return ""

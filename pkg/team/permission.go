@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// ApprovalKind is what an approval is asked for.
+// ApprovalKind states what an approval is for.
 type ApprovalKind string
 
 // The kinds. The zero value means OfPlan.
@@ -31,11 +31,10 @@ const (
 	Always  Scope = "always" // as ForTask, and a rule of the team allows such calls from then on
 )
 
-// MaxAskedBytes bounds the arguments of a call for which a person is asked, who has to see them.
+// MaxAskedBytes bounds the arguments of a call that a person has to allow, and so to read.
 const MaxAskedBytes = 256 << 10
 
-// AskedCall is a call for which a person is asked. It is the same call wherever Tool, Arguments and
-// Dir are the same.
+// AskedCall is a call that a person has to allow. Calls with the same Tool, Arguments and Dir are the same.
 type AskedCall struct {
 	Tool      string `json:"tool"`           // by the name that the model has called
 	Arguments string `json:"arguments"`      // the text of a JSON object
@@ -50,8 +49,8 @@ func (c AskedCall) digest() string {
 	return hashOf(fmt.Sprintf("%q\n%q\n%q", c.Tool, c.Arguments, c.Dir), wholeHash)
 }
 
-// Shown is the call as people read it: the command by itself, of any other call its tool and each
-// argument. It is whole, and what cannot be seen is escaped, see [Escaped].
+// Shown returns the call as people read it: a command alone, of any other call its tool and each argument. It
+// is whole, and invisible characters are escaped, see [Escaped].
 func (c AskedCall) Shown() string {
 	var arguments map[string]any
 	d := json.NewDecoder(strings.NewReader(c.Arguments))
@@ -74,8 +73,8 @@ func (c AskedCall) Shown() string {
 	return Escaped(strings.Join(lines, "\n"))
 }
 
-// Quoted is the call as people read it among other text: each line of [AskedCall.Shown] behind a
-// bar, at most so many characters of it, and what is left out is said.
+// Quoted returns the call as people read it among other text: each line of [AskedCall.Shown] behind a bar, at
+// most that many characters, with a note if it is cut.
 func (c AskedCall) Quoted(most int) string {
 	shown := []rune(c.Shown())
 	rest := ""
@@ -85,7 +84,7 @@ func (c AskedCall) Quoted(most int) string {
 	return "│ " + strings.ReplaceAll(string(shown), "\n", "\n│ ") + rest
 }
 
-// Brief is the call in its first words, on a line.
+// Brief returns the beginning of the call on one line.
 func (c AskedCall) Brief() string {
 	shown := OneLine(c.Shown())
 	if tool := Escaped(c.Tool); shown != tool && !strings.HasPrefix(shown, tool+" ") {
@@ -94,8 +93,8 @@ func (c AskedCall) Brief() string {
 	return Clip(shown, 100)
 }
 
-// Escaped is a text in which all can be seen: each character that leaves no ink, but for a space, a
-// tab and a line end, is written as ⟨U+001B⟩, as is the first of these brackets itself.
+// Escaped returns a text in which every character is visible: an invisible one, except space, tab and line
+// end, is written as ⟨U+001B⟩, and so is the first of these brackets.
 func Escaped(s string) string {
 	var b strings.Builder
 	for i, r := range s {
@@ -111,9 +110,8 @@ func Escaped(s string) string {
 	return b.String()
 }
 
-// NewPermission is the request of h, a member that holds t (the zero Task: none), to make a call.
-// Of the call its Digest is filled in. Errors: InvalidArgument for one that is too long to be
-// judged.
+// NewPermission returns the request of h, which holds t (the zero Task: none), to make a call. It fills in
+// the Digest of the call. Errors: InvalidArgument for a call that is too long to judge.
 func NewPermission(h Holder, t Task, c AskedCall, now time.Time) (Approval, error) {
 	if len(c.Arguments) > MaxAskedBytes {
 		return Approval{}, Errorf(InvalidArgument, "a person would have to allow it, and its arguments are %d bytes long, the limit is %d", len(c.Arguments), MaxAskedBytes).
@@ -127,11 +125,11 @@ func NewPermission(h Holder, t Task, c AskedCall, now time.Time) (Approval, erro
 	return a, nil
 }
 
-// respawnCall names the call of a request to bring a lost member back. No model makes it.
+// respawnCall is the tool of a request to bring a lost member back. No model calls it.
 const respawnCall = "respawn"
 
-// NewRespawn asks a person whether m, which is lost, is to be brought back; why says how it was
-// lost. It is the same request each time, until m is lost as another incarnation.
+// NewRespawn returns the request to a person to bring back the lost member m; why states how it was lost. It
+// returns the same request until m is lost as another incarnation.
 func NewRespawn(m Member, dir, why string, now time.Time) Approval {
 	c := AskedCall{Tool: respawnCall, Arguments: fmt.Sprintf(`{"agent_id":%q,"incarnation":%d}`, m.AgentID, m.Incarnation), Dir: dir, Why: Clip(Escaped(why), 2000), Number: 1}
 	c.Digest = c.digest()
@@ -140,15 +138,15 @@ func NewRespawn(m Member, dir, why string, now time.Time) Approval {
 	return a
 }
 
-// Brings reports whether a person has decided that a brings its member back.
+// Brings reports whether a person has approved that a brings its member back.
 func (a Approval) Brings(seated bool) bool {
 	return a.Kind == OfRespawn && a.Status == PlanApproved && a.Intact() && a.mayDecide(a.DecidedBy, seated)
 }
 
-// IsPlan reports whether a is about a plan. What a newer program knows more of is none.
+// IsPlan reports whether a is about a plan. A kind that only a newer program knows is not.
 func (a Approval) IsPlan() bool { return (a.Kind == "" || a.Kind == OfPlan) && a.Call == nil }
 
-// noun is what a is, for people.
+// noun returns the word for a that people read.
 func (a Approval) noun() string {
 	if a.IsPlan() {
 		return "plan"
@@ -156,7 +154,7 @@ func (a Approval) noun() string {
 	return "request"
 }
 
-// takes refuses a decision with a scope that a does not have.
+// takes returns an error for a decision with a scope that a does not take.
 func (a Approval) takes(d Decision) error {
 	switch {
 	case d.Scope == "":
@@ -175,7 +173,7 @@ func (a Approval) takes(d Decision) error {
 	return nil
 }
 
-// lasts is how long an answer to a holds.
+// lasts states how long an answer to a holds.
 func (a Approval) lasts() string {
 	if a.Task == "" {
 		return "until " + string(a.AgentID) + " goes idle"
@@ -183,22 +181,21 @@ func (a Approval) lasts() string {
 	return "while " + string(a.AgentID) + " holds " + string(a.Task)
 }
 
-// Asked returns whether a is a request to make the call c that can still be of use: pending, decided
-// and not used up. other is any request for the same call, of use or not.
+// Asked returns whether a is for the same call as c (other), and whether it can still be used as well (open):
+// it has not ended, and is not an approval for one call that was made.
 func (a Approval) Asked(c AskedCall) (other, open bool) {
 	other = a.Kind == OfPermission && a.Call != nil && a.Call.Digest == c.digest()
 	return other, other && a.EndedAt == nil && (a.Status != PlanUsed || a.Scope != Once)
 }
 
-// Inherited reports whether a is a call that a person has allowed until the task t has ended: then it is the task's, also
-// for a member that has not asked for it.
+// Inherited reports whether a allows a call until the task t has ended, for any holder of t.
 func (a Approval) Inherited(t Task) bool {
 	allowed := a.Status == PlanApproved || a.Status == PlanUsed
 	return a.Kind == OfPermission && allowed && (a.Scope == ForTask || a.Scope == Always) && a.Task != "" && a.Task == t.ID && a.EndedAt == nil
 }
 
-// Permits returns nil if a lets h, which holds t, make the call; seated is whether the decision is
-// of a person's seat. Errors: PermissionDenied, which tells what to do.
+// Permits returns nil if a lets h, which holds t, make the call; seated: a person's seat made the decision.
+// Errors: PermissionDenied, with a hint.
 func (a Approval) Permits(h Holder, t Task, seated bool) error {
 	switch own := a.AgentID == h.Agent; {
 	case !own && !a.Inherited(t):
@@ -225,7 +222,7 @@ func (a Approval) said() string {
 	return ": " + Clip(a.Feedback, 2000)
 }
 
-// callVerdict is what the agent of a decided call is told.
+// callVerdict returns the notice to the agent of a decided call.
 func (a Approval) callVerdict() string {
 	if a.Call == nil || a.EndedAt != nil {
 		return "The request " + a.ID + " is void: it waits for no decision any more."
@@ -253,7 +250,7 @@ func (a Approval) callVerdict() string {
 	return text
 }
 
-// Scopes are those that an approval of a, which has a call, may have.
+// Scopes returns the scopes that an approval of a, which has a call, may have.
 func (a Approval) Scopes() []Scope {
 	switch {
 	case a.Kind == OfRespawn:
@@ -264,7 +261,7 @@ func (a Approval) Scopes() []Scope {
 	return []Scope{Once, ForTask, Always}
 }
 
-// Asking completes "coder-1 ..." with what a person is asked by a, which has a call.
+// Asking completes "coder-1 ..." with the request of a, which has a call.
 func (a Approval) Asking() string {
 	if a.Kind == OfRespawn {
 		return "is lost, and a person decides whether it comes back"
@@ -272,7 +269,7 @@ func (a Approval) Asking() string {
 	return "asks whether it may call " + Escaped(a.Call.Tool) + a.about()
 }
 
-// Brief is what is asked, in its first words, on a line.
+// Brief returns the beginning of the request on one line.
 func (a Approval) Brief() string {
 	if a.Call != nil {
 		return a.Call.Brief()

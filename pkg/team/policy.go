@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// Sandbox is how strongly commands are confined. The zero value is no wish: whatever else is
-// wished for holds.
+// Sandbox is the level to which commands are confined. The zero value asks for none: any other wish holds.
 type Sandbox string
 
 // The levels, and the wish for the strongest of them that works.
@@ -18,15 +17,14 @@ const (
 	Unconfined  Sandbox = "none"       // all the rights of the process
 )
 
-// strengths is the order of the levels, the weakest first. What stands for a level that is yet
-// to be found is never [Unconfined].
+// strengths orders the levels, the weakest first. An undetermined level is never [Unconfined].
 var strengths = []Sandbox{"", Unconfined, SandboxAuto, Confined, Bubblewrap}
 
-// Values returns the levels that can be wished for.
+// Values returns the levels that can be set.
 func (Sandbox) Values() []string { return Strings(SandboxAuto, Bubblewrap, Confined, Unconfined) }
 
-// strength is the place of s in that order. A level that is not known is the strongest, so that
-// it is refused and not replaced.
+// strength returns the place of s in that order. An unknown level is the strongest, so that it is refused and
+// not replaced.
 func (s Sandbox) strength() int {
 	if i := slices.Index(strengths, s); i >= 0 {
 		return i
@@ -42,12 +40,12 @@ func (s Sandbox) Stronger(t Sandbox) Sandbox {
 	return s
 }
 
-// Network is what commands may reach: nothing (empty), every public host ([FullNetwork] alone), or
-// these hosts. A host is a name, or "*." and a name for all names below it. nil is not set, and
-// then means nothing too.
+// Network lists the hosts that commands may reach: none (empty), every public host ([FullNetwork] alone), or
+// these. A host is a name, or "*." and a name for all names below it. nil is not set, and by itself means
+// none.
 type Network []string
 
-// FullNetwork stands alone in a [Network].
+// FullNetwork is the only entry of a [Network] with every public host.
 const FullNetwork = "full"
 
 // Full reports whether every public host may be reached.
@@ -65,8 +63,8 @@ func (n Network) String() string {
 	return strings.Join(n, ", ")
 }
 
-// Permissions are rules in the form "Tool" or "Tool(specifier)". Of the lists deny goes first, then
-// ask, then allow; of each the first rule that matches holds.
+// Permissions are rules in the form "Tool" or "Tool(specifier)". The lists apply in the order deny, ask,
+// allow; in each the first matching rule holds.
 type Permissions struct {
 	Deny  []string `json:"deny,omitempty"`
 	Ask   []string `json:"ask,omitempty"`
@@ -76,7 +74,7 @@ type Permissions struct {
 	Given map[string]Grant `json:"given,omitempty"`
 }
 
-// And returns the rules of both; of each list those of p are first. Persons give rules to one of them only.
+// And returns the rules of both; those of p are first in each list. People add rules to one of them only.
 func (p Permissions) And(q Permissions) Permissions {
 	both := Permissions{Deny: slices.Concat(p.Deny, q.Deny), Ask: slices.Concat(p.Ask, q.Ask), Allow: slices.Concat(p.Allow, q.Allow), Given: p.Given}
 	if both.Given == nil {
@@ -85,7 +83,7 @@ func (p Permissions) And(q Permissions) Permissions {
 	return both
 }
 
-// current is p without answers of persons whose rules it does not have any more.
+// current returns p without the answers of people whose rules it no longer has.
 func (p Permissions) current() Permissions {
 	p.Given = maps.Clone(p.Given)
 	maps.DeleteFunc(p.Given, func(rule string, _ Grant) bool { return !slices.Contains(p.Allow, rule) })
@@ -95,7 +93,7 @@ func (p Permissions) current() Permissions {
 	return p
 }
 
-// PermissionMode is what holds where no rule matches.
+// PermissionMode decides where no rule matches.
 type PermissionMode string
 
 // The modes. The zero value means DefaultMode.
@@ -112,25 +110,25 @@ var modes = []PermissionMode{ReadOnlyMode, DefaultMode, AcceptEdits, BypassPermi
 // Values returns the modes that can be set.
 func (PermissionMode) Values() []string { return Strings(modes...) }
 
-// PermissionAsk is what becomes of a call that a person has to allow.
+// PermissionAsk decides on a call that a person has to allow.
 type PermissionAsk string
 
-// What becomes of it. The zero value means AskWait.
+// The values. The zero value means AskWait.
 const (
 	AskWait PermissionAsk = "wait" // the member waits for a person
 	AskDeny PermissionAsk = "deny" // it is refused: there is nobody to ask
 )
 
-// Values returns what can be set.
+// Values returns the values that can be set.
 func (PermissionAsk) Values() []string { return Strings(AskWait, AskDeny) }
 
-// Paths are folders and files beside the workspace, absolute or beginning with "~/".
+// Paths are folders and files outside the workspace, absolute or beginning with "~/".
 type Paths struct {
 	Read  []string `json:"read,omitzero"`
 	Write []string `json:"write,omitzero"`
 }
 
-// Isolation is where members do their work. The zero value is no wish, and then means IsolationAuto.
+// Isolation states where members work. The zero value asks for none, and by itself means IsolationAuto.
 type Isolation string
 
 // The kinds of isolation.
@@ -140,12 +138,12 @@ const (
 	Shared        Isolation = "shared"   // all in the workspace itself
 )
 
-// Values returns what can be set.
+// Values returns the kinds that can be set.
 func (Isolation) Values() []string { return Strings(IsolationAuto, Worktrees, Shared) }
 
-// Policy is what members may do with the machine that they work on. The zero Policy means the
-// strongest sandbox that works, no network, and nothing beside the workspace. A list that is empty
-// and not nil is set: a role with no Credentials has none, whatever the team has.
+// Policy states what members may do with the machine that they work on. The zero Policy means the strongest
+// sandbox that works, no network, and the workspace only. A list that is empty and not nil is set: a role
+// with empty Credentials has none, whatever the team has.
 type Policy struct {
 	Sandbox        Sandbox        `json:"sandbox,omitempty"`
 	Isolation      Isolation      `json:"isolation,omitempty"` // the team's counts, no role's

@@ -10,9 +10,8 @@ import (
 	"strings"
 )
 
-// PolicyOf is the policy of members of that role: the team's, merged with the role's. Of the sandbox the strongest
-// holds of what team, role and leader wish for, since the leader spawns the others. A role that is not there says
-// nothing.
+// PolicyOf returns the policy of members of that role: the team's, merged with the role's. The strongest
+// sandbox of team, role and leader holds, since the leader spawns the others. An unknown role states nothing.
 func (t Team) PolicyOf(role string) Policy {
 	p := t.Policy
 	r, _ := t.Role(role)
@@ -20,8 +19,8 @@ func (t Team) PolicyOf(role string) Policy {
 	return p.Merge(r.Policy)
 }
 
-// Merge returns what of states, else p: rules of both hold, those of p first, and the stronger sandbox. Where members work is
-// for p alone to say.
+// Merge returns what of states, else p: the rules of both hold, those of p first, and the stronger sandbox.
+// Only p decides where members work.
 func (p Policy) Merge(of Policy) Policy {
 	p.Sandbox = p.Sandbox.Stronger(of.Sandbox)
 	if of.Network != nil {
@@ -42,8 +41,8 @@ func (p Policy) Merge(of Policy) Policy {
 	return p
 }
 
-// Lending returns the record by which a subagent of a member of role is judged, whose type is a role with the policy by: it has the
-// policy of its owner, or reads only, where by has less in anything. Its commands run as its owner's do.
+// Lending returns the team as it judges a subagent of a member of role; by is the policy of the subagent's type. The
+// subagent has its owner's policy, or reads only if by has less in anything. Its commands run as its owner's do.
 func (t Team) Lending(role string, by Policy) Team {
 	p := t.PolicyOf(role)
 	p.PermissionAsk = p.Restrict(by).PermissionAsk
@@ -59,11 +58,11 @@ func (t Team) Lending(role string, by Policy) Team {
 	return t
 }
 
-// same reports whether p and q state the same, where a list that is not set is as an empty one.
+// same reports whether p and q state the same; an unset list equals an empty one.
 func (p Policy) same(q Policy) bool { return fmt.Sprintf("%q", p) == fmt.Sprintf("%q", q) }
 
-// Narrowed returns r with the texts of by, and with what both allow: a file that no person has trusted may describe a
-// role otherwise, and takes from its members only.
+// Narrowed returns r with the texts of by and the rights that both have: a file that no person has trusted may change
+// the description of a role, but only take rights away.
 func (r Role) Narrowed(by Role) Role {
 	r.Description, r.Instructions, r.Color = by.Description, by.Instructions, cmp.Or(by.Color, r.Color)
 	switch {
@@ -93,7 +92,7 @@ func (r Role) Narrowed(by Role) Role {
 	return r
 }
 
-// Restrict returns what both p and by allow; what is not set in by is as p has it.
+// Restrict returns the rights that both p and by have; a field that by does not set is as in p.
 func (p Policy) Restrict(by Policy) Policy {
 	if by.Sandbox != Unconfined { // which is more than no wish
 		p.Sandbox = p.Sandbox.Stronger(by.Sandbox)
@@ -120,7 +119,7 @@ func (p Policy) Restrict(by Policy) Policy {
 	return p
 }
 
-// Describe is what p states, for people: each right by its name, "" where it states nothing.
+// Describe returns the rights in p for people, as pairs of name and value, "" where p states nothing.
 func (p Policy) Describe() (rights [][2]string) {
 	list := func(all []string) string { return strings.Join(all, ", ") }
 	network := ""
@@ -134,7 +133,7 @@ func (p Policy) Describe() (rights [][2]string) {
 	}
 }
 
-// union returns a with those of more that it lacks.
+// union returns a with the entries of more that it lacks.
 func union(a, more []string) []string {
 	for _, v := range more {
 		if !slices.Contains(a, v) {
@@ -144,7 +143,7 @@ func union(a, more []string) []string {
 	return a
 }
 
-// common returns what both lists grant: of each the entries that the other one covers.
+// common returns the entries of both lists that the other list covers.
 func common[L ~[]string](a, b L, covers func(L, string) bool) L {
 	if !slices.ContainsFunc(a, func(v string) bool { return !covers(b, v) }) {
 		return append(L{}, a...) // nothing is taken away
@@ -160,8 +159,7 @@ func common[L ~[]string](a, b L, covers func(L, string) bool) L {
 	return both
 }
 
-// rank is the place of m in the order of what modes let pass. One that is not known lets pass
-// more than any other.
+// rank returns the place of m in the order of the modes. An unknown mode lets pass more than any other.
 func (m PermissionMode) rank() int {
 	if i := slices.Index(modes, cmp.Or(m, DefaultMode)); i >= 0 {
 		return i
@@ -169,7 +167,7 @@ func (m PermissionMode) rank() int {
 	return len(modes)
 }
 
-// covers returns whether an entry of a Network lets reach all that host stands for.
+// covers returns whether an entry of a Network covers all that host stands for.
 func covers(host string) func(entry string) bool {
 	return func(entry string) bool {
 		below, all := strings.CutPrefix(entry, "*")
@@ -177,13 +175,13 @@ func covers(host string) func(entry string) bool {
 	}
 }
 
-// above returns whether a path holds p.
+// above returns whether a directory is p or contains it.
 func above(p string) func(dir string) bool {
 	return func(dir string) bool { return p == dir || strings.HasPrefix(p, strings.TrimSuffix(dir, "/")+"/") }
 }
 
-// Validate refuses what no process would know, but for the syntax of rules, which package
-// permission knows. Errors: InvalidArgument.
+// Validate refuses unknown values. It does not check the syntax of rules: package permission does. Errors:
+// InvalidArgument.
 func (p Policy) Validate() error {
 	if err := cmp.Or(oneOf("sandbox", p.Sandbox), oneOf("isolation", p.Isolation),
 		oneOf("permission_mode", p.PermissionMode), oneOf("permission_ask", p.PermissionAsk)); err != nil {
@@ -218,11 +216,10 @@ var (
 	hostPart          = regexp.MustCompile(`^(?:[A-Za-z][A-Za-z0-9+.-]*://)?([^/:]*)`)
 )
 
-// mostHost is the length of a name in DNS.
+// mostHost is the maximal length of a name in DNS.
 const mostHost = 253
 
-// CheckHost refuses what is no host of a [Network], and says what is meant. Errors:
-// InvalidArgument.
+// CheckHost returns InvalidArgument, with a hint, for a string that is not a host of a [Network].
 func CheckHost(host string) error {
 	if hostPattern.MatchString(host) && len(host) <= mostHost {
 		return nil
@@ -237,7 +234,7 @@ func CheckHost(host string) error {
 	return Errorf(InvalidArgument, "network: %q is no name of a public host", Clip(host, 80)).WithHint("write %s", hint)
 }
 
-// CheckCredential refuses what cannot be the name of a credential. Errors: InvalidArgument.
+// CheckCredential returns InvalidArgument for a string that cannot name a credential.
 func CheckCredential(name string) error {
 	if credentialPattern.MatchString(name) {
 		return nil
@@ -245,7 +242,7 @@ func CheckCredential(name string) error {
 	return Errorf(InvalidArgument, "credentials: %q is no name of a credential", Clip(name, 80)).WithHint("name one, such as gh; its value never stands here")
 }
 
-// CheckPath refuses what is no path of [Paths]. Errors: InvalidArgument.
+// CheckPath returns InvalidArgument for a string that is not a path of [Paths].
 func CheckPath(p string) error {
 	rest, home := strings.CutPrefix(p, "~/")
 	if checkText("", p, MaxTitleBytes) == nil && !strings.ContainsAny(p, "\n\r\t") && (home || path.IsAbs(p)) && strings.Trim(rest, "/") != "" && !slices.Contains(strings.Split(p, "/"), "..") {
@@ -254,7 +251,7 @@ func CheckPath(p string) error {
 	return Errorf(InvalidArgument, "paths: %q is no path of a folder or file", Clip(p, 200)).WithHint("begin it with / or with ~/, your home; without .., and less than all of either")
 }
 
-// CheckLink refuses what is no path of [Policy].Links. Errors: InvalidArgument.
+// CheckLink returns InvalidArgument for a string that is not a path of [Policy].Links.
 func CheckLink(p string) error {
 	odd := func(part string) bool { return part == ".." || strings.EqualFold(part, ".git") }
 	if checkText("", p, MaxTitleBytes) == nil && !strings.ContainsAny(p, "\n\r\t\\") && !path.IsAbs(p) && !strings.HasPrefix(p, "~") && path.Clean(p) != "." && !slices.ContainsFunc(strings.Split(p, "/"), odd) {
@@ -263,7 +260,7 @@ func CheckLink(p string) error {
 	return Errorf(InvalidArgument, "worktree_links: %q is no path in the workspace", Clip(p, 200)).WithHint("name it from there, such as node_modules; without .., and not .git")
 }
 
-// checkRule refuses what cannot be stored as a rule.
+// checkRule returns InvalidArgument for a string that cannot be stored as a rule.
 func checkRule(rule string) error {
 	if strings.TrimSpace(rule) == "" {
 		return Errorf(InvalidArgument, "permissions: a rule is empty").WithHint("write one such as Bash(git push *)")

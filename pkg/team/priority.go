@@ -13,8 +13,7 @@ var priorities = []string{"normal", "high", "critical"}
 // Priorities returns the names of the priorities, by number.
 func Priorities() []string { return slices.Clone(priorities) }
 
-// ParsePriority reads a priority by its name or its number. Errors:
-// InvalidArgument.
+// ParsePriority parses the name or the number of a priority. Errors: InvalidArgument.
 func ParsePriority(s string) (int, error) {
 	if p := slices.Index(priorities, s); p >= 0 {
 		return p, nil
@@ -41,7 +40,7 @@ func (p *Priority) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// PriorityName is the name of a priority; of one that has none, the number.
+// PriorityName returns the name of a priority, or the number of a priority without a name.
 func PriorityName(p int) string {
 	if p >= 0 && p < len(priorities) {
 		return priorities[p]

@@ -9,9 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Query describes which tasks are wanted, and which part of the list, which is by number.
-// The zero Query is the first page of all tasks by number. All conditions must
-// hold; one that is left out holds for every task.
+// Query selects tasks and a page of their list, which is ordered by number. The zero Query is the first page
+// of all tasks. All conditions must hold; an unset one holds for every task.
 type Query struct {
 	IDs         []TaskID     `json:"ids,omitempty"`          // one of these
 	Status      []TaskStatus `json:"status,omitempty"`       // in one of these
@@ -42,11 +41,11 @@ type Page struct {
 	Quarantined []Quarantined `json:"quarantined,omitempty"` // records that are missing since they cannot be read
 }
 
-// Counts are numbers of tasks by status; of a status that none has there is no entry.
+// Counts are numbers of tasks by status, without zeros.
 type Counts map[TaskStatus]int
 
-// Quarantined is a record that cannot be read: damaged, or of another protocol
-// version. The rest of the board works without it, and a good write heals it.
+// Quarantined is a record that cannot be read: damaged, or of another protocol version. It does not affect
+// other records, and a valid write repairs it.
 type Quarantined struct {
 	Key      string `json:"key"`
 	Revision uint64 `json:"revision"`
@@ -91,12 +90,11 @@ func (q Query) Validate() error {
 	return nil
 }
 
-// usual are the statuses of a list that asks for none.
+// usual are the statuses of a list for which the caller names none.
 var usual = []TaskStatus{Pending, InProgress, Completed, Failed}
 
-// InStatuses returns q for tasks in these statuses, as people see them: [ShownBlocked] and
-// merging are two. Without any they are all but cancelled tasks, with cancelled those too.
-// Errors: InvalidArgument.
+// InStatuses returns q for tasks in these statuses as people see them, [ShownBlocked] and merging among them.
+// Without any it selects all but cancelled tasks; with cancelled, those too. Errors: InvalidArgument.
 func (q Query) InStatuses(shown []string, cancelled bool) (Query, error) {
 	for _, s := range shown {
 		if s == ShownBlocked || s == shownMerging {
@@ -129,11 +127,10 @@ func (q Query) InStatuses(shown []string, cancelled bool) (Query, error) {
 	return q, nil
 }
 
-// IsUsual reports whether q leaves cancelled tasks out, as a list does that asks for no status.
+// IsUsual reports whether q leaves cancelled tasks out, as a list without statuses does.
 func (q Query) IsUsual() bool { return slices.Equal(q.Status, usual) }
 
-// Row is a task with what a list needs to know of it, so that whoever keeps a
-// board in memory need not work it out again for each question.
+// Row is a task with the facts that a list needs, so that an index in memory computes them once.
 type Row struct {
 	*Task
 	Number  int  // of its id
@@ -141,12 +138,12 @@ type Row struct {
 	Merging bool // its work waits to be in the line, as far as that is known
 }
 
-// Row is the task as a query looks at it.
+// Row returns the task as a query sees it.
 func (v *TaskView) Row() Row {
 	return Row{Task: &v.Task, Number: v.ID.Number(), Blocked: v.IsBlocked, Merging: v.Merging != nil}
 }
 
-// Match reports whether the task is wanted.
+// Match reports whether the task meets all conditions.
 func (q *Query) Match(r Row) bool {
 	pending := r.Status == Pending
 	own := q.ReservedFor != "" && q.ReservedFor == r.ReservedFor
@@ -164,8 +161,8 @@ func (q *Query) Match(r Row) bool {
 	return q.Text == "" || containsFold(r.Title, q.Text) || containsFold(r.Description, q.Text)
 }
 
-// containsFold reports whether s contains part, if upper and lower case are the
-// same. Plain ASCII is compared in place: a board is many texts.
+// containsFold reports whether s contains part in upper or lower case. It compares plain ASCII in place: a
+// board has many texts.
 func containsFold(s, part string) bool {
 	if !ascii(s) || !ascii(part) {
 		return strings.Contains(strings.ToLower(s), strings.ToLower(part))
@@ -193,10 +190,9 @@ func (r Row) compare(s Row) int {
 	return cmp.Or(cmp.Compare(r.Number, s.Number), cmp.Compare(r.ID, s.ID))
 }
 
-// Select picks q's page out of all tasks, which may come in any order: the tasks
-// of the page in the list's order, how many match on all pages, by status, and the
-// cursor of the next page. row tells of one of them. It holds for the index and for whoever
-// reads the bucket itself.
+// Select returns q's page of all tasks, which may come in any order: the tasks of the page in the list's
+// order, the number of matches on all pages by status, and the cursor of the next page. row returns the row
+// of a task. The index and readers of the bucket use it.
 func Select[T any](q Query, all iter.Seq[T], row func(T) Row) (page []T, counts Counts, next string) {
 	limit := cmp.Or(q.Limit, DefaultPage)
 	after := TaskID(q.After)
@@ -261,8 +257,8 @@ func (q Query) Page(tasks []Task) Page {
 	return p
 }
 
-// Fit returns p, an answer to q, cut to what takes about limit bytes as JSON, but
-// never to nothing; what was cut off is on the next page.
+// Fit returns p, an answer to q, cut to about limit bytes of JSON, but to at least one task; the next page
+// has the others.
 func (q Query) Fit(p Page, limit int) (Page, error) {
 	size := 0
 	for i := range p.Tasks {

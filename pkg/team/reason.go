@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Ending is how a goal ends.
+// Ending states how a goal ends.
 type Ending struct {
 	Status  Status   // finished, failed or stopped
 	Summary string   // the result
@@ -14,7 +14,7 @@ type Ending struct {
 	Failed  int      // tasks of the goal that have failed
 }
 
-// InWords is the ending as people read it, such as "finished, 2 tasks failed".
+// InWords returns the ending as people read it, such as "finished, 2 tasks failed".
 func (e Ending) InWords() string {
 	switch e.Failed {
 	case 0:
@@ -35,11 +35,11 @@ func (t Team) Failed(tasks []Task) (n int) {
 	return n
 }
 
-// InWords is how the team stands: its status or, once its goal has ended, how.
+// InWords returns the status of the team or, once its goal has ended, how it ended.
 func (t Team) InWords() string { return cmp.Or(t.End, string(t.Status)) }
 
-// InWords is how the goal has ended.
+// InWords returns how the goal has ended.
 func (g PastGoal) InWords() string { return cmp.Or(g.End, string(g.Status)) }
 
-// Why says in words how the team's last goal has ended: why it has failed, else its result.
+// Why returns why the team's last goal has failed, else its result.
 func (t Team) Why() string { return cmp.Or(t.Reason, t.Summary) }

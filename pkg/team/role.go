@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// Role is what a member is for: a description for the leader that chooses, the
-// tools it may use, and its instructions.
+// Role is the kind of a member: its instructions, its tools, and a description by which the leader chooses.
 type Role struct {
 	Name            string    `json:"name"`
 	Description     string    `json:"description"`
@@ -38,11 +37,11 @@ type Role struct {
 // LeaderRole is the role of the leader's own name.
 const LeaderRole = "leader"
 
-// OnlyDeliverable, behind the name of a tool in a role's list, narrows the role's file tools:
-// they write nothing but the deliverable of the task that the member holds.
+// OnlyDeliverable, behind a tool in a role's list, narrows the file tools of the role: they write only the deliverable
+// of the task that the member holds.
 const OnlyDeliverable = "(deliverable)"
 
-// noTools in a role's list stands alone and gives its members no tool of the workspace.
+// noTools, alone in a role's list, gives its members no tool of the workspace.
 const noTools = "none"
 
 // Toolless returns r with no tool of the workspace.
@@ -54,13 +53,13 @@ func (r Role) Toolless() Role {
 // IsToolless reports whether r has no tool of the workspace.
 func (r Role) IsToolless() bool { return slices.Equal(r.Tools, []string{noTools}) }
 
-// StillTurns is how many turns in a row a member may make without progress, unless its role has another number.
+// StillTurns is the default number of turns in a row that a member may make without progress.
 const StillTurns = 400
 
-// Effort is how much a model is to think before it answers, in the words of endpoints, which know some of them each.
+// Effort is how long a model thinks before it answers, in the words of endpoints; each endpoint knows some of them.
 type Effort string
 
-// Values are the efforts that there are.
+// Values returns the efforts.
 func (Effort) Values() []string { return efforts }
 
 var efforts = []string{"none", "minimal", "low", "medium", "high", "xhigh", "max"}
@@ -68,15 +67,15 @@ var efforts = []string{"none", "minimal", "low", "medium", "high", "xhigh", "max
 // RoleColor is the color that a role gives to its members; "" = none.
 type RoleColor string
 
-// Values are the colors that there are.
+// Values returns the colors.
 func (RoleColor) Values() []string { return roleColors }
 
 var roleColors = []string{"red", "blue", "green", "yellow", "purple", "orange", "pink", "cyan", "magenta", "white"}
 
-// Claims reports whether members of r take tasks that are assigned to none of them.
+// Claims reports whether members of r take unassigned tasks.
 func (r Role) Claims() bool { return r.AutoClaim == nil || *r.AutoClaim }
 
-// IdleTimeout is how long a member of r may be idle before it leaves; 0 = as long as it likes.
+// IdleTimeout returns how long a member of r may be idle before it leaves; 0: no limit.
 func (r Role) IdleTimeout() time.Duration { return time.Duration(r.IdleSeconds) * time.Second }
 
 // IdleFor returns r with that idle timeout, in whole seconds.
@@ -85,11 +84,11 @@ func (r Role) IdleFor(d time.Duration) Role {
 	return r
 }
 
-// maxBrief is how many characters of a description a leader reads.
+// maxBrief bounds the part of a description that a leader reads, in characters.
 const maxBrief = 300
 
-// Brief is the description on one short line, without the examples that role files of other
-// programs have behind it: a leader reads those of all roles with every request.
+// Brief returns the description on one short line, without the examples in role files of other programs: a leader reads
+// the descriptions of all roles with every request.
 func (r Role) Brief() string {
 	text := strings.ReplaceAll(r.Description, `\n`, "\n")
 	head, _, _ := strings.Cut(text, "<example>")
@@ -102,7 +101,7 @@ func (r Role) Brief() string {
 	return Clip(head, maxBrief)
 }
 
-// Takes reports whether r takes a tool away that is called by one of these names.
+// Takes reports whether r removes a tool with one of these names.
 func (r Role) Takes(answers func(name string) bool) bool {
 	return slices.ContainsFunc(r.DisallowedTools, func(name string) bool { return name == "*" || answers(name) })
 }
@@ -112,8 +111,8 @@ func (r Role) WritesDeliverableOnly() bool {
 	return slices.ContainsFunc(r.Tools, func(name string) bool { return strings.HasSuffix(name, OnlyDeliverable) })
 }
 
-// MayWrite returns why a member of r, which holds t (the zero Task: none), may not write the
-// file of that name, or nil. Errors: PermissionDenied.
+// MayWrite returns an error if a member of r, which holds t (the zero Task: none), may not write the file of that name.
+// Errors: PermissionDenied.
 func (r Role) MayWrite(name string, t Task) error {
 	if !r.WritesDeliverableOnly() || t.ID != "" && name == t.DeliverablePath {
 		return nil
@@ -125,8 +124,8 @@ func (r Role) MayWrite(name string, t Task) error {
 	return err.WithHint("the deliverable of %s is %s", t.ID, t.DeliverablePath)
 }
 
-// Looks reports whether a member of r only looks and reports: none of its tools runs
-// commands, or writes more than the deliverable.
+// Looks reports whether a member of r only reads and reports: none of its tools runs commands, or writes more than the
+// deliverable.
 func (r Role) Looks() bool {
 	lacks := func(native string) bool {
 		return r.Takes(func(name string) bool { return NativeTool(name) == native })
@@ -142,7 +141,7 @@ func (r Role) Looks() bool {
 // changing are the tools that write any file of the workspace.
 var changing = map[string]bool{"write_file": true, "edit_file": true, "multi_edit": true}
 
-// Validate checks a role from outside.
+// Validate checks a role from a file.
 func (r Role) Validate() error {
 	if err := checkName("role name", r.Name); err != nil {
 		return err
@@ -172,7 +171,7 @@ func (r Role) Validate() error {
 	return checkText("the instructions of role "+r.Name, r.Instructions, MaxTextBytes)
 }
 
-// unlimited reports whether a name in a role's list gives it a tool that no path confines.
+// unlimited reports whether a name in a role's list gives it a tool that is not confined to a path.
 func unlimited(name string) bool { return name == "bash" || name == "Bash" || name == "*" }
 
 // CanonicalRole maps the names of other systems' built-in agents to ours.

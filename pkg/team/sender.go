@@ -8,8 +8,7 @@ import (
 // Sender is a class of senders; it determines which types of message they may send.
 type Sender string
 
-// The kinds of senders. What a member's process sends by itself is the runtime's, not
-// its model's.
+// The kinds of senders. Messages that a member's process sends automatically are the runtime's, not its model's.
 const (
 	FromLeader   Sender = "the leader"
 	FromTeammate Sender = "a teammate"
@@ -17,8 +16,7 @@ const (
 	FromRuntime  Sender = "the runtime"
 )
 
-// senders tells who may send which type. A response is only for the one who was asked,
-// which the request tells.
+// senders lists who may send which type. Only the receiver of a request may respond to it; the request decides that.
 var senders = []struct {
 	kind MessageType
 	by   []Sender

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// HeldFrom is the number of the message in a row from which on two members do not wake each other: neither
-// of them has called another tool meanwhile, and no task has changed.
+// HeldFrom is the number of messages in a row from which on two members do not wake each other: in that row neither has
+// called another tool, and no task has changed.
 const HeldFrom = 7
 
-// Exchange is how many messages two members have written to each other in a row, without news.
+// Exchange is the position of a message in a row that two members have written to each other without news.
 type Exchange struct {
 	N        int    `json:"n"`                   // this one included, as its sender knows
 	News     bool   `json:"news,omitempty"`      // its sender had news since it wrote to the receiver last
@@ -17,32 +17,32 @@ type Exchange struct {
 	Held     bool   `json:"held,omitempty"`      // mail of the row is held already, and the person notified
 }
 
-// Sent is mail that a model has sent to another, or to all.
+// Sent is a message of a model to another member, or to all.
 type Sent struct {
 	To       AgentID  `json:"to"`
 	Exchange Exchange `json:"exchange"`
 	Question bool     `json:"question,omitempty"` // its sender waits for the answer
 }
 
-// talk is what an agent knows of its mail with another member.
+// talk is the state of an agent's exchange with another member.
 type talk struct {
 	N     int  `json:"n"`               // messages in a row, of both, since either had news
 	Fresh bool `json:"fresh,omitempty"` // the agent had news since, of which the other does not know
 	Held  bool `json:"held,omitempty"`  // mail of the row is held, and the person notified
 }
 
-// Talks are those of an agent. Methods return what the Talks become.
+// Talks are the exchanges of an agent. Methods return the new state.
 type Talks struct {
 	With     map[AgentID]talk `json:"with,omitempty"`      // since the last news; under [Everyone] that of its broadcasts
 	Fresh    bool             `json:"fresh,omitempty"`     // the others do not know of that news
 	BoardSeq uint64           `json:"board_seq,omitempty"` // revision of the newest change of a task that the agent knows of
 }
 
-// News takes in that something has happened: the agent has called another tool, was given a task, or has
-// read mail of a person or of the runtime.
+// News records news: the agent has called another tool, was given a task, or has read mail of a person or of the
+// runtime.
 func (t Talks) News() Talks { return Talks{Fresh: true, BoardSeq: t.BoardSeq} }
 
-// changed takes in that a task has changed at a revision.
+// changed records that a task has changed at a revision.
 func (t Talks) changed(seq uint64) Talks {
 	if seq > t.BoardSeq {
 		return Talks{Fresh: true, BoardSeq: seq}
@@ -61,8 +61,8 @@ func (t Talks) with(a AgentID) talk {
 	return k
 }
 
-// Next is the Exchange of the next message to a member, or to [Everyone], where seq is the revision of the
-// task that has changed last.
+// Next returns the Exchange of the next message to a member, or to [Everyone]; seq is the revision of the last change
+// of a task.
 func (t Talks) Next(to AgentID, seq uint64) Exchange {
 	t = t.changed(seq)
 	k := t.with(to)
@@ -74,7 +74,7 @@ func (t Talks) Next(to AgentID, seq uint64) Exchange {
 	return Exchange{N: k.N + 1, News: k.Fresh, BoardSeq: seq, Held: k.Held}
 }
 
-// Sent takes in a message of the agent's own.
+// Sent records a message of the agent's own.
 func (t Talks) Sent(s Sent) Talks {
 	t = t.changed(s.Exchange.BoardSeq)
 	after := func(k talk) talk {
@@ -92,9 +92,8 @@ func (t Talks) Sent(s Sent) Talks {
 	return next
 }
 
-// Heard takes in a message to the agent. With held it does not wake the agent, which reads it with the
-// next news; first, that it is the first of its row for which that holds. A question is never held, and
-// begins the row again.
+// Heard records a message to the agent. held: it does not wake the agent, which reads it with the next news; first: it
+// is the first held message of its row. A question is never held, and starts a new row.
 func (t Talks) Heard(m Message) (next Talks, held, first bool) {
 	if m.Exchange == nil { // of a person or the runtime
 		if m.Type == MsgWatchdog && strings.HasPrefix(m.Content, AllIdle) {

@@ -12,7 +12,7 @@ import (
 // version is refused, with both named.
 const Protocol = 1
 
-// TaskStatus is where a task stands.
+// TaskStatus is the status of a task.
 type TaskStatus string
 
 // The statuses of a task. Blocked is not one: it is derived from dependencies.
@@ -29,7 +29,7 @@ var taskStatuses = [...]TaskStatus{Pending, InProgress, Completed, Failed, Cance
 // TaskStatuses returns every status, in the order of a task's life.
 func TaskStatuses() []TaskStatus { return slices.Clone(taskStatuses[:]) }
 
-// otherWords are those that other programs have for a status.
+// otherWords maps other programs' words for a status to ours.
 var otherWords = map[string]string{
 	"done": "completed", "finished": "completed", "closed": "completed", "doing": "in_progress", "running": "in_progress", "active": "in_progress",
 	"todo": "pending", "open": "pending", "aborted": "cancelled",
@@ -41,7 +41,7 @@ func meantStatus(s string, among []string, hint string) string {
 	return meant(cmp.Or(otherWords[s], s), among, hint)
 }
 
-// ParseTaskStatus checks s; "deleted" is read as cancelled.
+// ParseTaskStatus parses s; it reads "deleted" as cancelled.
 func ParseTaskStatus(s string) (TaskStatus, error) {
 	if s == "deleted" {
 		return Cancelled, nil
@@ -57,11 +57,11 @@ func ParseTaskStatus(s string) (TaskStatus, error) {
 // Valid reports whether s is one of the statuses.
 func (s TaskStatus) Valid() bool { return slices.Contains(taskStatuses[:], s) }
 
-// Open reports whether the task can still change by somebody working on it.
+// Open reports whether a task in this status can still be worked on.
 func (s TaskStatus) Open() bool { return s == Pending || s == InProgress }
 
-// MaxAttempts is how often a task may be taken away from somebody who had begun
-// it (reaped or adopted, released after a nudge or the turn limit) before it is failed.
+// MaxAttempts is how often a task may be taken from a holder that had begun it (reaped or adopted, released after a
+// nudge or the turn limit) before it fails.
 const MaxAttempts = 3
 
 // Task is one entry of the board and the JSON document stored under its id.
@@ -105,8 +105,8 @@ type Task struct {
 	Kept     Extra  `json:"-"` // fields of the stored record that this program does not know
 }
 
-// Fits reports whether t is for a member of this name and role: reserved for it, or for
-// nobody and any role or this one.
+// Fits reports whether t is for a member of this name and role: reserved for it, or unreserved and for any role or this
+// one.
 func (t Task) Fits(name AgentID, role string) bool {
 	if t.ReservedFor != "" {
 		return t.ReservedFor == name
@@ -123,7 +123,7 @@ func (t Task) Compare(u Task) int {
 	return cmp.Or(cmp.Compare(u.Priority, t.Priority), cmp.Compare(t.ID.Number(), u.ID.Number()))
 }
 
-// Input is a dependency of a task and what came of it.
+// Input is a dependency of a task with its result.
 type Input struct {
 	Task    TaskID  `json:"task"`
 	Path    string  `json:"path,omitempty"` // of its deliverable; "" if there is none
@@ -132,7 +132,7 @@ type Input struct {
 	Summary string  `json:"summary,omitempty"` // of its result
 }
 
-// Input returns what came of t, which is completed.
+// Input returns the result of t, which is completed.
 func (t Task) Input() Input {
 	in := Input{Task: t.ID, Title: t.Title, By: t.Assignee, Summary: t.ResultSummary}
 	if t.Digest != "" {
@@ -141,8 +141,8 @@ func (t Task) Input() Input {
 	return in
 }
 
-// Holder is one incarnation of an agent, which may hold one task. Incarnation 0
-// is a person's seat, which has no process.
+// Holder is an incarnation of an agent, which may hold one task. Incarnation 0 is a person's seat, which has no
+// process.
 type Holder struct {
 	Agent       AgentID  `json:"agent_id"`
 	Incarnation uint64   `json:"incarnation"`
@@ -150,12 +150,12 @@ type Holder struct {
 	Gate        Approver `json:"gate,omitempty"` // who approves its plans, if it is in plan mode; "" = it is not
 }
 
-// HeldBy reports whether h holds t right now.
+// HeldBy reports whether h holds t.
 func (t Task) HeldBy(h Holder) bool {
 	return t.Status == InProgress && t.Assignee == h.Agent && t.Incarnation == h.Incarnation
 }
 
-// Untouched reports whether t is as it was created.
+// Untouched reports whether t is unchanged since its creation.
 func (t Task) Untouched() bool {
 	return t.Status == Pending && t.Epoch == 0 && t.UpdatedAt.Equal(t.CreatedAt)
 }

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// TaskView is a task as it is printed: the record with what follows from it and
-// its neighbours. None of that is stored.
+// TaskView is a task as it is printed: the record, and facts derived from it and its neighbours. Those are not stored.
 type TaskView struct {
 	Task
 	Revision   uint64     `json:"revision"`
@@ -17,7 +16,7 @@ type TaskView struct {
 	Merging    *time.Time `json:"merging,omitempty"` // since when its work waits to be in the team's line; nil: it does not, or that was not asked for
 }
 
-// View prints tasks, which are all tasks of the board.
+// View returns the views of tasks, which are all tasks of the board.
 func View(tasks []Task) []TaskView {
 	status := make(map[TaskID]TaskStatus, len(tasks))
 	blocks := map[TaskID][]TaskID{}
@@ -42,8 +41,7 @@ func View(tasks []Task) []TaskView {
 	return views
 }
 
-// View prints t, which waits for some of its dependencies and blocks others. A
-// list that is empty is printed as such.
+// View returns the view of t with its open dependencies and the tasks that it blocks. It makes nil lists empty.
 func (t Task) View(waitingFor, blocks []TaskID) TaskView {
 	v := TaskView{Task: t, Revision: t.Revision, IsBlocked: t.Status == Pending && len(waitingFor) > 0, WaitingFor: waitingFor, Blocks: blocks}
 	for _, list := range []*[]TaskID{&v.WaitingFor, &v.Blocks, &v.Dependencies} {
@@ -57,13 +55,13 @@ func (t Task) View(waitingFor, blocks []TaskID) TaskView {
 	return v
 }
 
-// Claimable reports whether a member of this name and role would take the task by itself.
+// Claimable reports whether a member of this name and role would take the task automatically.
 func (v TaskView) Claimable(name AgentID, role string) bool {
 	return v.Status == Pending && !v.IsBlocked && v.Fits(name, role)
 }
 
-// Dead reports whether the task waits for a dependency that failed or was
-// cancelled, and so will never become claimable by itself; by names it.
+// Dead reports whether the task waits for a failed or cancelled dependency, named by, and so never becomes claimable
+// without an edit.
 func (v TaskView) Dead(status func(TaskID) TaskStatus) (by TaskID, dead bool) {
 	for _, d := range v.WaitingFor {
 		if s := status(d); s == Failed || s == Cancelled {

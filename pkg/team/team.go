@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Status is where a team stands.
+// Status is the status of a team.
 type Status string
 
 // The statuses of a team. Only an active one is led.
@@ -24,7 +24,7 @@ const (
 	TeamLoading  Status = "loading"  // of a Small only: its storage is being made from a file
 )
 
-// Respawn is what the watchdog does about a lost member.
+// Respawn is the watchdog's reaction to a lost member.
 type Respawn string
 
 // The respawn policies; the zero value means RespawnAlways.
@@ -34,23 +34,23 @@ const (
 	RespawnRelease Respawn = "release" // free its task and leave it at that
 )
 
-// Values are those that people may write.
+// Values returns the policies that people may write.
 func (Respawn) Values() []string { return Strings(RespawnAlways, RespawnAsk, RespawnRelease) }
 
-// Recheck is whose checks are run on merged files, besides that of the task itself.
+// Recheck selects whose checks run on merged files, in addition to the task's own.
 type Recheck string
 
-// Whose checks are run again; the zero value means RecheckTouched.
+// The selections; the zero value means RecheckTouched.
 const (
 	RecheckOwn     Recheck = "own"     // none
-	RecheckTouched Recheck = "touched" // those of tasks in the line that changed one of the files that the merge changes
-	RecheckAll     Recheck = "all"     // those of all tasks in the line
+	RecheckTouched Recheck = "touched" // those of merged tasks that changed one of the files that the merge changes
+	RecheckAll     Recheck = "all"     // those of all merged tasks
 )
 
-// Values are those that people may write.
+// Values returns the values that people may write.
 func (Recheck) Values() []string { return Strings(RecheckOwn, RecheckTouched, RecheckAll) }
 
-// Create says who may create tasks.
+// Create states who may create tasks.
 type Create string
 
 // Who may create tasks; the zero value means CreateAll.
@@ -59,10 +59,10 @@ const (
 	CreateLeader Create = "leader" // and people
 )
 
-// Values are those that people may write.
+// Values returns the values that people may write.
 func (Create) Values() []string { return Strings(CreateAll, CreateLeader) }
 
-// Approver says who decides on the plans of members in plan mode.
+// Approver states who decides on the plans of members in plan mode.
 type Approver string
 
 // Who approves plans; the zero value means ByLeader.
@@ -71,10 +71,10 @@ const (
 	ByHuman  Approver = "human"
 )
 
-// Values are those that people may write.
+// Values returns the values that people may write.
 func (Approver) Values() []string { return Strings(ByLeader, ByHuman) }
 
-// Policies are the choices a team makes.
+// Policies are the settings of a team.
 type Policies struct {
 	Create   Create   `json:"create"`
 	Respawn  Respawn  `json:"respawn"`
@@ -85,13 +85,13 @@ type Policies struct {
 	Delegate bool     `json:"delegate,omitempty"`  // the leader only leads: it has no tools of the workspace
 }
 
-// Validate refuses what no process would know. Errors: InvalidArgument.
+// Validate refuses unknown values. Errors: InvalidArgument.
 func (p Policies) Validate() error {
 	return cmp.Or(oneOf("the policy create", p.Create), oneOf("the policy respawn", p.Respawn), oneOf("the policy approver", p.Approver),
 		oneOf("the policy recheck", p.Recheck), p.Dialect.Validate())
 }
 
-// ClusterDir is where a cluster keeps its files, within the folder in which it was started.
+// ClusterDir is the folder of a cluster's files, within the folder in which it was started.
 const ClusterDir = ".agentteam"
 
 // Team is the record of a team, under the key team of its bucket.
@@ -133,8 +133,7 @@ type Team struct {
 	Kept     Extra  `json:"-"` // fields of the stored record that this program does not know
 }
 
-// WorkLine is what was decided on the isolation of a goal's members, when a process began to lead
-// it.
+// WorkLine records the isolation of a goal's members, as the process decided that began to lead it.
 type WorkLine struct {
 	Goal   int    `json:"goal"`             // the number of the goal
 	Why    string `json:"why,omitempty"`    // they share the workspace; "" = each task has a tree on the team's line
@@ -143,7 +142,7 @@ type WorkLine struct {
 	Begun  string `json:"begun,omitempty"`  // the commit of the line at which the goal began; "" = not known, or there is no line
 }
 
-// Saved is the mark of a team that was saved to a file, so that it is not worked on in two places.
+// Saved marks a team that was saved to a file, so that it is not worked on in two places.
 type Saved struct {
 	ID     string    `json:"id"`     // of the save
 	File   string    `json:"file"`   // where it was written, on the host of the save
@@ -151,7 +150,7 @@ type Saved struct {
 	Status Status    `json:"status"` // that the team had, and has again where the file is loaded
 }
 
-// Loaded is where a team comes from that was loaded from a file.
+// Loaded states where a team that was loaded from a file comes from.
 type Loaded struct {
 	Save string    `json:"save"`           // the id of the save
 	Copy bool      `json:"copy,omitempty"` // the team was copied, and may be at work elsewhere
@@ -159,8 +158,7 @@ type Loaded struct {
 	At   time.Time `json:"at"`             // when it was loaded
 }
 
-// Unique is a name that no other team has, on whatever server, also if it has the same ID, or was
-// loaded from the same file.
+// Unique returns a name that no other team has on any server, even with the same ID or loaded from the same file.
 func (t Team) Unique() string {
 	of := fmt.Sprintf("%s %d", t.ID, t.CreatedAt.UnixNano())
 	if t.Loaded != nil {
@@ -169,13 +167,13 @@ func (t Team) Unique() string {
 	return string(t.ID) + "-" + hashOf(of, 6)
 }
 
-// HasBranch reports whether each task of the present goal is done in a separate tree, and is merged
-// into the team's line.
+// HasBranch reports whether each task of the present goal has a separate tree and is merged into the team's integration
+// branch.
 func (t Team) HasBranch() bool {
 	return t.Line != nil && t.Line.Why == "" && t.Line.Goal >= t.GoalNumber
 }
 
-// NextGoal is the number of the goal that the team is at, or of the next one if it is at none.
+// NextGoal returns the number of the present goal, or of the next one if there is none.
 func (t Team) NextGoal() int {
 	if t.Goal == "" {
 		return t.GoalNumber + 1
@@ -183,15 +181,15 @@ func (t Team) NextGoal() int {
 	return t.GoalNumber
 }
 
-// maxNames is how many other names a team answers to; the oldest are forgotten.
+// maxNames bounds the other names of a team; the oldest are dropped.
 const maxNames = 8
 
-// Answers reports whether the team is called by name.
+// Answers reports whether name is a name of the team.
 func (t Team) Answers(name string) bool {
 	return name == string(t.ID) || slices.Contains(t.Names, name)
 }
 
-// Called is the name by which the team was called last, else its id.
+// Called returns the name that the team was given last, else its id.
 func (t Team) Called() string {
 	if len(t.Names) == 0 {
 		return string(t.ID)
@@ -199,7 +197,7 @@ func (t Team) Called() string {
 	return t.Names[len(t.Names)-1]
 }
 
-// Call gives the team another name, which it answers to from then on.
+// Call adds a name to the team, by which it is found from then on.
 func (t *Team) Call(name string) {
 	if name = Clean(strings.TrimSpace(name), 80); name == "" || t.Answers(name) {
 		return
@@ -208,8 +206,8 @@ func (t *Team) Call(name string) {
 	t.Names = t.Names[max(0, len(t.Names)-maxNames):]
 }
 
-// GeneralRole is the role of a member that is spawned for no role: coder, or in a team
-// without it the first by name whose tools are not narrowed; "" if there is none.
+// GeneralRole returns the role of a member that is spawned without one: coder, or in a team without coder the first by
+// name whose tools are not narrowed; "" if there is none.
 func (t Team) GeneralRole() string {
 	general := CanonicalRole("general-purpose")
 	if _, ok := t.Roles[general]; ok {
@@ -230,11 +228,10 @@ const (
 	DefaultMaxTeammates = 10
 )
 
-// MostTeammates bounds max_teammates: so many processes one leader's index and watchdog were
-// measured with.
+// MostTeammates bounds max_teammates: a leader's index and watchdog were measured with so many processes.
 const MostTeammates = 1000
 
-// Validate checks what a person may choose. Errors: InvalidArgument.
+// Validate checks the fields that a person may set. Errors: InvalidArgument.
 func (t Team) Validate() error {
 	if err := checkText("the description", t.Description, MaxTextBytes); err != nil {
 		return err
@@ -254,27 +251,26 @@ func (t Team) Validate() error {
 	return t.Policies.Validate()
 }
 
-// AtWork reports whether the team has a goal under way.
+// AtWork reports whether the team works on a goal.
 func (t Team) AtWork() bool { return t.Status == Active && t.Goal != "" }
 
-// Dismissed reports whether the team's last end has dismissed m, which has not left since:
-// its process has ended without a word, or is about to leave.
+// Dismissed reports whether the team's last end has dismissed m, and m has not left since: its process has ended
+// without notice, or is about to leave.
 func (t Team) Dismissed(m Member) bool {
 	return m.AgentID != Leader && m.Backend != Person && m.State != Stopped && m.State != Unreadable && t.EndSeq > 0 && m.Revision <= t.EndSeq
 }
 
-// Recalls reports whether m comes back before a new member of its role is made: it has
-// stopped, and did so before the present goal was set. Who was stopped during the goal, by
-// whomever, comes back only by its name, and so does one whose process was given up. Who left
-// since it had no work comes back.
+// Recalls reports whether m returns before a new member of its role is made: it stopped before the present goal was
+// set. A member that was stopped during the goal, or whose process was given up, returns only by its name. A member
+// that left because it had no work returns.
 func (t Team) Recalls(m Member) bool {
 	return m.State == Stopped && m.Backend != Person && m.Program == "" && m.Revision < t.GoalSeq && (m.LastError == "" || m.PID == 0 || m.Idled)
 }
 
-// Lease is how long a claim holds without a beat of its holder.
+// Lease returns how long a claim holds without a heartbeat of its holder.
 func (t Team) Lease() time.Duration { return time.Duration(t.LeaseSeconds) * time.Second }
 
-// Stall is how long a member at work may make no progress before it counts as stalled.
+// Stall returns how long a member at work may make no progress before it counts as stalled.
 func (t Team) Stall() time.Duration {
 	if t.StallSeconds <= 0 {
 		return DefaultStall
@@ -282,7 +278,7 @@ func (t Team) Stall() time.Duration {
 	return time.Duration(t.StallSeconds) * time.Second
 }
 
-// Role returns the role of this name, as the team has stored it.
+// Role returns the team's stored role of this name.
 func (t Team) Role(name string) (Role, error) {
 	name = CanonicalRole(name)
 	if r, ok := t.Roles[name]; ok {
@@ -291,8 +287,7 @@ func (t Team) Role(name string) (Role, error) {
 	return Role{}, unknownRole(name, t.Roles)
 }
 
-// Small is what is known of a team without opening it: the record in the
-// registry of all teams.
+// Small is the entry of a team in the registry of all teams: its summary without opening it.
 type Small struct {
 	V      int    `json:"v"`
 	ID     TeamID `json:"id"`
@@ -306,8 +301,7 @@ type Small struct {
 	Goal      int    `json:"goal,omitempty"`
 }
 
-// DecodeSmall reads the entry of that team in the registry. Of one that cannot be read it
-// returns the name.
+// DecodeSmall decodes the entry of that team in the registry. For an unreadable entry it also returns the name.
 func DecodeSmall(data []byte, id TeamID) (Small, error) {
 	var s Small
 	err := json.Unmarshal(data, &s)

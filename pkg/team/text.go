@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of what travels inside a record, in bytes. A message to NATS may hold
-// 1 MiB; what is longer than these belongs in a file of the workspace.
+// Limits of the contents of records, in bytes. A message to NATS may hold 1 MiB; longer texts belong in a file of the
+// workspace.
 const (
 	MaxTitleBytes   = 512
 	MaxTextBytes    = 64 << 10 // description, message, summary, reason, prompt, metadata
@@ -19,8 +19,8 @@ const (
 	maxMetadataDepth = 100
 )
 
-// checkText refuses what no record may hold: more than limit bytes, bytes that
-// are not UTF-8, and control characters other than newline and tab.
+// checkText refuses texts that no record may hold: over limit bytes, invalid UTF-8, or control characters other than
+// newline and tab.
 func checkText(what, s string, limit int) error {
 	if len(s) > limit {
 		return Errorf(InvalidArgument, "%s is %d bytes long, the limit is %d", what, len(s), limit).
@@ -37,7 +37,7 @@ func checkText(what, s string, limit int) error {
 	return nil
 }
 
-// invalidAt returns where s stops being UTF-8, counted from 1 as people count bytes.
+// invalidAt returns where s stops being UTF-8, counted in bytes from 1.
 func invalidAt(s string) int {
 	for i, r := range s {
 		if r != utf8.RuneError {
@@ -50,9 +50,8 @@ func invalidAt(s string) int {
 	return len(s) + 1
 }
 
-// checkTitle refuses what could not be shown as one line, as it was written: a title
-// that nobody can see, more than one line in whatever way, and characters that turn
-// the direction of writing, by which one text passes for another.
+// checkTitle refuses a title that cannot be shown as one line as it was written: an invisible one, one of several
+// lines, and one with characters that turn the direction of writing, which make one text look like another.
 func checkTitle(s string) error {
 	const rest = "put the rest into the description"
 	switch {
@@ -77,14 +76,14 @@ func checkTitle(s string) error {
 	return nil
 }
 
-// visible reports whether r leaves ink: spaces, format characters (Unicode Z and Cf)
-// and the letters that are shown as nothing do not.
+// visible reports whether r is visible. Spaces, format characters (Unicode Z and Cf) and letters without a glyph are
+// not.
 func visible(r rune) bool {
 	return unicode.IsGraphic(r) && !unicode.In(r, unicode.Z, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) &&
 		r != '\u2800' // a pattern of Braille without a dot
 }
 
-// checkMetadata refuses what could not be stored as part of a record.
+// checkMetadata refuses metadata that cannot be stored as part of a record.
 func checkMetadata(m json.RawMessage) error {
 	if err := checkText("metadata", string(m), MaxTextBytes); err != nil || len(m) == 0 {
 		return err
@@ -92,7 +91,7 @@ func checkMetadata(m json.RawMessage) error {
 	if !json.Valid(m) {
 		return Errorf(InvalidArgument, "metadata is not valid JSON").WithHint("give an object, such as {\"issue\": 4}")
 	}
-	// Records hold each other, and readers in some languages allow a few hundred levels.
+	// Records nest, and readers in some languages allow a few hundred levels.
 	depth := 0
 	for d := json.NewDecoder(bytes.NewReader(m)); ; {
 		switch token, err := d.Token(); {
@@ -108,7 +107,7 @@ func checkMetadata(m json.RawMessage) error {
 	}
 }
 
-// Clip shortens s to at most n runes for use in a message to people.
+// Clip shortens s to at most n runes, for a message to people.
 func Clip(s string, n int) string {
 	r := []rune(strings.ToValidUTF8(s, "\uFFFD"))
 	if len(r) <= n {
@@ -117,8 +116,8 @@ func Clip(s string, n int) string {
 	return string(r[:n-1]) + "…"
 }
 
-// Clean makes a text of foreign origin fit for a record and for people's eyes: at
-// most n characters, valid UTF-8, without control characters but for newline and tab.
+// Clean makes a foreign text fit for a record and for people: at most n characters, valid UTF-8, without control
+// characters except newline and tab.
 func Clean(s string, n int) string {
 	return Clip(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && r != '\n' && r != '\t' {
@@ -128,11 +127,10 @@ func Clean(s string, n int) string {
 	}, strings.ToValidUTF8(s, "\uFFFD")), n)
 }
 
-// OneLine returns a text with its spaces and line ends as single spaces.
+// OneLine returns a text with each run of spaces and line ends as one space.
 func OneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// Summarize returns the first words of a text: its first non-empty line, at most
-// 80 characters. It is the summary of a message that came without one.
+// Summarize returns the first non-empty line of a text, at most 80 characters. It is the default summary of a message.
 func Summarize(text string) string {
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); line != "" {

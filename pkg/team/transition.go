@@ -8,26 +8,25 @@ import (
 	"time"
 )
 
-// Actor is who asks for a change of a task.
+// Actor is the agent that asks for a change of a task.
 type Actor struct {
 	Holder
 	Leads bool // has the leader's rights: the leader, or a person outside a seat
 }
 
-// startAnew is what to do about a task that is over.
+// startAnew is the hint about a task that is over.
 const startAnew = "what is over stays so: add a new task for what is left to do"
 
-// Claim returns t as it is once h has claimed it, which ends a reservation. Dependencies
-// are not t's own and are judged by the board. Errors: Conflict if somebody holds it, has
-// completed it, or is the one that it is reserved for; InvalidState if it failed or was
-// cancelled; PermissionDenied for a role that is not h's, unless it is reserved for h, and for the leader, if the task
-// needs a plan.
+// Claim returns t as claimed by h, which ends a reservation. The board, not t, checks dependencies. Errors: Conflict if
+// another agent holds it or has it reserved, or it is completed; InvalidState if it failed or was cancelled;
+// PermissionDenied for a role that is not h's, unless it is reserved for h, and for the leader, if the task needs a
+// plan.
 func (t Task) Claim(h Holder, now time.Time) (Task, error) {
 	switch {
 	case t.Status == InProgress:
 		return t, Errorf(Conflict, "%s is held by %s", t.ID, t.Assignee).WithHint("choose another task")
 	case t.Status == Completed:
-		// A loser must not be told something else only because the winner was quick.
+		// A loser must not get another code only because the winner was quick.
 		return t, Errorf(Conflict, "%s was completed by %s", t.ID, t.Assignee).WithHint("choose another task")
 	case t.Status != Pending:
 		return t, Errorf(InvalidState, "%s is %s and cannot be claimed", t.ID, t.Status).WithHint(startAnew)
@@ -40,7 +39,7 @@ func (t Task) Claim(h Holder, now time.Time) (Task, error) {
 	return t.hold(h, now)
 }
 
-// hold is t as held by h. In the same write it becomes gated, if h is in plan mode.
+// hold returns t as held by h. The same write adds the gate, if h is in plan mode.
 func (t Task) hold(h Holder, now time.Time) (Task, error) {
 	if err := t.mayHold(h); err != nil {
 		return t, err
@@ -51,10 +50,9 @@ func (t Task) hold(h Holder, now time.Time) (Task, error) {
 	return t, nil
 }
 
-// Reserve returns t, which is pending, as kept for a member: nobody else may claim it, and
-// that one may, whatever its role. For "" it is anybody's again. A task that is so already is
-// returned as it was. Errors: PermissionDenied without the leader's rights; Conflict if
-// somebody holds it; InvalidState if it is over.
+// Reserve returns t, which is pending, as reserved for a member: only that member may claim it, whatever its role. ""
+// ends the reservation. If nothing changes, it returns t as it was. Errors: PermissionDenied without the leader's
+// rights; Conflict if an agent holds it; InvalidState if it is over.
 func (t Task) Reserve(member AgentID, a Actor, now time.Time) (Task, error) {
 	switch {
 	case !a.Leads:
@@ -80,11 +78,10 @@ type Assignment struct {
 	Until    time.Time `json:"until,omitzero"`     // its author waits so long, by the clock of the agent's process; zero = not known
 }
 
-// Assign returns t as given to h, whatever its role. Errors: those of Claim, except that
-// with a.Take a held task changes hands; Conflict if the task has changed hands since the
-// assignment was made, which may be long ago. So it is if the task is reserved for somebody
-// else by now, since whoever decides again reserves it first, and once the author of the
-// assignment has given it up. now is the time in h's process.
+// Assign returns t as given to h, whatever its role. Errors: those of Claim, except that with a.Take a held task
+// changes hands; Conflict if the task has changed hands since the assignment was made, which may be long ago, if it is
+// reserved for another member, since a newer decision reserves it first, and once a.Until has passed. now is the time
+// in h's process.
 func (t Task) Assign(h Holder, a Assignment, now time.Time) (Task, error) {
 	if err := t.At(a.Revision); err != nil {
 		return t, err
@@ -107,7 +104,7 @@ func (t Task) Assign(h Holder, a Assignment, now time.Time) (Task, error) {
 	return next, err
 }
 
-// At returns nil if t is at that revision, or if that is 0. Errors: Conflict, [ErrRevision].
+// At returns nil if t is at that revision, or if revision is 0. Errors: Conflict, [ErrRevision].
 func (t Task) At(revision uint64) error {
 	if revision == 0 || t.Revision == revision {
 		return nil
@@ -116,9 +113,8 @@ func (t Task) At(revision uint64) error {
 		WithHint("read it again, and decide anew")
 }
 
-// Adopt returns t as taken over by a later incarnation of its holder: the work continues
-// from the journal. If attempt is set, the earlier one was lost at work on it, which is
-// one; the last attempt fails the task.
+// Adopt returns t as taken over by a later incarnation of its holder, which continues from the journal. attempt: the
+// earlier incarnation was lost at work on it; the last attempt fails the task.
 func (t Task) Adopt(h Holder, attempt bool, now time.Time) (Task, error) {
 	if t.Status != InProgress || t.Assignee != h.Agent || t.Incarnation >= h.Incarnation {
 		return t, Errorf(InvalidState, "%s is not held by an earlier incarnation of %s", t.ID, h.Agent).WithHint("claim it, if it is pending")
@@ -134,14 +130,14 @@ func (t Task) Adopt(h Holder, attempt bool, now time.Time) (Task, error) {
 	return t, nil
 }
 
-// Done is what a holder says of a task that it has done.
+// Done is a holder's report of a task that it has done.
 type Done struct {
 	Summary string // what was done and where it is; required
 	Digest  string // of the deliverable as it was stored; "" if there is none
 	Commit  string // that has the work in the team's line; "" if there is none
 }
 
-// Validate checks what can be checked without the task.
+// Validate checks the fields that need no task.
 func (d Done) Validate() error {
 	if strings.TrimSpace(d.Summary) == "" {
 		return Errorf(InvalidArgument, "result_summary is empty").WithHint("say in a few sentences what was done and where it is")
@@ -149,9 +145,9 @@ func (d Done) Validate() error {
 	return checkText("result_summary", d.Summary, MaxTextBytes)
 }
 
-// Complete returns t as completed by its holder. A former holder gets Conflict,
-// naming the present one; one who never held it PermissionDenied. That its check
-// passes and its deliverable is there is made sure of before (package completion).
+// Complete returns t as completed by its holder. A former holder gets Conflict, which names the present one; an agent
+// that never held it PermissionDenied. Package completion has checked before that its check passes and its deliverable
+// exists.
 func (t Task) Complete(h Holder, epoch uint64, d Done, now time.Time) (Task, error) {
 	if err := t.mayWrite(h, epoch); err != nil {
 		return t, err
@@ -164,12 +160,11 @@ func (t Task) Complete(h Holder, epoch uint64, d Done, now time.Time) (Task, err
 	return t, nil
 }
 
-// InFolder is in [Task].Undone in place of a commit, where members share the workspace.
+// InFolder replaces the commit in [Task].Undone where members share the workspace.
 const InFolder = "folder"
 
-// Undo returns t, which stays completed, as one whose work was taken back: by a commit of the line, or
-// [InFolder]. What was said first stays. Errors: InvalidState for a task that is not completed,
-// or has brought no commit into the line.
+// Undo returns t, which stays completed, with its work undone by a commit of the integration branch, or [InFolder]. A
+// repeated call changes nothing. Errors: InvalidState for a task that is not completed, or has merged no commit.
 func (t Task) Undo(by AgentID, commit string, now time.Time) (Task, error) {
 	if err := t.Undoable(); err != nil && (commit != InFolder || t.Status != Completed) {
 		return t, err
@@ -180,7 +175,7 @@ func (t Task) Undo(by AgentID, commit string, now time.Time) (Task, error) {
 	return t, nil
 }
 
-// Undoable returns the error that Undo would give.
+// Undoable returns the error that Undo would return.
 func (t Task) Undoable() error {
 	switch {
 	case t.Status != Completed:
@@ -191,12 +186,11 @@ func (t Task) Undoable() error {
 	return nil
 }
 
-// MayComplete returns the error that Complete would give h, whatever it says of
-// the result; it is asked before a check is run.
+// MayComplete returns the error that Complete would return to h for a valid result. Callers ask before a check runs.
 func (t Task) MayComplete(h Holder, epoch uint64) error { return t.mayWrite(h, epoch) }
 
-// FailCheck returns t after its check has failed, with the output in f.Reason: still the holder's, one attempt
-// more; the last attempt fails it, and then it has f.Work.
+// FailCheck returns t after its check has failed, with the output in f.Reason: the holder keeps it, one attempt is
+// counted; the last attempt fails it, with f.Work.
 func (t Task) FailCheck(h Holder, epoch uint64, f Freed, now time.Time) (Task, error) {
 	if err := t.mayWrite(h, epoch); err != nil {
 		return t, err
@@ -209,9 +203,9 @@ func (t Task) FailCheck(h Holder, epoch uint64, f Freed, now time.Time) (Task, e
 	return t, nil
 }
 
-// mayWrite is the fence: only the incarnation and epoch of the claim may continue
-// writing. Epoch 0 is a writer that does not know its epoch (a restarted one, a seat);
-// whether that one held the task before others did, only older copies tell ([LostBy]).
+// mayWrite is the fence: only the incarnation and epoch of the claim may continue writing. Epoch 0 is a writer that
+// does not know its epoch (a restarted one, a seat); only older copies show whether it held the task earlier
+// ([LostBy]).
 func (t Task) mayWrite(h Holder, epoch uint64) error {
 	switch {
 	case t.HeldBy(h) && (epoch == 0 || epoch == t.Epoch):
@@ -225,19 +219,18 @@ func (t Task) mayWrite(h Holder, epoch uint64) error {
 	}
 }
 
-// lost is the error of a former holder's write.
+// lost returns the error for a former holder's write.
 func (t Task) lost() error {
 	return Errorf(Conflict, "%s is no longer yours: %s", t.ID, t.whereabouts()).WithHint("stop working on it")
 }
 
-// over is the error of a write to a task that has ended.
+// over returns the error for a write to a task that has ended.
 func (t Task) over() error {
 	return Errorf(InvalidState, "%s is already %s", t.ID, t.Status).WithHint(startAnew)
 }
 
-// LostBy tells a former holder from one who never held the task, as its record does not
-// if others held it since: it returns the Conflict of a former holder's write if agent
-// holds the task in one of its copies, oldest first, and else nil.
+// LostBy returns the Conflict of a former holder's write if agent holds the task in one of its copies, oldest first,
+// else nil. The record alone does not show a former holder if others held the task since.
 func LostBy(copies []Task, agent AgentID) error {
 	if !slices.ContainsFunc(copies, func(t Task) bool { return t.Status == InProgress && t.Assignee == agent }) {
 		return nil
@@ -252,8 +245,7 @@ func (t Task) whereabouts() string {
 	return "it is " + string(t.Status)
 }
 
-// Fail returns t as given up by its holder or by somebody with the leader's
-// rights, for f.Reason and with f.Work.
+// Fail returns t as failed by its holder or by an actor with the leader's rights, for f.Reason and with f.Work.
 func (t Task) Fail(a Actor, epoch uint64, f Freed, now time.Time) (Task, error) {
 	if err := t.mayEnd(a, epoch); err != nil {
 		return t, err
@@ -270,7 +262,7 @@ func (t Task) Fail(a Actor, epoch uint64, f Freed, now time.Time) (Task, error) 
 	return t, nil
 }
 
-// Freed is how a hold of a task ends without its completion.
+// Freed states how a hold of a task ends without its completion.
 type Freed struct {
 	Reason  string // for people and for the next holder; "" = by whom
 	Attempt bool   // it counts as one (the reminder or the turn limit was the cause); the last attempt fails the task
@@ -278,8 +270,8 @@ type Freed struct {
 	Work    *Try   // the work of this hold that was stored, without Reason; nil if there is none that can be taken up
 }
 
-// Release returns t to pending, by its holder or with the leader's rights. With the leader's rights it
-// also ends the reservation of a pending task.
+// Release returns t to pending, by its holder or with the leader's rights, which also end the reservation of a pending
+// task.
 func (t Task) Release(a Actor, epoch uint64, f Freed, now time.Time) (Task, error) {
 	if a.Leads && t.Status == Pending && t.ReservedFor != "" && (epoch == 0 || epoch == t.Epoch) {
 		return t.Reserve("", a, now)
@@ -297,8 +289,8 @@ func (t Task) Release(a Actor, epoch uint64, f Freed, now time.Time) (Task, erro
 	return t.free(a.Agent, f, now), nil
 }
 
-// Reap returns t as taken from a holder that was judged gone: the epoch grows,
-// so that every later write of the old holder is refused.
+// Reap returns t as taken from a holder that was judged gone. The epoch grows, so that later writes of the old holder
+// are refused.
 func (t Task) Reap(f Freed, now time.Time) (Task, error) {
 	if t.Status != InProgress {
 		return t, t.unheld()
@@ -307,13 +299,12 @@ func (t Task) Reap(f Freed, now time.Time) (Task, error) {
 	return t.free(Watchdog, f, now), nil
 }
 
-// unheld is the error of taking a pending task from its holder.
+// unheld returns the error for taking a task that no agent holds.
 func (t Task) unheld() error {
 	return Errorf(InvalidState, "%s is %s and held by nobody", t.ID, t.Status).WithHint("there is nothing to put back: whoever is to have it can claim it")
 }
 
-// free keeps Assignee as "held it last", so that the former holder gets
-// Conflict rather than PermissionDenied.
+// free keeps the Assignee, the last holder, so that a former holder gets Conflict rather than PermissionDenied.
 func (t Task) free(by AgentID, f Freed, now time.Time) Task {
 	t.Status, t.Reason, t.UpdatedAt, t.UpdatedBy, t.ClaimedAt = Pending, f.Reason, now, by, nil
 	if f.Attempt {
@@ -337,7 +328,7 @@ func (t Task) giveUpAtLast() Task {
 	return t
 }
 
-// Cancel returns t as cancelled; it takes the leader's rights.
+// Cancel returns t as cancelled. It requires the leader's rights.
 func (t Task) Cancel(a Actor, reason string, now time.Time) (Task, error) {
 	switch {
 	case !a.Leads:
@@ -353,8 +344,8 @@ func (t Task) Cancel(a Actor, reason string, now time.Time) (Task, error) {
 	return t, nil
 }
 
-// mayEnd lets somebody with the leader's rights take the task from whoever holds it,
-// or, if an epoch is named, from that holder only.
+// mayEnd lets an actor with the leader's rights take the task from any holder, or, if epoch is given, from that hold
+// only.
 func (t Task) mayEnd(a Actor, epoch uint64) error {
 	if a.Leads && t.Status.Open() && (epoch == 0 || epoch == t.Epoch) {
 		return nil

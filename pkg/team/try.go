@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Try is how an earlier hold of a task ended. If its work was to be merged and was returned, or was not
-// finished, it names the commit that has it.
+// Try states how an earlier hold of a task ended. If its work failed to merge, or was not finished, it names the commit
+// of the work.
 type Try struct {
 	By     AgentID `json:"by"` // who held it
 	Reason string  `json:"reason,omitempty"`
@@ -22,8 +22,8 @@ type Try struct {
 	Host       string `json:"host,omitempty"`       // which may have files that are not stored; "" if there are none
 }
 
-// LeftOn is the work of t's holder as it is if nothing of it was stored: in a tree on a host, if it has changed files. It
-// is nil if no host is known.
+// LeftOn returns the work of t's holder if nothing of it was stored: it may be in a tree on host. It returns nil if no
+// host is known.
 func (t Task) LeftOn(host string) *Try {
 	if host == "" {
 		return nil
@@ -31,8 +31,8 @@ func (t Task) LeftOn(host string) *Try {
 	return &Try{By: t.Assignee, Epoch: t.Epoch, Unfinished: true, Host: host}
 }
 
-// Left returns t with the work y of a hold that has ended, in the order of the holds. It takes the place of what was known of
-// that hold.
+// Left returns t with the work y of an ended hold, in the order of the holds. It replaces an earlier entry for that
+// hold.
 func (t Task) Left(y Try) Task {
 	t.Returned = slices.DeleteFunc(slices.Clone(t.Returned), func(x Try) bool { return x.Epoch == y.Epoch })
 	t.Returned = append(t.Returned, y)
@@ -41,7 +41,7 @@ func (t Task) Left(y Try) Task {
 	return t
 }
 
-// Work returns the newest work on t that is stored and not in the line; ok is false if there is none.
+// Work returns the newest stored work on t that is not merged; ok is false if there is none.
 func (t Task) Work() (work Try, ok bool) {
 	for _, y := range slices.Backward(t.Returned) {
 		if y.Commit != "" {
@@ -51,7 +51,7 @@ func (t Task) Work() (work Try, ok bool) {
 	return Try{}, false
 }
 
-// Left describes, for the next holder of the task, where the unfinished work of y is; "" if it was finished.
+// Left describes where the unfinished work of y is, for the next holder of the task; "" if it was finished.
 func (y Try) Left() string {
 	var parts []string
 	if y.Unfinished && y.Commit != "" {
@@ -67,12 +67,11 @@ func (y Try) Left() string {
 	return strings.Join(parts, " ")
 }
 
-// Branch is the branch by which the next holder of a task has work that was returned.
+// Branch returns the branch with the returned work for the next holder of a task.
 func (y Try) Branch(id TaskID) string { return fmt.Sprintf("returned/%s/%d", id, y.Epoch) }
 
-// LastTry returns how the hold before the present one of t ended, from copies of its
-// record, oldest first; nil if there was none, or its copy is gone. unmerged is the last hold whose work
-// was returned, if that was an earlier one.
+// LastTry returns how the hold before the present one of t ended, from copies of its record, oldest first; nil if there
+// was none, or its copy is gone. unmerged is the last hold whose work was returned, if that was an earlier one.
 func (t Task) LastTry(copies []Task) (last, unmerged *Try) {
 	last = t.lastHold(copies)
 	unmerged, freed := t.lastReturned(copies)
@@ -82,7 +81,7 @@ func (t Task) LastTry(copies []Task) (last, unmerged *Try) {
 	return last, unmerged
 }
 
-// lastHold is LastTry, whatever came of the work.
+// lastHold is LastTry without regard to the work.
 func (t Task) lastHold(copies []Task) *Try {
 	for _, c := range slices.Backward(copies) {
 		switch {
@@ -98,7 +97,8 @@ func (t Task) lastHold(copies []Task) *Try {
 	return nil
 }
 
-// lastReturned is the last hold whose work was returned, or not finished, and the epoch of the write that has ended it.
+// lastReturned returns the last hold whose work was returned, or not finished, and the epoch of the write that ended
+// it.
 func (t Task) lastReturned(copies []Task) (last *Try, freed uint64) {
 	if len(t.Returned) == 0 {
 		return nil, 0
@@ -116,10 +116,10 @@ func (t Task) lastReturned(copies []Task) (last *Try, freed uint64) {
 	return &work, freed
 }
 
-// maxReturned is how much returned work a task's record names.
+// maxReturned bounds how much returned work a task's record names.
 const maxReturned = 16
 
-// ReturnedEpochs lists the epochs under which work of t was returned.
+// ReturnedEpochs returns the epochs under which work of t was returned.
 func (t Task) ReturnedEpochs() (all []uint64) {
 	for _, y := range t.Returned {
 		all = append(all, y.Epoch)
@@ -127,8 +127,7 @@ func (t Task) ReturnedEpochs() (all []uint64) {
 	return all
 }
 
-// Needs reports whether the work of a hold of t may still be merged, taken up or looked at; with that of a
-// task that is completed nothing is done any more.
+// Needs reports whether the work of a hold of t may still be merged, continued or read. After completion none is.
 func (t Task) Needs(epoch uint64) bool {
 	if t.Status == Completed {
 		return false

@@ -2,7 +2,6 @@ package team
 
 import "encoding/json"
 
-// Extra holds the fields of a stored record that this program does not know.
-// Records are written by programs of different ages: whoever reads one and writes
-// it back must not drop what a newer program put there (package codec).
+// Extra holds the fields of a stored record that this program does not know. Programs of different versions write
+// records: a program that writes one back must keep the fields of a newer program (package codec).
 type Extra map[string]json.RawMessage

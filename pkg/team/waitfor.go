@@ -1,6 +1,6 @@
 package team
 
-// WaitFor is what a member waits for.
+// WaitFor states what a member waits for.
 type WaitFor string
 
 // What members wait for. "" is nothing.
@@ -10,12 +10,12 @@ const (
 	ForPlan       WaitFor = "plan"       // the decision on its plan
 	ForPermission WaitFor = "permission" // a person's leave for a call
 	ForModel      WaitFor = "model"      // its model, which gives no turn; or the repair of its journal
-	ForMerge      WaitFor = "merge"      // its work, to be in the team's line
+	ForMerge      WaitFor = "merge"      // the merge of its work into the integration branch
 	ForJob        WaitFor = "job"        // its subagents and commands in the background
 )
 
-// WaitsFor returns what the member of b waits for, as far as the beat shows that: a decision on a call
-// is taken for one on a plan.
+// WaitsFor returns what the member of b waits for, as far as the heartbeat shows: it does not distinguish a decision on
+// a call from one on a plan.
 func (b Heartbeat) WaitsFor() WaitFor {
 	switch {
 	case b.State == WaitingUser:

@@ -17,7 +17,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Files is what is needed of a team's object store; *broker.Files is one.
+// Files is the part of a team's object store that Texts needs; *broker.Files implements it.
 type Files interface {
 	// Digest returns the digest of a file as Put does. Errors: NotFound; Unavailable.
 	Digest(ctx context.Context, name string) (string, error)
@@ -36,14 +36,12 @@ func In(files Files) *Texts { return &Texts{files} }
 // scheme begins a reference.
 const scheme = "stored:"
 
-// IsRef reports whether s is meant as a reference to a stored text; it may still be
-// malformed, or lead nowhere.
+// IsRef reports whether s begins as a reference to a stored text does; it may be malformed or dangling.
 func IsRef(s string) bool { return strings.HasPrefix(s, scheme) }
 
-// Put keeps text and returns its reference, "stored:" and the SHA-256 of its bytes in
-// hex. A text that is there already is not written again. It blocks until the server
-// has answered or ctx ends. Errors: Unavailable; then nobody has the reference, and
-// the caller says of the text what it can.
+// Put stores text and returns its reference, "stored:" and the SHA-256 of its bytes in hex. It does not write
+// a text again that is stored already. It blocks until the server has answered or ctx ends. Errors:
+// Unavailable.
 func (t *Texts) Put(ctx context.Context, text string) (ref string, err error) {
 	sum := sha256.Sum256([]byte(text))
 	digest := hex.EncodeToString(sum[:])
@@ -57,9 +55,9 @@ func (t *Texts) Put(ctx context.Context, text string) (ref string, err error) {
 	return scheme + digest, nil
 }
 
-// Open opens a text for reading until ctx ends; the caller closes it. Only at the end
-// is it known that all came as it was stored: until then Read may fail with
-// Unavailable. Errors: InvalidArgument for what is no reference; NotFound; Unavailable.
+// Open opens a text for reading until ctx ends; the caller closes it. The digest is checked at the end of the
+// text: until then Read may fail with Unavailable. Errors: InvalidArgument for a malformed reference;
+// NotFound; Unavailable.
 func (t *Texts) Open(ctx context.Context, ref string) (io.ReadCloser, error) {
 	digest, err := parse(ref)
 	if err != nil {
@@ -97,5 +95,5 @@ func parse(ref string) (digest string, err error) {
 	return digest, nil
 }
 
-// name is under which name a text is in the object store.
+// name returns the name of a text in the object store.
 func name(digest string) string { return "stored/" + digest }

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// KeepWithin is how long it may take to keep a text: an agent waits meanwhile.
+// KeepWithin limits the time to store a text: an agent waits meanwhile.
 const KeepWithin = 10 * time.Second
 
-// Shown returns text if it has at most limit bytes. Else it has keep store all, of which text is
-// what there is to show, and returns the [Excerpt] of text; a keep that fails, or is nil, keeps nothing.
+// Shown returns text if it has at most limit bytes. Else it stores all, of which text is the readable form,
+// with keep and returns the [Excerpt] of text. If keep is nil or fails, the excerpt has no reference.
 func Shown(ctx context.Context, text, all string, limit int, keep func(ctx context.Context, text string) (ref string, err error)) string {
 	if len(text) <= limit {
 		return text
@@ -28,16 +28,15 @@ func Shown(ctx context.Context, text, all string, limit int, keep func(ctx conte
 	return Excerpt(text, limit, ref)
 }
 
-// Readable returns text without what makes read_file take it for no text: zero bytes, and what is no UTF-8.
+// Readable returns text as valid UTF-8 without zero bytes, which read_file takes as text.
 func Readable(text string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
 }
 
-// Excerpt returns text if it has at most limit bytes. Else it returns its head and its
-// tail, and a line between them that says how much is left out and how to read it under
-// ref, or, with ref "", that it was not kept. It cuts between lines where that keeps
-// most of what there is room for, else between characters. The result has at most limit
-// bytes, but never less than the line between, which has some 200.
+// Excerpt returns text if it has at most limit bytes. Else it returns its head and its tail with a note
+// between them: how much is left out, and how to read it under ref, or, with ref "", that it is not stored.
+// It cuts between lines if that keeps most of the room, else between characters. The result has at most limit
+// bytes, but never fewer than the note, about 200.
 func Excerpt(text string, limit int, ref string) string {
 	if len(text) <= limit {
 		return text
@@ -84,7 +83,7 @@ func tailOf(text string, room int) (begin, last, all int) {
 	return begin, last, all
 }
 
-// note is the line that stands for what is left out.
+// note returns the line in place of the bytes that are left out.
 func note(bytes, first, last, all int, ref string) string {
 	how := "they could not be kept"
 	if ref != "" {

@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// MaxLine is the most bytes of a line. What is longer counts as several lines, else
-// nobody could continue reading in the middle of a text that has no line ends.
+// MaxLine is the most bytes of a line. A longer one counts as several lines, so that a reader can continue in
+// the middle of it.
 const MaxLine = 4 << 10
 
 // LineLen returns the length of the first line of text in bytes, its end included. A

@@ -1,10 +1,8 @@
-// Package codec is the JSON of what the board lives on: stored records, beats and
-// offers. Records are written by programs of different ages, so the fields of one
-// that this program does not know are kept and written back.
+// Package codec encodes and decodes the JSON of stored records, heartbeats and offers. Programs of different
+// versions write records, so Decode and Encode keep the fields that this program does not know.
 //
-// The JSON is that of encoding/json with the tags of package team, but made and
-// read in a fifth of the time: every task goes this way eight times, and a leader
-// that takes over reads the whole board. What is not on that way uses encoding/json.
+// The JSON is that of encoding/json with the tags of package team, in a fifth of the time: each task is
+// encoded or decoded eight times, and a new leader reads the whole board. Other JSON uses encoding/json.
 package codec
 
 import (
@@ -22,15 +20,15 @@ import (
 	"agentteam/pkg/team"
 )
 
-// lenient takes field names as they are written; strict also refuses those that are unknown.
-// Both leave texts where they are, in what was read: a record is read once and kept whole.
+// lenient matches field names exactly; strict also refuses unknown fields. Decoded strings share the memory
+// of the input: a record is read once and kept whole.
 const (
 	lenient = json.DontMatchCaseInsensitiveStructFields | json.DontCopyString | json.DontCopyRawMessage
 	strict  = lenient | json.DisallowUnknownFields
 )
 
-// maxDepth is how deep values may be nested, as in encoding/json. The library calls
-// itself for each level, and a stack that overflows takes the process with it.
+// maxDepth bounds nesting, as in encoding/json. The library recurses for each level, and a stack overflow
+// ends the process.
 const maxDepth = 10_000
 
 // Marshal returns v as JSON. It refuses what [Unmarshal] would.
@@ -52,8 +50,8 @@ func Marshal(v any) ([]byte, error) {
 // omitting holds what omitsZero has found of each type that was marshalled.
 var omitting sync.Map // reflect.Type -> bool
 
-// omitsZero reports whether a type has a field with omitzero, which the fast library does not
-// know: it would write what is not set. Records of that kind are seldom written.
+// omitsZero reports whether a type has a field with omitzero, which the fast library ignores: it would write
+// zero values. Such records are seldom written.
 func omitsZero(t reflect.Type) bool {
 	if is, ok := omitting.Load(t); ok {
 		return is.(bool)
@@ -63,7 +61,7 @@ func omitsZero(t reflect.Type) bool {
 	return is
 }
 
-// hasOmitZero is omitsZero without those types that are looked at already.
+// hasOmitZero is omitsZero for the types that are not in looked.
 func hasOmitZero(t reflect.Type, looked map[reflect.Type]bool) bool {
 	if t == nil || looked[t] {
 		return false
@@ -82,8 +80,7 @@ func hasOmitZero(t reflect.Type, looked map[reflect.Type]bool) bool {
 	return false
 }
 
-// Plain returns v as encoding/json writes it, with <, > and & as they are: models and people
-// read them better than their escapes.
+// Plain returns v as encoding/json writes it, with <, > and & unescaped: models and people read them better.
 func Plain(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := stdjson.NewEncoder(&b)
@@ -94,10 +91,9 @@ func Plain(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// Unmarshal reads data, one JSON value and nothing after it, into v, a pointer. Unlike
-// that of encoding/json it takes field names as they are written, and the texts of v are
-// pieces of data: it must not be changed afterwards, and whoever keeps one of them for
-// longer than the rest clones it, or keeps all of data with it.
+// Unmarshal decodes data, one JSON value and nothing after it, into v, a pointer. Unlike encoding/json it
+// matches field names exactly, and the strings of v share the memory of data: the caller must not change data
+// afterwards, and clones a string that has to outlive the rest.
 func Unmarshal(data []byte, v any) error { return parse(data, v, lenient) }
 
 func parse(data []byte, v any, flags json.ParseFlags) error {
@@ -123,8 +119,8 @@ func checkDepth(data []byte) error {
 	return nil
 }
 
-// hasLongNumber reports whether so many digits stand in a row somewhere that no 64 bits
-// may hold them: the library does not notice every overflow.
+// hasLongNumber reports whether data has so many digits in a row that 64 bits may not hold them: the library
+// does not notice every overflow.
 func hasLongNumber(data []byte) bool {
 	const digits = 19 // of the largest int64
 	digit := func(i int) bool { return '0' <= data[i] && data[i] <= '9' }
@@ -146,12 +142,11 @@ func hasLongNumber(data []byte) bool {
 	return false
 }
 
-// Decode reads a stored record into v, a pointer to a struct, and returns the fields
-// that the struct does not have; nil if there are none. The texts of both are pieces of
-// data, as with [Unmarshal].
+// Decode decodes a stored record into v, a pointer to a struct, and returns the fields that the struct does
+// not have; nil if there are none. Both share the memory of data, as with [Unmarshal].
 func Decode(data []byte, v any) (team.Extra, error) {
-	// Hardly any record holds unknown fields, and to find that out while it is decoded
-	// costs half of decoding it twice.
+	// Hardly any record has unknown fields, and finding them while decoding costs half as much as decoding
+	// twice.
 	if parse(data, v, strict) == nil {
 		return nil, nil
 	}
@@ -171,7 +166,7 @@ func Decode(data []byte, v any) (team.Extra, error) {
 	return all, nil
 }
 
-// Encode returns a record as it is stored, with the fields that Decode has kept.
+// Encode returns the stored form of a record, with the fields that Decode returned.
 func Encode(v any, kept team.Extra) ([]byte, error) {
 	data, err := Marshal(v)
 	if err != nil || len(kept) == 0 {
@@ -187,7 +182,7 @@ func Encode(v any, kept team.Extra) ([]byte, error) {
 
 var fieldCache sync.Map // reflect.Type of a record -> map[string]bool
 
-// fieldNames are the JSON names of a struct's fields.
+// fieldNames returns the JSON names of a struct's fields.
 func fieldNames(t reflect.Type) map[string]bool {
 	if names, ok := fieldCache.Load(t); ok {
 		return names.(map[string]bool)

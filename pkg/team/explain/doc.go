@@ -1,7 +1,6 @@
-// Package explain puts into words what the records of a team show: why no member works on a task
-// ([Situation]), how a team stands ([Overview]), what happened to a task ([History]), and which
-// change of a task no rule allows ([Unlawful]).
+// Package explain describes the records of a team in words: why no member works on a task ([Situation]), the
+// state of a team ([Overview]), what happened to a task ([History]), and which change of a task no rule
+// allows ([Unlawful]).
 //
-// It reads nothing and decides nothing: its callers pass what they have read. The rules are
-// those of package team.
+// It does no I/O and decides nothing: callers pass the records. The rules are those of package team.
 package explain

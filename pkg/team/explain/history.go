@@ -11,7 +11,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Step is one change in the life of a task, as it is told to people.
+// Step is one change of a task, as people see it.
 type Step struct {
 	At       time.Time       `json:"at"`
 	By       team.AgentID    `json:"by"`       // who made the change; "" if the record does not tell
@@ -24,9 +24,8 @@ type Step struct {
 	Why      string          `json:"why"`  // the reason, the result, or what was edited
 }
 
-// History tells the life of a task from copies of its record, oldest first. whole
-// is false if the oldest is not the one that was created; the first step then only
-// says how it stood.
+// History returns the steps of a task from copies of its record, oldest first. whole is false if the oldest
+// copy is not that of its creation; the first step then states only its status.
 func History(copies []team.Task) (steps []Step, whole bool) {
 	for i, t := range copies {
 		s := Step{At: t.UpdatedAt, By: t.UpdatedBy, To: t.Status, Assignee: t.Assignee, Epoch: t.Epoch, Revision: t.Revision}
@@ -46,8 +45,8 @@ func History(copies []team.Task) (steps []Step, whole bool) {
 	return steps, whole
 }
 
-// Writer returns the agent that made t of before, the copy of its record before it; "" if the record does not tell. A member whose
-// hold is over adds its work to the record without becoming its author.
+// Writer returns the agent that made t out of the previous copy before; "" if the record does not show it. A
+// member whose hold is over adds its work to the record without becoming its author.
 func Writer(before, t team.Task) team.AgentID {
 	if t.Status == before.Status && t.Epoch == before.Epoch {
 		for _, y := range t.Returned {
@@ -59,9 +58,9 @@ func Writer(before, t team.Task) team.AgentID {
 	return t.UpdatedBy
 }
 
-// Change returns what made t of before, the copy of its record before it: the type of the
-// event, what was done in a few words, and why. For the type alone before may be zero, or
-// have Status, Assignee, Incarnation, Attempts and ReservedFor only.
+// Change returns how t came from the previous copy before: the type of the event, the change in a few words,
+// and the reason. For the type alone before may be zero, or have Status, Assignee, Incarnation, Attempts and
+// ReservedFor only.
 func Change(before, t team.Task) (kind team.EventType, what, why string) {
 	held, from := before.Status == team.InProgress, "taken from "+string(before.Assignee)
 	switch {
@@ -104,7 +103,7 @@ func Change(before, t team.Task) (kind team.EventType, what, why string) {
 	return team.TaskUpdated, what, why
 }
 
-// counted tells of the attempt that a change counted as, if it did.
+// counted returns the number of the attempt if the change counted as one; else "".
 func counted(before, t team.Task) string {
 	if t.Attempts > before.Attempts {
 		return fmt.Sprintf(" (attempt %d of %d)", t.Attempts, team.MaxAttempts)
@@ -112,7 +111,7 @@ func counted(before, t team.Task) string {
 	return ""
 }
 
-// kept states for whom a task that was freed is reserved.
+// kept names the member that a freed task is reserved for; "" if none.
 func kept(t team.Task) string {
 	if t.ReservedFor == "" {
 		return ""
@@ -120,7 +119,7 @@ func kept(t team.Task) string {
 	return ", reserved for " + string(t.ReservedFor)
 }
 
-// editedIn names the fields that an edit changed, and how.
+// editedIn returns the names and the details of the fields that an edit changed.
 func editedIn(before, t team.Task) (what, why string) {
 	var fields, how []string
 	note := func(differs bool, field, detail string) {
@@ -147,7 +146,7 @@ func editedIn(before, t team.Task) (what, why string) {
 	return "edited " + strings.Join(fields, ", "), strings.Join(how, "; ")
 }
 
-// difference is what was added and taken away, as "+T-003 -T-001".
+// difference returns the added and removed ids, as "+T-003 -T-001".
 func difference(before, after []team.TaskID) string {
 	var parts []string
 	for _, id := range after {

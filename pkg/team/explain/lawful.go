@@ -6,9 +6,8 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Unlawful returns why no rule allows a task to go from one copy of its record to the next; ""
-// if one does. Readers use it to detect illegal writes. Our own writers cannot make them; other
-// programs can.
+// Unlawful returns why no rule allows a task to go from one copy of its record to the next; "" if a rule
+// does. Readers detect illegal writes with it: our own writers cannot make them, other programs can.
 func Unlawful(before, t team.Task) string {
 	same := t.Assignee == before.Assignee && t.Incarnation == before.Incarnation
 	switch {

@@ -9,7 +9,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Overview is how a team stands, in numbers.
+// Overview is the state of a team, in numbers.
 type Overview struct {
 	Members   map[team.MemberState]int // all but the leader, by state
 	Running   int                      // tasks in progress
@@ -22,8 +22,7 @@ type Overview struct {
 	Away      []Away
 }
 
-// Away is a member of an earlier goal that has left, and comes back with what it knows if it
-// is spawned by its name.
+// Away is a member of an earlier goal that has left; spawned by its name, it returns with its conversation.
 type Away struct {
 	Name team.AgentID
 	Role string
@@ -38,11 +37,10 @@ func (a Away) String() string {
 	return s + ")"
 }
 
-// maxAway is how many of those that are away are named.
+// maxAway bounds how many of the away members are named.
 const maxAway = 8
 
-// String is one line. It does not name what there is none of, but for members and open
-// tasks.
+// String returns one line. It leaves out counts of zero, except those of members and open tasks.
 func (o Overview) String() string {
 	tasks := parts(part{o.Running, "in progress"}, part{o.Claimable, "claimable"}, part{o.Blocked, "blocked"})
 	s := fmt.Sprintf("Teammates: %s. Open tasks: %s.", orNone(ByName(o.Members)), orNone(tasks))
@@ -59,13 +57,13 @@ func (o Overview) String() string {
 	return s
 }
 
-// part is a number of something.
+// part is a number with its unit.
 type part struct {
 	n    int
 	what string
 }
 
-// parts are those of which there is at least one, in words.
+// parts returns the numbers above zero, in words.
 func parts(all ...part) (texts []string) {
 	for _, p := range all {
 		if p.n > 0 {
@@ -75,8 +73,8 @@ func parts(all ...part) (texts []string) {
 	return texts
 }
 
-// ByName are numbers by name in words, such as "2 idle" and "1 running", in the order of the
-// names; zeros are left out.
+// ByName returns numbers by name in words, such as "2 idle" and "1 running", sorted by name and without
+// zeros.
 func ByName[S ~string](by map[S]int) (texts []string) {
 	for _, name := range slices.Sorted(maps.Keys(by)) {
 		texts = append(texts, parts(part{by[name], string(name)})...)
@@ -84,7 +82,7 @@ func ByName[S ~string](by map[S]int) (texts []string) {
 	return texts
 }
 
-// Counted is a number of things, such as "1 task" and "2 tasks".
+// Counted returns a number of things in words, such as "1 task" and "2 tasks".
 func Counted(n int, thing string) string { return fmt.Sprintf("%d %s", n, plural(n, thing)) }
 
 func plural(n int, what string) string {

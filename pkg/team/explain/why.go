@@ -8,7 +8,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Standing is how a member stands: its record, with what was heard of it.
+// Standing is the state of a member: its record and its heartbeats.
 type Standing struct {
 	Member team.Member
 	State  team.MemberState // derived from beats, where there are some
@@ -18,7 +18,7 @@ type Standing struct {
 	declined bool // it leaves the task that this is about to others
 }
 
-// Situation is what decides, besides the board, whether a pending task gets a holder.
+// Situation is the state, in addition to the board, that decides whether a pending task gets a holder.
 type Situation struct {
 	Status  team.Status // of the team
 	Led     bool        // a process leads the team
@@ -27,9 +27,9 @@ type Situation struct {
 	Roles   map[string]team.Role
 }
 
-// Why returns why no member works on v: what it waits for, and who could do it and does not. It is
-// "" for a task that is not pending, and for one that an idle member is about to take.
-// status is that of its dependencies, "" for one that cannot be read.
+// Why returns why no member works on v: its dependencies, or the members that could take it and do not. It is
+// "" for a task that is not pending, and for one that an idle member is about to take. status returns the
+// status of a dependency, "" for an unreadable one.
 func (s Situation) Why(v team.TaskView, status func(team.TaskID) team.TaskStatus) string {
 	switch {
 	case v.Status != team.Pending:
@@ -72,15 +72,14 @@ func (s Situation) Why(v team.TaskView, status func(team.TaskID) team.TaskStatus
 	}
 }
 
-// Others reports whether another member than a could take t sooner or later, and has not put
-// it back.
+// Others reports whether a member other than a could take t now or later, and has not put it back.
 func (s Situation) Others(t team.Task, a team.AgentID) bool {
 	return slices.ContainsFunc(s.Members, func(m Standing) bool {
 		return m.Member.AgentID != a && m.able() && t.Suits(m.Member, s.Roles[m.Member.Role]) && !t.HasDeclined(m.Member.AgentID)
 	})
 }
 
-// Idle reports whether a member could take t now, other than those.
+// Idle reports whether a member other than those in but could take t now.
 func (s Situation) Idle(t team.Task, but ...team.AgentID) bool {
 	return slices.ContainsFunc(s.Members, func(m Standing) bool {
 		return m.State == team.Idle && m.Task == "" && m.able() && t.Suits(m.Member, s.Roles[m.Member.Role]) &&
@@ -88,8 +87,8 @@ func (s Situation) Idle(t team.Task, but ...team.AgentID) bool {
 	})
 }
 
-// Untried reports whether another member than a could take t sooner or later that has not found
-// it at fault. With window it must not be known to have a model that takes no more tokens.
+// Untried reports whether a member other than a could take t now or later, and has found no fault in it. With
+// window, the model of that member must take more tokens, or an unknown number.
 func (s Situation) Untried(t team.Task, a team.AgentID, window int) bool {
 	return slices.ContainsFunc(s.Members, func(m Standing) bool {
 		return m.Member.AgentID != a && m.able() && t.Suits(m.Member, s.Roles[m.Member.Role]) && !t.Faulty(m.Member.AgentID) &&
@@ -97,13 +96,12 @@ func (s Situation) Untried(t team.Task, a team.AgentID, window int) bool {
 	})
 }
 
-// able is [Able] for who stands so.
+// able applies [Able] to the member in its present state.
 func (m Standing) able() bool {
 	return m.State != team.Lost && m.State != team.Stopped && team.Able(m.Member, team.Heartbeat{Incarnation: m.Member.Incarnation, State: m.State})
 }
 
-// whyReserved returns why the member does not take what is reserved for it; "" if it is about
-// to.
+// whyReserved returns why the member does not take a task that is reserved for it; "" if it is about to.
 func (s Situation) whyReserved(a team.AgentID) string {
 	for _, m := range s.Members {
 		switch {
@@ -123,8 +121,8 @@ func (s Situation) whyReserved(a team.AgentID) string {
 	return "reserved for " + string(a) + ", who is no member"
 }
 
-// WaitsFor names the dependencies that keep v blocked. One that will not be completed is
-// named with its status, since it is why v goes no further.
+// WaitsFor names the dependencies that block v. It adds the status of a dependency that will not be
+// completed, since v cannot proceed.
 func WaitsFor(v team.TaskView, status func(team.TaskID) team.TaskStatus) string {
 	parts := make([]string, len(v.WaitingFor))
 	for i, id := range v.WaitingFor {
@@ -133,7 +131,7 @@ func WaitsFor(v team.TaskView, status func(team.TaskID) team.TaskStatus) string 
 	return strings.Join(parts, ",")
 }
 
-// Named is the id, with the status if the task will not be completed.
+// Named returns the id, with the status if the task will not be completed.
 func Named(id team.TaskID, status func(team.TaskID) team.TaskStatus) string {
 	switch s := status(id); s {
 	case team.Failed, team.Cancelled:
@@ -144,7 +142,7 @@ func Named(id team.TaskID, status func(team.TaskID) team.TaskStatus) string {
 	return string(id)
 }
 
-// whyNot returns why none of those who could do a task does it.
+// whyNot returns why none of the fitting members takes a task.
 func whyNot(fit []Standing, role string) string {
 	switch {
 	case len(fit) == 0 && role != "":
@@ -178,7 +176,7 @@ func whyNot(fit []Standing, role string) string {
 	return who + ": " + strings.Join(order, ", ")
 }
 
-// atWhat is why, with the task that m is busy with.
+// atWhat returns why, with the task that m is busy with.
 func (m Standing) atWhat() string {
 	why := m.why()
 	if why == "busy" && m.Task != "" {
@@ -187,7 +185,7 @@ func (m Standing) atWhat() string {
 	return why
 }
 
-// why states in a few words what keeps m from taking a task.
+// why states in a few words why m takes no task.
 func (m Standing) why() string {
 	switch m.State {
 	case team.Created:

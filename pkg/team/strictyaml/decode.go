@@ -23,13 +23,12 @@ var (
 	durationType = reflect.TypeFor[time.Duration]()
 )
 
-// Decode decodes n into what into points to. Keys that are not in the file leave their
-// fields as they are. Errors: InvalidArgument, or with the code that a type's own method
-// returned, beginning with file:line:column. It panics if into holds what no YAML can be
-// decoded into.
+// Decode decodes n into the value that into points to. Fields without a key in the file stay unchanged. Errors begin
+// with file:line:column and are InvalidArgument, or have the code that a type's own method returned. Decode panics if
+// YAML cannot be decoded into the type of into.
 func (n Node) Decode(into any) error { return n.decode(reflect.ValueOf(into).Elem(), "") }
 
-// decode decodes n into v, which is addressable; tag is that of its field.
+// decode decodes n into v, which is addressable; tag is the tag of its field.
 func (n Node) decode(v reflect.Value, tag reflect.StructTag) error {
 	switch {
 	case v.Type() == nodeType:
@@ -60,7 +59,7 @@ func (n Node) decode(v reflect.Value, tag reflect.StructTag) error {
 	return nil
 }
 
-// absent is the error of a key without a value that counts.
+// absent returns the error for a key without a valid value.
 func (n Node) absent(how string, tag reflect.StructTag) error {
 	if what := tag.Get("required"); what != "" {
 		return n.errorf("%s %s: it is %s", n.name(), how, what)
@@ -100,7 +99,7 @@ func (n Node) fill(v reflect.Value, tag reflect.StructTag) error {
 	return n.number(v, tag)
 }
 
-// about is err, of a value alone, with its place and key.
+// about returns err, about a single value, with its place and key.
 func (n Node) about(err error) error {
 	if err == nil {
 		return nil
@@ -108,7 +107,7 @@ func (n Node) about(err error) error {
 	return n.At(fmt.Errorf("%s: %w", n.name(), err))
 }
 
-// text is a single value as it is written.
+// text returns a single value as it is written in the file.
 func (n Node) text(quoted bool, tag reflect.StructTag) (string, error) {
 	switch {
 	case n.yaml.Kind != yaml.ScalarNode:
@@ -121,7 +120,7 @@ func (n Node) text(quoted bool, tag reflect.StructTag) (string, error) {
 	return n.yaml.Value, nil
 }
 
-// number reads a number or a duration.
+// number decodes a number or a duration.
 func (n Node) number(v reflect.Value, tag reflect.StructTag) error {
 	x, err := setNumber(v, n.yaml.Value)
 	low, high := tag.Get("minimum"), tag.Get("maximum")
@@ -157,7 +156,7 @@ func (n Node) number(v reflect.Value, tag reflect.StructTag) error {
 	return n.errorf("%s: %.80q is not %s", n.name(), n.yaml.Value, allowed)
 }
 
-// setNumber sets v to the number or duration that text is, and returns it.
+// setNumber sets v to the number or duration in text, and returns it.
 func setNumber(v reflect.Value, text string) (float64, error) {
 	switch {
 	case v.Type() == durationType:
@@ -177,7 +176,7 @@ func setNumber(v reflect.Value, text string) (float64, error) {
 	return f, err
 }
 
-// pairs calls read for each entry of n, a mapping. A key that comes twice is a fault.
+// pairs calls read for each entry of n, a mapping. A repeated key is an error.
 func (n Node) pairs(keys string, read func(key string, value Node) error) error {
 	if n.yaml.Kind != yaml.MappingNode {
 		return n.errorf("%s must be a mapping%s", n.name(), keys)
@@ -210,14 +209,14 @@ func (n Node) and(faults, more error) error {
 	return errors.Join(faults, more)
 }
 
-// slot is a field of a struct that a key fills.
+// slot is a field of a struct with its key.
 type slot struct {
 	key   string
 	value reflect.Value
 	tag   reflect.StructTag
 }
 
-// slotsOf returns the fields of v that have keys, with those of its fields that are inline.
+// slotsOf returns the fields of v that have keys, and those of its inline fields.
 func slotsOf(v reflect.Value) (slots []slot) {
 	for i := range v.NumField() {
 		tag := v.Type().Field(i).Tag
@@ -307,8 +306,8 @@ func (n Node) list(v reflect.Value, tag reflect.StructTag) error {
 	return faults
 }
 
-// json is n as package json would have it: map[string]any, []any, texts, numbers, true,
-// false and nil. What JSON does not know, such as a date, is a text.
+// json returns n as encoding/json decodes it: map[string]any, []any, strings, numbers, true, false and nil. A value
+// that JSON does not have, such as a date, becomes a string.
 func (n Node) json() (any, error) {
 	switch n.yaml.Kind {
 	case yaml.MappingNode:

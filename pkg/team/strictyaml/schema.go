@@ -12,8 +12,8 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// SchemaOf is the JSON Schema of what decodes into a value of type t, for editors: it knows the
-// tags and the texts that are allowed, and no rule of a method. It panics where Decode does.
+// SchemaOf returns the JSON Schema of type t, for editors. It covers the tags and the allowed strings, not the rules of
+// methods. It panics where Decode does.
 func SchemaOf(t reflect.Type) *jsonschema.Schema {
 	if t.Kind() == reflect.Pointer {
 		return SchemaOf(t.Elem())
@@ -28,12 +28,12 @@ func SchemaOf(t reflect.Type) *jsonschema.Schema {
 	return s
 }
 
-// anyText is a single value, of which YAML makes what it looks like.
+// anyText returns the schema of a single value, whose type YAML infers.
 func anyText() *jsonschema.Schema {
 	return &jsonschema.Schema{Types: []string{"string", "number", "boolean"}}
 }
 
-// whole is the schema of what is not written short.
+// whole returns the schema of a value that is not in its short form.
 func whole(t reflect.Type) *jsonschema.Schema {
 	switch k := t.Kind(); {
 	case t == reflect.TypeFor[Node](), k == reflect.Interface:
@@ -60,7 +60,7 @@ func whole(t reflect.Type) *jsonschema.Schema {
 	return &jsonschema.Schema{Type: "integer"}
 }
 
-// mapping is the schema of a struct.
+// mapping returns the schema of a struct.
 func mapping(t reflect.Type) *jsonschema.Schema {
 	s := &jsonschema.Schema{Type: "object"}
 	for f := range t.Fields() {
@@ -85,7 +85,7 @@ func mapping(t reflect.Type) *jsonschema.Schema {
 	return s
 }
 
-// joined is the schema of the keys of both.
+// joined returns the schema with the keys of both.
 func joined(s, inline *jsonschema.Schema) *jsonschema.Schema {
 	if s.Properties == nil {
 		return inline
@@ -95,10 +95,10 @@ func joined(s, inline *jsonschema.Schema) *jsonschema.Schema {
 	return s
 }
 
-// Nothing is the schema that no value fulfils.
+// Nothing returns the schema that no value fulfils.
 func Nothing() *jsonschema.Schema { return &jsonschema.Schema{Not: new(jsonschema.Schema)} }
 
-// bound gives p the limits of a tag.
+// bound sets the limits of a tag in p.
 func bound(p *jsonschema.Schema, tag reflect.StructTag) {
 	if p.Type == "integer" || p.Type == "number" {
 		p.Minimum, p.Maximum = limit(tag.Get("minimum")), limit(tag.Get("maximum"))

@@ -1,30 +1,27 @@
-// Package strictyaml decodes YAML that people write by hand into Go structs. What is
-// wrong is reported with file, line and column, and with what was meant: an unknown key,
-// a key that comes twice, a value of the wrong type, a key that is missing or has no
-// value. Nothing is left out silently. One fault is reported, the first in the file, or each
-// ([Format].All); what a Validate method finds counts after what is wrong inside its value.
+// Package strictyaml decodes hand-written YAML into Go structs and refuses anything unexpected: an unknown or repeated
+// key, a value of the wrong type, a missing key or value. Errors have file, line and column, and suggest the probable
+// spelling. It reports the first error of a file, or all ([Format].All); errors of a Validate method come after those
+// inside its value.
 //
 // A format is a struct with tags:
 //
 //	yaml:"NAME"        the field's key; fields without this tag are not decoded
 //	yaml:",inline"     the keys of the field, a struct, are keys beside it
-//	required:"TEXT"    the key must be there; TEXT says what it is
-//	minLength:"1"      a text may not be blank
+//	required:"TEXT"    the key is required; TEXT describes it
+//	minLength:"1"      a string may not be blank
 //	minItems:"1"       a list may not be empty
 //	minimum, maximum   limits of a number or a duration, such as minimum:"1ms"
 //
-// Fields are texts, numbers, true or false, [time.Duration], structs, lists, maps with
-// texts as keys, pointers to these, and any for whatever JSON can hold. A field of type
-// [Node] takes its value as it is, to be decoded later. A type adds rules of its own by
-// these methods, whose errors get the place of the value and may have a code and a hint
-// of package team:
+// Fields are strings, numbers, booleans, [time.Duration], structs, lists, maps with string keys, pointers to these, and
+// any for a JSON value. A field of type [Node] keeps its value undecoded. A type adds rules by these methods, whose
+// errors get the place of the value and may have a code and a hint of package team:
 //
-//	UnmarshalText([]byte) error  reads a single value; a struct, list or map that has it
-//	                             can be written short, as a text
-//	Values() []string            the texts that are allowed
+//	UnmarshalText([]byte) error  decodes a single value; a struct, list or map that has it
+//	                             can be written short, as a string
+//	Values() []string            the allowed strings
 //	Validate() error             checks the value once it is decoded; with [At], a part of it
 //
-// It knows no format; those are in the packages that read such files.
+// It contains no formats; the packages that read such files define them.
 package strictyaml
 
 import (
@@ -45,7 +42,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Format is what holds for all values of a file.
+// Format holds the settings for all values of a file.
 type Format struct {
 	File   string // stands for the file in errors
 	Kind   string // what such a file is, such as "plan"
@@ -67,8 +64,8 @@ type Format struct {
 	Faulty func(key string, fault error) error
 }
 
-// Faults are the faults of which err was joined, those of a file together and in the order of their places; first
-// those without one.
+// Faults returns the errors that err joins, those of one file together and in the order of their places; errors without
+// a place come first.
 func Faults(err error) (all []error) {
 	if err == nil {
 		return nil
@@ -96,7 +93,7 @@ type Fault struct {
 
 func (f *Fault) Error() string { return fmt.Sprintf("%s:%d:%d: %v", f.File, f.Line, f.Column, f.Err) }
 
-// Unwrap returns the error.
+// Unwrap returns the wrapped error.
 func (f *Fault) Unwrap() error { return f.Err }
 
 // PlaceOf returns the first fault that err contains; the zero Fault if it has no place.
@@ -114,9 +111,8 @@ type Node struct {
 	path      string // by which errors name it; "" is the root
 }
 
-// Decode decodes src, which must be at most one YAML document, into what into points to,
-// and returns its root. A document that holds nothing is an empty mapping. Errors: those
-// of [Node.Decode]; InvalidArgument, with its place, for what is no YAML.
+// Decode decodes src, at most one YAML document, into the value that into points to, and returns its root. An empty
+// document is an empty mapping. Errors: those of [Node.Decode]; InvalidArgument, with its place, for malformed YAML.
 func (f Format) Decode(src []byte, into any) (Node, error) {
 	root, fault := document(src)
 	n := Node{format: &f, yaml: root}
@@ -129,7 +125,7 @@ func (f Format) Decode(src []byte, into any) (Node, error) {
 	return n, n.Decode(into)
 }
 
-// document returns the root of src, else the place and the reason for which there is none.
+// document returns the root of src, or the place and the text of the error.
 func document(src []byte) (root *yaml.Node, fault string) {
 	var doc, more yaml.Node
 	dec := yaml.NewDecoder(bytes.NewReader(src))
@@ -148,7 +144,7 @@ func document(src []byte) (root *yaml.Node, fault string) {
 	return doc.Content[0], ""
 }
 
-// broken returns the place and the reason for which src is no YAML, as err reports.
+// broken returns the place and the text of err, the error of decoding src.
 func broken(src []byte, err error) (*yaml.Node, string) {
 	at, what := &yaml.Node{Line: 1, Column: 1}, strings.TrimPrefix(err.Error(), "yaml: ")
 	if load, ok := errors.AsType[*yaml.LoadError](err); ok {
@@ -181,16 +177,15 @@ type partError struct {
 	path []any
 }
 
-// Key is the element of a path that stands for the key itself, not for its value.
+// Key is the element of a path that stands for a key, not for its value.
 type Key string
 
-// At returns err as one about a part of the value that a Validate method checks. The path
-// is made of keys, positions in lists counted from 0, and at its end perhaps a [Key].
+// At returns err as an error about a part of the value that a Validate method checks. The path consists of keys,
+// positions in lists counted from 0, and optionally a [Key] at its end.
 func At(err error, path ...any) error { return partError{err, path} }
 
-// At returns err with the place of n, or of the part of n that path leads to; nil for nil.
-// Of a path that ends early, the last part that is there counts. An error without a code
-// becomes InvalidArgument.
+// At returns err with the place of n, or of the part of n that path leads to; nil for nil. If path leads nowhere, the
+// last part that exists counts. An error without a code becomes InvalidArgument.
 func (n Node) At(err error, path ...any) error {
 	if err == nil {
 		return nil
@@ -205,7 +200,7 @@ func (n Node) At(err error, path ...any) error {
 	return &Fault{n.format.File, max(at.Line, 1) + n.format.Skip, max(at.Column, 1), err}
 }
 
-// find follows path as far as its parts are there, and reports whether that is all of it.
+// find follows path as far as it exists, and reports whether that is all of it.
 func (n Node) find(path []any) (at *yaml.Node, all bool) {
 	at = n.yaml
 	for _, p := range path {
@@ -218,7 +213,7 @@ func (n Node) find(path []any) (at *yaml.Node, all bool) {
 	return at, true
 }
 
-// part is the part of n that the element of a path stands for, or n.
+// part returns the part of n for an element of a path; n if there is none.
 func part(n *yaml.Node, of any) *yaml.Node {
 	if i, ok := of.(int); ok && n.Kind == yaml.SequenceNode && i < len(n.Content) {
 		return n.Content[i]
@@ -241,7 +236,7 @@ func (n Node) AtKey(err error) error {
 
 func (n Node) errorf(format string, args ...any) error { return n.At(fmt.Errorf(format, args...)) }
 
-// Origin is where the key of n is, or n if it has none, such as "team.yaml:3".
+// Origin returns the place of the key of n, or of n if it has none, such as "team.yaml:3".
 func (n Node) Origin() string {
 	return fmt.Sprintf("%s:%d", n.format.File, cmp.Or(n.key, n.yaml).Line+n.format.Skip)
 }
@@ -257,7 +252,7 @@ func (n Node) Has(path ...any) bool {
 // IsNull reports whether n is a key without a value.
 func (n Node) IsNull() bool { return n.yaml.Tag == "!!null" }
 
-// Entries are the entries of n in the order of the file; none if n is no mapping.
+// Entries returns the entries of n in the order of the file; none if n is not a mapping.
 func (n Node) Entries() iter.Seq2[string, Node] {
 	return func(yield func(string, Node) bool) {
 		for i := 0; n.yaml.Kind == yaml.MappingNode && i < len(n.yaml.Content); i += 2 {
@@ -276,12 +271,12 @@ func (e *UnknownKeyError) Error() string {
 	return fmt.Sprintf("unknown key %.80q in %s", e.Key, e.where)
 }
 
-// UnknownKey is the error of a key of what that is none of those allowed.
+// UnknownKey returns the error for a key of what that is not among the allowed ones.
 func UnknownKey(key, what string, allowed []string) error {
 	return &UnknownKeyError{key, what + "; " + among(key, allowed)}
 }
 
-// among says what was probably meant by a text, else all that is allowed in its place.
+// among returns the probably meant text, else all allowed ones.
 func among(text string, allowed []string) string {
 	if like := team.Similar(text, allowed); like != "" {
 		return "did you mean " + like + "?"

@@ -9,13 +9,13 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Withhold returns n, which is to be decoded into a t, without the keys that do not count in a file which no person
-// has trusted, and hands each of them to waits: its path below n ("" is n itself) and its value, in one line of YAML.
-// ok is false if nothing of n is left.
+// Withhold returns n, which is to be decoded into a t, without the keys that an untrusted file may not set, and passes
+// each of them to waits: its path below n ("" is n itself) and its value, in one line of YAML. ok is false if nothing
+// is left.
 //
-// A field counts by its tag `harmless`: "any" is any value; "a|b" are these values, of which "none" is an empty list,
-// too; "most=10" is a number up to 10. Without the tag a key waits, so that a new key waits until its declaration
-// states otherwise. tag is that of n itself. What is faulty is left to Decode.
+// The tag `harmless` exempts a field: "any" is any value; "a|b" are these values, "none" also an empty list; "most=10"
+// is a number up to 10. A key without the tag waits, so that a new key waits until its declaration states otherwise.
+// tag is the tag of n itself. Decode reports errors.
 func (n Node) Withhold(t reflect.Type, tag string, waits func(path, value string)) (left Node, ok bool) {
 	root, ok := withhold(n.yaml, t, tag, "", waits)
 	n.yaml = root
@@ -50,7 +50,7 @@ func withhold(n *yaml.Node, t reflect.Type, tag, path string, waits func(path, v
 	return &of, len(of.Content) > 0 || len(n.Content) == 0
 }
 
-// memberOf returns the type and the tag of what a mapping of type t has under a key.
+// memberOf returns the type and the tag of the value under a key in a mapping of type t.
 func memberOf(t reflect.Type, key string) (of reflect.Type, tag string, known bool) {
 	if t.Kind() == reflect.Map {
 		return t.Elem(), "", true
@@ -63,7 +63,7 @@ func memberOf(t reflect.Type, key string) (of reflect.Type, tag string, known bo
 	return nil, "", false
 }
 
-// divides reports whether some keys of a mapping of type t may count, and others wait.
+// divides reports whether some keys of a mapping of type t may count while others wait.
 func divides(t reflect.Type) bool {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -98,7 +98,7 @@ func harmless(n *yaml.Node, tag string) bool {
 	return false
 }
 
-// line is a value as one line of YAML.
+// line returns a value as one line of YAML.
 func line(n *yaml.Node) string {
 	flow := *n
 	flow.Style = yaml.FlowStyle
@@ -110,8 +110,8 @@ func line(n *yaml.Node) string {
 	return strings.TrimSpace(string(text))
 }
 
-// Harmless lists the keys below a mapping of type t that may count before a person has trusted the file, by their
-// paths, each with its tag. An entry of a map is "*".
+// Harmless lists the keys below a mapping of type t that may count in an untrusted file, as pairs of path and tag. An
+// entry of a map is "*".
 func Harmless(t reflect.Type) (keys [][2]string) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
