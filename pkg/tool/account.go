@@ -10,14 +10,14 @@ import (
 // accountKey is the key under which a context holds the account of its call.
 type accountKey struct{}
 
-// account is that of a call under way.
+// account is the account of a call that runs.
 type account struct {
 	mu sync.Mutex
 	team.Account
 }
 
-// Note lets a gate or a tool write down how the call is made that ctx is of, in
-// [Result].Account; without a call it does nothing. f must be quick.
+// Note lets a gate or a tool record how the call of ctx is made, in [Result].Account; without a call it does nothing. f
+// must be quick.
 func Note(ctx context.Context, f func(a *team.Account)) {
 	if a, ok := ctx.Value(accountKey{}).(*account); ok {
 		a.mu.Lock()
@@ -26,8 +26,8 @@ func Note(ctx context.Context, f func(a *team.Account)) {
 	}
 }
 
-// accounted returns a context in which [Note] writes, and what closes the account of a call of
-// tool with its result. What is noted later is lost: the call is over.
+// accounted returns a context for [Note], and a function that stores the account of the call in its result. Later notes
+// are lost: the call is over.
 func accounted(ctx context.Context, c Call, tool string) (noting context.Context, end func(*Result)) {
 	a := &account{Account: team.Account{Arguments: team.DigestOf(c.Arguments)}}
 	if tool != c.Name {

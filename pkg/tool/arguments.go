@@ -13,7 +13,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Arguments are those that a tool takes.
+// Arguments are the arguments of a tool.
 type Arguments struct {
 	Schema  *jsonschema.Schema  // of the object that they are
 	Hidden  []string            // the model does not see these; "list.field" is a field of the objects in a list
@@ -24,9 +24,8 @@ func (a Arguments) clone() Arguments {
 	return Arguments{a.Schema.CloneSchemas(), slices.Clone(a.Hidden), maps.Clone(a.Offered)}
 }
 
-// Object returns the schema of the objects that have an argument, and its name there: for
-// "list.field" that of the objects in a list. Error: InvalidArgument if there is no such
-// argument.
+// Object returns the schema of the object that has an argument, and the argument's name there: for "list.field" the
+// schema of the objects in a list. Error: InvalidArgument if there is no such argument.
 func (a Arguments) Object(argument string) (object *jsonschema.Schema, name string, err error) {
 	object, name = a.Schema, argument
 	if list, field, nested := strings.Cut(argument, "."); nested {
@@ -50,8 +49,8 @@ func (a Arguments) has(arguments ...string) error {
 	return nil
 }
 
-// ModelSchema returns the JSON schema that the model sees: without what is hidden, and with
-// what it is offered. Error: InvalidArgument if it hides an argument that is not there.
+// ModelSchema returns the JSON schema that the model sees: without hidden arguments, with offered values. Error:
+// InvalidArgument if it hides an unknown argument.
 func (a Arguments) ModelSchema() (json.RawMessage, error) {
 	shown := a.clone()
 	for name, values := range shown.Offered {
@@ -80,9 +79,8 @@ func (a Arguments) ModelSchema() (json.RawMessage, error) {
 	return text, nil
 }
 
-// withoutNull removes "null" from the types that inference gives to slices and
-// pointers. A type that is a list is refused by several model endpoints, and a
-// null argument is dropped before validation anyway.
+// withoutNull removes "null" from the types that inference gives to slices and pointers. Several model endpoints refuse
+// a list as a type, and null arguments are dropped before validation.
 func withoutNull(s *jsonschema.Schema) {
 	if s == nil {
 		return
@@ -97,17 +95,15 @@ func withoutNull(s *jsonschema.Schema) {
 	}
 }
 
-// Checker checks the arguments of calls. It looks at each argument by itself first, so that
-// an error names the argument: a model corrects "limit: ..." at once and guesses at
-// "validating root: ...".
+// Checker checks the arguments of calls. It checks each argument separately first, so that an error names it: a model
+// corrects "limit: ..." immediately and guesses at "validating root: ...".
 type Checker struct {
 	schema *jsonschema.Schema
 	fields map[string]*jsonschema.Resolved // of the arguments that refer to nothing outside themselves
 	whole  *jsonschema.Resolved
 }
 
-// Checker returns the checker of a. Error: InvalidArgument if its schema refers to what is
-// not in it, or is malformed.
+// Checker returns the checker of a. Error: InvalidArgument if its schema is malformed or has external references.
 func (a Arguments) Checker() (*Checker, error) {
 	c := &Checker{schema: a.Schema, fields: map[string]*jsonschema.Resolved{}}
 	var err error
@@ -122,8 +118,7 @@ func (a Arguments) Checker() (*Checker, error) {
 	return c, nil
 }
 
-// decode fills in, a pointer to the tool's struct, with valid arguments, and returns them as
-// JSON.
+// decode fills in, a pointer to the tool's struct, with valid arguments, and returns them as JSON.
 func decode(given map[string]any, in any) (json.RawMessage, error) {
 	text, err := json.Marshal(given)
 	if err != nil {
@@ -138,8 +133,8 @@ func decode(given map[string]any, in any) (json.RawMessage, error) {
 	return text, nil
 }
 
-// Parse reads the arguments of a call. Models write nothing for "no arguments", and it is
-// taken that way. Errors: InvalidArgument for what is no JSON object.
+// Parse parses the arguments of a call. An empty text means no arguments: models write that. Errors: InvalidArgument
+// unless it is a JSON object.
 func Parse(arguments string) (map[string]any, error) {
 	if strings.TrimSpace(arguments) == "" {
 		return map[string]any{}, nil
@@ -166,9 +161,9 @@ func Parse(arguments string) (map[string]any, error) {
 	return given, nil
 }
 
-// Check checks arguments against the schema. Models write null or "" for "not given", so it
-// takes these out where the schema has no use for them, and a value that is encoded once too often; nothing else is guessed.
-// Errors: InvalidArgument.
+// Check checks arguments against the schema. Before, it removes null and "", which models write for "not given", where
+// the schema does not allow them, and decodes a value that is encoded twice; it guesses nothing else. Errors:
+// InvalidArgument.
 func (c *Checker) Check(given map[string]any) error {
 	undress(c.schema, given)
 	dropEmpty(c.schema, given)
@@ -197,16 +192,15 @@ func (c *Checker) Check(given map[string]any) error {
 	return nil
 }
 
-// invalid is an error of validation for a model. The library reports "validating root: type: ..."
-// and quotes the value, which may be a whole file.
+// invalid returns an error of validation for a model. The library reports "validating root: type: ..." and quotes the
+// value, which may be a whole file.
 func invalid(err error) string {
 	return shorten(strings.TrimPrefix(err.Error(), "validating root: "), 300)
 }
 
-// dropEmpty takes out of an object, and of the objects in its lists, what a model wrote for
-// an argument that it does not give: null where it is not allowed, and "" where the schema has
-// no such argument, or one that is optional and no text. Where any name is allowed, those that
-// the schema does not have are data.
+// dropEmpty removes empty values from an object, and from the objects in its lists: null where it is not allowed, and
+// "" where the schema has no such argument, or an optional one that is not a string. Where any name is allowed, values
+// of unknown names are data and stay.
 func dropEmpty(s *jsonschema.Schema, value any) {
 	switch v := value.(type) {
 	case []any:
@@ -232,8 +226,8 @@ func dropEmpty(s *jsonschema.Schema, value any) {
 	}
 }
 
-// undress returns value with each text in it decoded that stands where the schema wants no text, if it is JSON of the type that
-// the schema wants. Objects and lists are changed in place.
+// undress returns value with each string decoded where the schema wants another type, if it is JSON of that type. It
+// changes objects and lists in place.
 func undress(s *jsonschema.Schema, value any) any {
 	if s == nil {
 		return value
@@ -257,7 +251,7 @@ func undress(s *jsonschema.Schema, value any) any {
 	return value
 }
 
-// kindOf is the JSON type of a value; an integer is one, for a schema that wants a number too.
+// kindOf returns the JSON type of a value; a whole number is an integer, which a schema for numbers accepts too.
 func kindOf(value any) string {
 	switch v := value.(type) {
 	case []any:
@@ -284,17 +278,17 @@ func admits(s *jsonschema.Schema, kind string) bool {
 	return alternatives == nil || slices.ContainsFunc(alternatives, func(a *jsonschema.Schema) bool { return admits(a, kind) })
 }
 
-// closed reports whether a schema allows no name but its own.
+// closed reports whether a schema allows only its own names.
 func closed(s *jsonschema.Schema) bool {
 	return s.AdditionalProperties != nil && s.AdditionalProperties.Not != nil && s.PatternProperties == nil
 }
 
-// Missing is the error for arguments that a call lacks.
+// Missing returns the error for arguments that a call lacks.
 func Missing(names ...string) *team.Error {
 	return team.Errorf(team.InvalidArgument, "%s: missing", strings.Join(names, ", "))
 }
 
-// usage lists the arguments, the optional ones with a question mark.
+// usage lists the arguments, optional ones with a question mark.
 func (c *Checker) usage() string {
 	if len(c.schema.PropertyOrder) == 0 {
 		return "it takes no arguments"

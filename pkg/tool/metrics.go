@@ -8,8 +8,7 @@ import (
 	"agentteam/pkg/telemetry"
 )
 
-// unknownTool is the label of calls to tools that do not exist. The name in such
-// a call comes from a model and may be anything.
+// unknownTool is the label of calls to unknown tools. The name in such a call comes from a model and may be anything.
 const unknownTool = "unknown"
 
 // ok is the outcome of a call that succeeded; the others are error codes.

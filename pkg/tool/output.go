@@ -8,7 +8,7 @@ import (
 	"agentteam/pkg/team/codec"
 )
 
-// Output is what a call of a tool comes to.
+// Output is the outcome of a call of a tool.
 type Output struct {
 	// Value is for programs. The model is shown Brief, or if that is nil Value: a string as it
 	// is, any other value as JSON.
@@ -18,8 +18,8 @@ type Output struct {
 	Effects Effects
 }
 
-// Effects are what a call means for the agent that made it, beside its result. The zero
-// Effects mean nothing.
+// Effects are the consequences of a call for the agent that made it, in addition to its result. The zero Effects have
+// none.
 type Effects struct {
 	Await   *team.Await   // the agent waits for an answer
 	Sent    *team.Sent    // mail was sent to members
@@ -31,7 +31,7 @@ type Effects struct {
 	Rests   bool          // the run may end: the agent has nothing to do until there is input
 }
 
-// Text returns what the model is shown of the value, before it is cut; "" of none.
+// Text returns the text of the output for the model, before it is cut; "" without one.
 func (o Output) Text() (string, error) {
 	shown := o.Brief
 	if shown == nil {
@@ -47,19 +47,18 @@ func (o Output) Text() (string, error) {
 	return string(text), err
 }
 
-// Part is an image that a result has beside its text, for models that take images. A line of
-// the result's content describes each, and [Result].Parts has them, without Data of more than
-// [MaxPartData] bytes.
+// Part is an image of a result, for models that take images. A line of the result's content describes each image, and
+// [Result].Parts has them, without Data over [MaxPartData] bytes.
 type Part struct {
 	MediaType string // such as "image/png"
 	Data      []byte
 	Name      string // of the file that it is from
 }
 
-// MaxPartData is how many bytes a part has at most.
+// MaxPartData bounds the bytes of a part.
 const MaxPartData = 5 << 20
 
-// bounded returns the parts as they are kept, and a line for each.
+// bounded returns the parts within their bounds, and a line for each.
 func bounded(parts []Part) (kept []Part, lines string) {
 	var b strings.Builder
 	for _, p := range parts {
@@ -74,5 +73,5 @@ func bounded(parts []Part) (kept []Part, lines string) {
 	return kept, strings.TrimSuffix(b.String(), "\n")
 }
 
-// line is s in at most n characters on one line.
+// line returns at most n characters of s on one line.
 func line(s string, n int) string { return strings.Join(strings.Fields(team.Clean(s, n)), " ") }

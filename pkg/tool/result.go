@@ -10,11 +10,11 @@ import (
 	"agentteam/pkg/team/codec"
 )
 
-// MaxContent is the most bytes of a result that the model sees.
+// MaxContent bounds the bytes of a result that the model sees.
 const MaxContent = 64 << 10
 
-// maxError is the most bytes of an error's message. JSON makes at most six bytes
-// of one, so an error is never cut and always parses.
+// maxError bounds the bytes of an error's message. JSON encodes a byte in at most six, so an error is never cut and
+// always parses.
 const maxError = 8 << 10
 
 // Call is a model's request: Arguments is the JSON text as the model wrote it.
@@ -36,8 +36,8 @@ type Result struct {
 	Account team.Account // how the call was made
 }
 
-// Plain returns err as an error of which the model is shown this text, as it is: what a
-// command has printed is easier to read than JSON that quotes it.
+// Plain returns err as an error that the model sees as text, unquoted: the output of a command is easier to read than
+// JSON that quotes it.
 func Plain(err error, text string) error { return &plain{err, text} }
 
 type plain struct {
@@ -47,7 +47,7 @@ type plain struct {
 
 func (p *plain) Unwrap() error { return p.error }
 
-// IsPlain reports whether the model is shown a text of err's own, see [Plain].
+// IsPlain reports whether the model sees a plain text for err, see [Plain].
 func IsPlain(err error) bool {
 	var p *plain
 	return errors.As(err, &p)
@@ -61,8 +61,8 @@ func EffectsOf(err error) Effects {
 	return Effects{}
 }
 
-// With returns err as one that has effects, such as an [Effects].Await: a gate has refused a call until
-// somebody decides on it. The model need not be asked what it does next.
+// With returns err with effects, such as an [Effects].Await: a gate has refused a call until a person decides on it.
+// The model need not be called before that.
 func With(err error, to Effects) error { return &leading{err, to} }
 
 type leading struct {
@@ -72,7 +72,7 @@ type leading struct {
 
 func (l *leading) Unwrap() error { return l.error }
 
-// success makes the result of what a tool returned.
+// success returns the result for a tool's output.
 func success(out Output) (Result, error) {
 	text, err := out.Text()
 	if err != nil {
@@ -89,8 +89,8 @@ func success(out Output) (Result, error) {
 	return Result{Content: cut(text, MaxContent), Value: out.Value, Parts: parts, Effects: out.Effects}, nil
 }
 
-// failure makes the result of an error. One without a code is unavailable: the
-// tool did not do its work, and the model can do no more than try again.
+// failure returns the result for an error. Without a code it is unavailable: the tool did not do its work, and the
+// model can only try again.
 func failure(err error) Result {
 	code := team.CodeOf(err)
 	if code == "" {
@@ -112,9 +112,8 @@ func failure(err error) Result {
 	return Result{Content: string(text), IsError: true, Code: code, Effects: effects}
 }
 
-// cut takes out the middle of s so that at most limit bytes are left, the line
-// that says so included. Beginning and end tell most: the end of a build log has
-// the error, the beginning of a file what it is.
+// cut removes the middle of s so that at most limit bytes are left, the line that states it included. The two ends are
+// most useful: a build log ends with the error, a file begins with its purpose.
 func cut(s string, limit int) string {
 	if len(s) <= limit {
 		return s
@@ -125,7 +124,7 @@ func cut(s string, limit int) string {
 	return fmt.Sprintf("%s\n[... %d bytes cut ...]\n%s", s[:head], tail-head, s[tail:])
 }
 
-// shorten cuts the end of s off so that at most limit bytes and a mark are left.
+// shorten cuts s to at most limit bytes and a mark.
 func shorten(s string, limit int) string {
 	if len(s) <= limit {
 		return s

@@ -16,8 +16,8 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Set is the tools that an agent knows, in a fixed order, and the ones of them
-// that it may use. It does not change and is safe for concurrent use.
+// Set is the tools that an agent knows, in a fixed order, and those of them that it may use. It does not change and is
+// safe for concurrent use.
 type Set struct {
 	tools   []Tool
 	byName  map[string][]int // indexes into tools, by name and alias; several only of variants that share a name
@@ -35,8 +35,8 @@ type Names interface {
 	Say(text string) string
 }
 
-// NewSet makes a set in which every tool is allowed. Calls are counted in reg,
-// which may be nil; sets that share a registry share the counters.
+// NewSet returns a set in which every tool is allowed. It counts calls in reg, which may be nil; sets that share a
+// registry share the counters.
 //
 // Errors: two tools with one name or alias; a tool that [New] did not make.
 func NewSet(reg prometheus.Registerer, tools ...Tool) (*Set, error) {
@@ -65,12 +65,11 @@ func NewSet(reg prometheus.Registerer, tools ...Tool) (*Set, error) {
 	return s, nil
 }
 
-// Allow returns the set narrowed to names, a role's tool list of names and
-// aliases; an empty list or a "*" in it keeps all that s allows. The tools left
-// out stay known, so asking for one is permission_denied and not not_found.
+// Allow returns the set narrowed to names, a role's list of tool names and aliases; an empty list or a "*" keeps all
+// that s allows. The other tools stay known, so a call of one is permission_denied and not not_found.
 //
-// Errors: invalid_argument for a name that no tool has, permission_denied for
-// one that s itself does not allow; both name it.
+// Errors: invalid_argument for a name that no tool has, permission_denied for a tool that s does not allow; both name
+// it.
 func (s *Set) Allow(names []string) (*Set, error) {
 	if len(names) == 0 || slices.Contains(names, "*") {
 		return s, nil
@@ -92,7 +91,7 @@ func (s *Set) Allow(names []string) (*Set, error) {
 	return &narrow, nil
 }
 
-// Without returns the set narrowed by those tools for which taken is true. They stay known.
+// Without returns the set without the tools for which taken is true. They stay known.
 func (s *Set) Without(taken func(Tool) bool) *Set {
 	narrow := *s
 	narrow.allowed = maps.Clone(s.allowed)
@@ -104,17 +103,15 @@ func (s *Set) Without(taken func(Tool) bool) *Set {
 	return &narrow
 }
 
-// Speaking returns the set under these names. It answers to the names of
-// all variants.
+// Speaking returns the set under these names. It accepts the names of all variants.
 func (s *Set) Speaking(n Names) *Set {
 	speaking := *s
 	speaking.names = n
 	return &speaking
 }
 
-// Behind returns the set behind further gates. Before each call all gates are asked, in their
-// order, with arguments that are valid; the first that refuses ends the call. What changes
-// nothing is for them to let pass: see [Request.Changes].
+// Behind returns the set with further gates. Before each call all gates are asked, in their order, with valid
+// arguments; the first refusal ends the call. Gates let calls pass that change nothing: see [Request.Changes].
 func (s *Set) Behind(gates ...Gate) *Set {
 	gated := *s
 	gated.gates = slices.Concat(s.gates, gates)
@@ -128,8 +125,8 @@ type Spec struct {
 	Schema      json.RawMessage // JSON schema of the arguments, an object
 }
 
-// Specs returns the allowed tools in the order in which NewSet got them: always
-// the same, so that a model endpoint can cache the prompt.
+// Specs returns the allowed tools in the order of NewSet: always the same, so that a model endpoint can cache the
+// prompt.
 func (s *Set) Specs() []Spec {
 	var specs []Spec
 	for _, t := range s.tools {
@@ -149,18 +146,17 @@ func (s *Set) Specs() []Spec {
 	return specs
 }
 
-// Has reports whether a tool of the set is called so, in any way.
+// Has reports whether a tool of the set has that name, alias or variant.
 func (s *Set) Has(name string) bool {
 	_, known := s.byName[name]
 	return known
 }
 
-// Traits returns those of the tool that name calls, with the names that its arguments have
-// there; the zero Traits of a name that no tool has. Of a name that several tools share they are
-// those of the first; see [Set.TraitsOf].
+// Traits returns the traits of the tool that name calls, with its names of the arguments; the zero Traits for an
+// unknown name. If several tools share the name, they are the traits of the first; see [Set.TraitsOf].
 func (s *Set) Traits(name string) Traits { return s.TraitsOf(Call{Name: name}) }
 
-// TraitsOf returns those of the tool that a call is for, as [Set.Traits].
+// TraitsOf returns the traits of the tool of a call, as [Set.Traits].
 func (s *Set) TraitsOf(c Call) Traits {
 	t, known := s.called(c)
 	if !known {
@@ -172,7 +168,7 @@ func (s *Set) TraitsOf(c Call) Traits {
 	return t.Traits
 }
 
-// called is the tool that a call is for.
+// called returns the tool of a call.
 func (s *Set) called(c Call) (t Tool, known bool) {
 	named := s.byName[c.Name]
 	if len(named) > 1 {
@@ -189,12 +185,10 @@ func (s *Set) called(c Call) (t Tool, known bool) {
 	return s.tools[named[0]], true
 }
 
-// Run validates a call, runs it and returns when the tool has ended. It never
-// panics and its result is never empty; every error is a result with a code:
-// not_found for a tool that does not exist (the names that do are in the hint),
-// permission_denied for one that this set does not allow, invalid_argument for
-// arguments against the schema, a gate's error for what it refuses, unavailable for a context that is over, a tool
-// that panicked and an error without a code, else the tool's own.
+// Run validates a call, runs it and returns when the tool has ended. It never panics and its result is never empty. An
+// error is a result with a code: not_found for an unknown tool (the hint has the known names), permission_denied for
+// one that this set does not allow, invalid_argument for arguments against the schema, a gate's error, unavailable for
+// an ended context, a panic and an error without a code, else the tool's own.
 func (s *Set) Run(ctx context.Context, call Call) Result {
 	label, name := unknownTool, call.Name
 	if t, known := s.called(call); known {
@@ -217,7 +211,7 @@ func (s *Set) run(ctx context.Context, call Call) (result Result) {
 	if !s.allowed[t.Name] {
 		return failure(team.Errorf(team.PermissionDenied, "you may not use %s", call.Name).WithHint("%s", s.usage()))
 	}
-	// An agent that lost its task or is being stopped must not begin to write.
+	// An agent that lost its task or is being stopped must not start to write.
 	if ctx.Err() != nil {
 		return failure(fmt.Errorf("%s was not started: %w", call.Name, context.Cause(ctx)))
 	}

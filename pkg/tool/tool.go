@@ -12,8 +12,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Tool is one thing that a model may call. The zero Tool is not usable; [New] makes
-// one.
+// Tool is a function that a model may call. The zero Tool is not usable; [New] makes one.
 type Tool struct {
 	Name        string   // by which the model calls it
 	Aliases     []string // it answers to these, too; the model does not see them
@@ -29,12 +28,12 @@ type Tool struct {
 	run func(ctx context.Context, arguments string, ask asks) (Output, error)
 }
 
-// Answers reports whether t is called by name, in any way.
+// Answers reports whether name is the name, an alias or a variant of t.
 func (t Tool) Answers(name string) bool {
 	return name == t.Name || slices.Contains(t.Aliases, name) || slices.ContainsFunc(t.variants, func(v Variant) bool { return v.Name == name })
 }
 
-// variant is the variant of that name.
+// variant returns the variant of that name.
 func (t Tool) variant(name string) (Variant, bool) {
 	i := slices.IndexFunc(t.variants, func(v Variant) bool { return v.Name == name })
 	if i < 0 {
@@ -43,8 +42,8 @@ func (t Tool) variant(name string) (Variant, bool) {
 	return t.variants[i], true
 }
 
-// called is the variant that name calls, if it is one: by its name, or by an alias of t, whose own
-// name is a variant.
+// called returns the variant that name calls: the variant of that name, or for an alias of t the variant with t's own
+// name.
 func (t Tool) called(name string) (Variant, bool) {
 	if v, ok := t.variant(name); ok {
 		return v, true
@@ -52,23 +51,23 @@ func (t Tool) called(name string) (Variant, bool) {
 	return t.variant(t.Name)
 }
 
-// shares reports whether another tool may have a variant of that name, too.
+// shares reports whether another tool may have a variant of that name.
 func (t Tool) shares(name string) bool {
 	v, ok := t.variant(name)
 	return ok && v.When != nil && name != t.Name
 }
 
-// Arguments returns those that t takes. The caller may change them.
+// Arguments returns the arguments of t. The caller may change them.
 func (t Tool) Arguments() Arguments { return t.arguments.clone() }
 
-// Option sets what most tools do without.
+// Option is a setting that most tools do not need.
 type Option interface{ apply(t *Tool) error }
 
 type option func(t *Tool) error
 
 func (o option) apply(t *Tool) error { return o(t) }
 
-// Alias adds names that the tool answers to as well.
+// Alias adds names of the tool.
 func Alias(names ...string) Option {
 	return option(func(t *Tool) error {
 		t.Aliases = append(t.Aliases, names...)
@@ -76,9 +75,8 @@ func Alias(names ...string) Option {
 	})
 }
 
-// UngatedIf is [Traits].Ungated for those calls only whose arguments are so: an agent that may
-// do nothing else must be able to talk and to give its work back. In is the tool's own struct,
-// or json.RawMessage of a tool that [Dynamic] makes.
+// UngatedIf is [Traits].Ungated for the calls for whose arguments so is true: an agent that may do nothing else must be
+// able to talk and to give its work back. In is the tool's own struct, or json.RawMessage for a tool of [Dynamic].
 func UngatedIf[In any](so func(in In) bool) Option {
 	return option(func(t *Tool) error {
 		t.ungated = func(in any) bool { return so(in.(In)) }
@@ -86,8 +84,8 @@ func UngatedIf[In any](so func(in In) bool) Option {
 	})
 }
 
-// Enum offers the model these values for an argument, a text. Another one is taken all the
-// same: the tool knows what else it can do with it, or refuses it with a better reason than a schema.
+// Enum offers the model these values for an argument, a string. Other values are accepted: the tool handles them, or
+// refuses them with a better reason than a schema.
 func Enum(argument string, values ...string) Option {
 	return option(func(t *Tool) error {
 		if t.arguments.Offered == nil {
@@ -98,7 +96,7 @@ func Enum(argument string, values ...string) Option {
 	})
 }
 
-// Unlisted hides the tool from the model. It answers all the same.
+// Unlisted hides the tool from the model. It can still be called.
 func Unlisted() Option {
 	return option(func(t *Tool) error {
 		t.unlisted = true
@@ -106,7 +104,7 @@ func Unlisted() Option {
 	})
 }
 
-// Describe sets the description of an argument, where that depends on the caller.
+// Describe sets the description of an argument, if it depends on the caller.
 func Describe(argument, text string) Option {
 	return option(func(t *Tool) error {
 		if err := t.arguments.has(argument); err != nil {
@@ -117,9 +115,8 @@ func Describe(argument, text string) Option {
 	})
 }
 
-// Hidden hides arguments of the struct from the model. One that it gives
-// all the same is taken, so that the tool can say why it is refused. The name "list.field"
-// is a field of the objects in a list.
+// Hidden hides arguments of the struct from the model. They are still accepted, so that the tool can explain a refusal.
+// The name "list.field" is a field of the objects in a list.
 func Hidden(arguments ...string) Option {
 	return option(func(t *Tool) error {
 		t.arguments.Hidden = append(t.arguments.Hidden, arguments...)
@@ -127,16 +124,14 @@ func Hidden(arguments ...string) Option {
 	})
 }
 
-// New makes a tool of a function. In is a struct; its `json` tags name the
-// arguments (omitempty or omitzero makes one optional), its `jsonschema` tags
-// describe them to the model. Nothing but these arguments is accepted.
+// New returns a tool with the function run. In is a struct; its `json` tags name the arguments (omitempty or omitzero
+// makes one optional), its `jsonschema` tags describe them to the model. Other arguments are refused.
 //
-// What run returns reaches the model as [Output] states. An error should carry a
-// [team.Code]; one without counts as unavailable. run must end soon after its context does,
-// and must be safe for concurrent use if the set's user calls concurrently.
+// The output of run reaches the model as [Output] states. An error should carry a [team.Code]; without one it counts as
+// unavailable. run must end soon after its context does, and must be safe for concurrent use if the set is used so.
 //
-// New panics if In has no JSON schema, or an option is for another struct or names an argument
-// that In does not have: that is a broken program, not bad input.
+// New panics if In has no JSON schema, or an option is for another struct or names an argument that In does not have: a
+// broken program, not bad input.
 func New[In any](name, description string, run func(ctx context.Context, in In) (Output, error), opts ...Option) Tool {
 	schema, err := jsonschema.For[In](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[team.Priority](): {Types: []string{"integer", "string"}},
@@ -169,8 +164,8 @@ func New[In any](name, description string, run func(ctx context.Context, in In) 
 		if err != nil {
 			return Output{}, err
 		}
-		// Decoded from what was validated, not from the text: encoding/json ignores
-		// case and would take for a field what validation knew under another name.
+		// Decode the validated values, not the text: encoding/json ignores case, and would accept for a field what
+		// validation saw under another name.
 		var in In
 		text, err := decode(given, &in)
 		if err == nil {
@@ -185,7 +180,7 @@ func New[In any](name, description string, run func(ctx context.Context, in In) 
 	return *t
 }
 
-// traitsOf are those of a call with these arguments.
+// traitsOf returns the traits of a call with these arguments.
 func (t *Tool) traitsOf(in any) Traits {
 	traits := t.Traits
 	traits.Ungated = traits.Ungated || t.ungated != nil && t.ungated(in)

@@ -2,9 +2,8 @@ package tool
 
 import "slices"
 
-// Traits are what holds for every call of a tool. The zero Traits are those of a tool of which
-// nothing is known: it may change something, so gates are asked; its calls are not cut off; and
-// calls and results are shown to those who watch, and kept. Traits are an [Option].
+// Traits hold for every call of a tool. The zero Traits assume the most: the tool may change something, so gates are
+// asked; its calls are not cut off; watchers see calls and results, which are kept. Traits are an [Option].
 type Traits struct {
 	ReadOnly   bool // changes nothing that others can see: it may run again, and no gate is asked
 	Writes     bool // writes files or executes
@@ -25,7 +24,7 @@ type Traits struct {
 	Reads  []string
 }
 
-// apply makes tr the tool's.
+// apply sets the traits of the tool.
 func (tr Traits) apply(t *Tool) error {
 	tr.Yields = tr.Yields || tr.ReadOnly
 	t.Traits = tr

@@ -6,9 +6,8 @@ import (
 	"slices"
 )
 
-// Variant is another way to call a tool: by another name, with other arguments. What
-// runs, who may run it, which gates are asked and what comes of it are the tool's. Package
-// dialect makes them.
+// Variant is another way to call a tool, with another name and other arguments. The tool decides what runs, who may run
+// it, which gates are asked, and the result. Package dialect makes variants.
 type Variant struct {
 	Name        string          // it may be the tool's own, and then takes its place
 	Description string          // for the model
@@ -24,8 +23,7 @@ type Variant struct {
 	Run func(ctx context.Context, arguments string, call func(arguments map[string]any) (Output, error)) (Output, error)
 }
 
-// With returns t, which can be called in other ways, too. An alias that a variant has as its
-// name is the variant's.
+// With returns t with further variants. An alias that is the name of a variant calls that variant.
 func (t Tool) With(variants ...Variant) Tool {
 	t.variants = slices.Concat(t.variants, variants)
 	t.Aliases = slices.DeleteFunc(slices.Clone(t.Aliases), func(alias string) bool {

@@ -6,14 +6,14 @@ import (
 	"unicode/utf8"
 )
 
-// The bounds of what a [Capture] keeps, in bytes.
+// The bounds of a [Capture], in bytes.
 const (
 	maxHead = 10 << 20
 	maxTail = 15_000
 )
 
-// Capture is an io.Writer that keeps the beginning and the last 15,000 bytes of what a
-// command writes. It takes any amount in bounded memory. Not safe for concurrent use.
+// Capture is an io.Writer that keeps the beginning and the last 15,000 bytes of a command's output. It takes any amount
+// in bounded memory. Not safe for concurrent use.
 type Capture struct {
 	Head int // how many bytes of the beginning are kept; default: 10 MiB
 
@@ -39,8 +39,8 @@ func (c *Capture) trim() {
 	}
 }
 
-// String returns what was written; if that was too much, the two ends with a
-// line between them that says how many bytes are missing.
+// String returns the output; if it was too long, both ends with a line between them that states how many bytes are
+// missing.
 func (c *Capture) String() string {
 	c.trim()
 	if c.total == len(c.head)+len(c.tail) {

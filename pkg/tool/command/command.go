@@ -1,9 +1,8 @@
-// Package command runs the programs that agents start, bash and the checks of tasks among
-// them. What a command is given is bounded: its environment has no secrets, its time is
-// limited, and nothing of its process group outlives it or this process.
+// Package command runs the programs that agents start, such as bash and the checks of tasks, within bounds: the
+// environment has no secrets, time is limited, and nothing of the process group outlives the command or this process.
 //
-// It does not confine what a command does: a process that makes a session of its own
-// (setsid) escapes. The runners of package sandbox confine; they share [Watch] with [Plain].
+// It does not confine commands: a process that starts its own session (setsid) escapes. The runners of package sandbox
+// confine; they share [Watch] with [Plain].
 package command
 
 import (
@@ -17,7 +16,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Command is a program to run, and what it is given.
+// Command is a program to run, with its bounds.
 type Command struct {
 	Args   []string      // the program, a path or a name to find in PATH, and its arguments; required
 	Dir    string        // where it starts; required
@@ -30,7 +29,7 @@ type Command struct {
 	Allowed func() (until time.Time, moved <-chan struct{})
 }
 
-// Exit is how a command has ended.
+// Exit states how a command has ended.
 type Exit struct {
 	Code  int    // its exit status; -1 if a signal ended it
 	How   string // "exit status 3", "signal: killed"
@@ -47,7 +46,7 @@ var (
 	ErrNotAllowed = errors.New("ended, since NATS does not confirm the membership")
 )
 
-// ErrLost is in the error of a runner that cannot tell how a command has ended which it has begun.
+// ErrLost marks the error of a runner that does not know how a command ended which it had started.
 var ErrLost = errors.New("its end is not known: it may have run in part")
 
 // Runner runs commands. Safe for concurrent use.

@@ -2,12 +2,10 @@ package command
 
 import "strings"
 
-// Environ returns the part of all ("NAME=value" each) that commands get, and
-// TERM=dumb, since nobody looks at a terminal.
+// Environ returns the part of all ("NAME=value" each) that commands get, and TERM=dumb, since there is no terminal.
 //
-// It is a list of what is let through: a list of secrets to hold back would miss
-// the next one. The LC_ variables are written out because SSH servers commonly
-// accept any LC_*, which people use to carry other things.
+// It is an allow list: a list of secrets to withhold would miss the next one. The LC_ variables are written out because
+// SSH servers commonly accept any LC_*, which people use to carry other things.
 func Environ(all []string) []string {
 	var out []string
 	for _, entry := range all {

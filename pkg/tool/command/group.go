@@ -9,12 +9,11 @@ import (
 	"time"
 )
 
-// runInGroup runs cmd in a process group of its own and returns as cmd.Run does,
-// when cmd has ended; what is left of the group is killed then.
+// runInGroup runs cmd in a separate process group and returns as cmd.Run does, when cmd has ended; it then kills the
+// remaining processes of the group.
 func runInGroup(cmd *exec.Cmd, w *Watch) error {
-	// The parent whose death the kernel reports to a process is the thread that
-	// started it. Locked, that thread cannot end before this function does, nor
-	// pass to a goroutine that ends it.
+	// The kernel reports the death of the thread that started a process, not of its process. Locked, that thread cannot
+	// end before this function does, nor run a goroutine that ends it.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 
@@ -41,21 +40,20 @@ func (g *group) run(cmd *exec.Cmd, w *Watch) error {
 
 // group is a process group that ends as a whole, at the latest with this process.
 //
-// Its leader is a guard that does nothing but wait for this process to end, by
-// SIGKILL too, and then kill the group: the kernel tells the death of a parent to
-// its children, not to theirs. And since the leader is not reaped before the
-// group is killed, the group's number cannot meanwhile have become another's.
+// Its leader is a guard that waits for this process to end, by SIGKILL too, and then kills the group: the kernel
+// reports the death of a parent to its children, not to theirs. The leader is not reaped before the group is killed, so
+// no other group can get its number.
 //
-// The guard also kills the group once the time is up that it was told last. So a
-// command ends in time although this process is frozen and can end nothing.
+// The guard also kills the group once the time has passed that it was sent last. So a command ends in time even if this
+// process is frozen.
 type group struct {
 	guard *exec.Cmd
 	alive *os.File // the guard reads from the other end until this process is gone
 }
 
-// guardScript reads how many seconds are left, and waits so long for the next word. Before
-// version 4 (macOS has 3.2) bash knows whole seconds only. It closes its end before it kills: if
-// it can still be told something once a command has started, it will kill that command too.
+// guardScript reads how many seconds are left, and waits so long for the next number. Before version 4 (macOS has 3.2)
+// bash knows whole seconds only. It closes its end before it kills: if a write to it still succeeds after a command has
+// started, it will kill that command too.
 const guardScript = `trap "" HUP INT QUIT TERM
 while read -r ${left:+-t "$left"} left; do ((BASH_VERSINFO >= 4)) || left=${left%.*}; done
 exec <&-
@@ -87,7 +85,7 @@ func newGroup(w *Watch) (*group, error) {
 	return g, nil
 }
 
-// end kills every process of the group, the guard too.
+// end kills every process of the group, with the guard.
 func (g *group) end() {
 	g.kill()
 	g.alive.Close()

@@ -10,8 +10,8 @@ import (
 	"agentteam/pkg/shutdown"
 )
 
-// Watch is what bounds one run of a [Command], in whatever way a [Runner] starts it: its
-// output, its time limit, its right to run on. Not safe for concurrent use.
+// Watch bounds one run of a [Command], whatever [Runner] starts it: its output, its time limit, its permission to run.
+// Not safe for concurrent use.
 type Watch struct {
 	Context context.Context // ends when the command has to
 	Output  *os.File        // is stdout and stderr of the command
@@ -26,7 +26,7 @@ type Watch struct {
 	ended   chan struct{}
 }
 
-// Watch begins the watch of one run, before the command is started. It must be ended.
+// Watch starts the watch of one run, before the command is started. The caller ends it.
 func (c Command) Watch(ctx context.Context) (*Watch, error) {
 	r, out, err := os.Pipe()
 	if err != nil {
@@ -34,8 +34,7 @@ func (c Command) Watch(ctx context.Context) (*Watch, error) {
 	}
 	w := &Watch{
 		Context: ctx, ctx: ctx, cancel: func() {}, allowed: c.Allowed,
-		// A writer as the command's output would have package exec wait for each process
-		// that holds the output open.
+		// With a writer as the command's output, package exec would wait for each process that holds the output open.
 		Output: out, source: r, copied: make(chan struct{}), ended: make(chan struct{}),
 	}
 	if c.Limit > 0 {
@@ -48,10 +47,9 @@ func (c Command) Watch(ctx context.Context) (*Watch, error) {
 	return w, nil
 }
 
-// Guard calls tell with how long the command may still run, if that is limited by
-// [Command].Allowed, and again each time that moves, until the watch ends or tell fails. What
-// it tells must end the command in time although this process is frozen. It returns the
-// error of the first call.
+// Guard calls tell with the time that the command may still run, if [Command].Allowed limits it, and again whenever
+// that changes, until the watch ends or tell fails. tell must have the command ended in time even if this process is
+// frozen. It returns the error of the first call.
 func (w *Watch) Guard(tell func(left time.Duration) error) error {
 	if w.allowed == nil {
 		return nil
@@ -74,7 +72,7 @@ func (w *Watch) Guard(tell func(left time.Duration) error) error {
 	return nil
 }
 
-// Tell tells what [Watch.Guard] tells once more, and returns its error: the guard is gone.
+// Tell repeats the last call of [Watch.Guard], and returns its error: the guard is gone.
 func (w *Watch) Tell() error {
 	if w.tell == nil {
 		return nil
@@ -87,12 +85,12 @@ func (w *Watch) again() (moved <-chan struct{}, err error) {
 	w.telling.Lock() // what is told last is the newest
 	defer w.telling.Unlock()
 	until, moved := w.allowed()
-	// No time is told as a very short one: to some readers, 0 is something else.
+	// 0 is sent as a very short time: to some readers, 0 means something else.
 	return moved, w.tell(max(time.Until(until), time.Millisecond))
 }
 
-// Cause returns why a command was ended that did not end by itself: [ErrNotAllowed],
-// [ErrTimeout], the context's cause; nil if it was not ended by this process.
+// Cause returns why this process ended the command: [ErrNotAllowed], [ErrTimeout], the context's cause; nil if it did
+// not.
 func (w *Watch) Cause() error {
 	if w.ctx.Err() == nil && w.allowed != nil {
 		if until, _ := w.allowed(); !time.Now().Before(until) { // by the guard, which was quicker
@@ -102,8 +100,8 @@ func (w *Watch) Cause() error {
 	return context.Cause(w.Context)
 }
 
-// End waits until what was written is copied. A process that is not ended with the command
-// may keep the output open: it is waited for no longer than [shutdown.Tools].
+// End waits until the output is copied. A process that outlives the command may keep the output open: End waits for it
+// for at most [shutdown.Tools].
 func (w *Watch) End() {
 	w.cancel()
 	close(w.ended)

@@ -1,10 +1,8 @@
-// Package dialect lets a tool be called as other programs have it: by another name, with
-// arguments of other names, in calls that do several things at once. A [Form] describes one
-// such way, and [Translate] gives it to its tool as a [tool.Variant].
+// Package dialect adapts tools to the calls of other programs: other names of the tool and its arguments, and calls
+// that do several things. A [Form] describes such a call, and [Translate] adds it to its tool as a [tool.Variant].
 //
-// It runs no tool and checks no rights: a form makes the arguments of the tool's own calls,
-// which package tool checks and runs. Which forms there are is said where the tools are, in
-// tool/workspace and tool/teamtool.
+// It runs no tool and checks no permissions: a form produces the arguments of the tool's own calls, which package tool
+// checks and runs. Packages tool/workspace and tool/teamtool define the forms.
 package dialect
 
 import (
@@ -24,8 +22,8 @@ import (
 	"agentteam/pkg/tool"
 )
 
-// Form is another way to call a tool: a name with arguments of its own names. What runs,
-// who may run it and what comes of it are the tool's.
+// Form is another way to call a tool: a name with its own names of the arguments. The tool decides what runs, who may
+// run it and the result.
 type Form struct {
 	Name        string       // it may be the tool's own, whose arguments then have more names
 	Dialect     team.Dialect // the words of its description, results and errors
@@ -52,8 +50,8 @@ type Form struct {
 	Show func(content string) string // what the model sees of a result, made of what the tool shows
 }
 
-// Translate returns tools, which answer to forms, by the names of the tools, as well. It panics
-// if a form is not of one of them, or names an argument that its tool does not have.
+// Translate returns tools with the forms in forms, by the names of the tools. It panics if a form is for another tool,
+// or names an argument that its tool does not have.
 func Translate(tools []tool.Tool, forms map[string][]Form) []tool.Tool {
 	speaking, left := slices.Clone(tools), maps.Clone(forms)
 	for i, t := range tools {
@@ -74,7 +72,7 @@ func Translate(tools []tool.Tool, forms map[string][]Form) []tool.Tool {
 	return speaking
 }
 
-// Argument is one that only a form has.
+// Argument is an argument that only a form has.
 type Argument struct {
 	Name        string
 	Type        string // in JSON schema; "array" is of strings
@@ -83,8 +81,7 @@ type Argument struct {
 	Required    bool
 }
 
-// of is the form as a variant of t. Error: InvalidArgument if it names an argument that t does
-// not have.
+// of returns the form as a variant of t. Error: InvalidArgument if it names an argument that t does not have.
 func (f Form) of(t tool.Tool) (tool.Variant, error) {
 	takes := t.Arguments()
 	offered := takes.Offered
@@ -140,7 +137,7 @@ func (f Form) of(t tool.Tool) (tool.Variant, error) {
 	return v, nil
 }
 
-// traits are the tool's, with the further names that its arguments have here.
+// traits returns the tool's traits with the form's names of its arguments.
 func (f Form) traits(t tool.Traits) tool.Traits {
 	also := func(native []string) (all []string) {
 		for _, n := range native {
@@ -152,7 +149,7 @@ func (f Form) traits(t tool.Traits) tool.Traits {
 	return t
 }
 
-// shown is what the tool returned, as the form shows it to the model.
+// shown returns the tool's output as the form shows it to the model.
 func (f Form) shown(out tool.Output) (tool.Output, error) {
 	if f.Show == nil {
 		return out, nil
@@ -162,7 +159,7 @@ func (f Form) shown(out tool.Output) (tool.Output, error) {
 	return out, err
 }
 
-// addTo makes a one of the arguments, or describes it in another way.
+// addTo adds a to the arguments, or replaces its description.
 func (a Argument) addTo(takes tool.Arguments) {
 	s := takes.Schema
 	own := &jsonschema.Schema{Type: a.Type, Description: a.Description}
@@ -181,7 +178,7 @@ func (a Argument) addTo(takes tool.Arguments) {
 	}
 }
 
-// calls are the arguments of the tool's calls that do what the form's arguments ask for.
+// calls returns the arguments of the tool's calls that do what the form's arguments ask for.
 func (f Form) calls(ctx context.Context, check *tool.Checker, arguments string) ([]map[string]any, error) {
 	given, err := tool.Parse(arguments)
 	if err != nil {
@@ -211,7 +208,7 @@ func (f Form) calls(ctx context.Context, check *tool.Checker, arguments string) 
 	return f.Calls(ctx, given)
 }
 
-// primary is the name that the model sees of one of the tool's arguments.
+// primary returns the name that the model sees of one of the tool's arguments.
 func (f Form) primary(native string) string {
 	if names := f.Names[native]; len(names) > 0 {
 		if list, _, nested := strings.Cut(native, "."); nested {
@@ -222,8 +219,8 @@ func (f Form) primary(native string) string {
 	return native
 }
 
-// inItsWords is an error of the tool in the words of the form; partly: of a call after others
-// that were done. What a command has printed stays as it is, and so do the error's effects.
+// inItsWords returns an error of the tool in the words of the form; partly: earlier calls were done. The output of a
+// command stays unchanged, and so do the error's effects.
 func (f Form) inItsWords(err error, partly bool) error {
 	if tool.IsPlain(err) {
 		return err
@@ -236,8 +233,7 @@ func (f Form) inItsWords(err error, partly bool) error {
 	return tool.With(said, tool.EffectsOf(err))
 }
 
-// argumentWord is the name of an argument as errors have it: of two words, or before a
-// colon at the beginning.
+// argumentWord matches the name of an argument in errors: of two words, or before a colon at the beginning.
 var argumentWord = regexp.MustCompile(`^[a-z_]+(?:\[\d+\])?:|\b[a-z]+(?:_[a-z]+)+\b`)
 
 func (f Form) say(text string) string {
@@ -247,8 +243,8 @@ func (f Form) say(text string) string {
 	})
 }
 
-// eachObject calls do with the objects that have the argument: given itself, or for
-// "list.field" the objects of that list.
+// eachObject calls do for each object that has the argument: given itself, or for "list.field" the objects of that
+// list.
 func eachObject(given map[string]any, argument string, do func(o map[string]any, name string) error) error {
 	list, field, nested := strings.Cut(argument, ".")
 	if !nested {
@@ -265,8 +261,7 @@ func eachObject(given map[string]any, argument string, do func(o map[string]any,
 	return nil
 }
 
-// gather puts the value that o has under one of the names under the first. Error:
-// InvalidArgument if it has several.
+// gather moves the value of o under one of the names to the first name. Error: InvalidArgument if it has several.
 func gather(o map[string]any, names []string) error {
 	var at []string
 	for _, n := range names {
@@ -297,7 +292,7 @@ func gather(o map[string]any, names []string) error {
 
 func last(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
 
-// rename gives an argument another name in its place. Error: InvalidArgument if it is not there.
+// rename replaces the name of an argument. Error: InvalidArgument if the argument does not exist.
 func rename(takes tool.Arguments, native, name string) error {
 	object, native, err := takes.Object(native)
 	if err != nil {
@@ -315,8 +310,8 @@ func rename(takes tool.Arguments, native, name string) error {
 	return nil
 }
 
-// Renamed is a [Form.Show] that gives the fields of a JSON object other names, in their
-// order. A text that is no object stays.
+// Renamed returns a [Form.Show] that renames the fields of a JSON object and keeps their order. It leaves any other
+// text unchanged.
 func Renamed(names map[string]string) func(string) string {
 	return func(content string) string { return renameFields(content, names) }
 }

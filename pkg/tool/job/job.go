@@ -1,10 +1,8 @@
-// Package job has what a member has under way beside its conversation: subagents, and commands in
-// the background. It knows which there are, keeps what they print, tells the agent when one has
-// ended, and ends all of them with their owner.
+// Package job manages the jobs of a member: subagents, and commands in the background. It lists them, keeps their
+// output, notifies the agent when one has ended, and ends all of them with their owner.
 //
-// It runs nothing: a command is run by tool/workspace, a subagent by package subagent. What a
-// process that dies leaves running is ended by the supervisors of package sandbox; its successor
-// learns from the journal what that was.
+// It runs nothing: tool/workspace runs commands, package subagent subagents. The supervisors of package sandbox end the
+// jobs of a process that dies; its successor finds in the journal which those were.
 package job
 
 import (
@@ -26,14 +24,13 @@ const (
 	MaxCommands  = 8 // that run in the background at the same time
 )
 
-// mostPast is how many jobs that have ended can still be read.
+// mostPast bounds how many ended jobs can still be read.
 const mostPast = 16
 
-// unread is what of an output was not read, before there is any: of many jobs that print a lot the member's
-// process has to hold it all.
+// unread is the initial unread output of a job. It is small, since the member's process holds that of many jobs.
 var unread = command.Capture{Head: 1 << 20}
 
-// Options are what a member's jobs need. The zero value is the default.
+// Options are the settings of a member's jobs. The zero value is the default.
 type Options struct {
 	// Keep stores the whole of an output that is too long to be shown and returns its reference.
 	// Default: the middle is lost.
@@ -42,7 +39,7 @@ type Options struct {
 	Task func() team.TaskID
 }
 
-// Jobs are those of one member. Safe for concurrent use.
+// Jobs are the jobs of one member. Safe for concurrent use.
 type Jobs struct {
 	o     Options
 	ctx   context.Context
@@ -56,7 +53,7 @@ type Jobs struct {
 	past []*Job // that have ended, as it knows, the newest last
 }
 
-// Job is one job that is under way. Its methods are for whatever runs it. Safe for concurrent use.
+// Job is a running job. Its methods are for the function that runs it. Safe for concurrent use.
 type Job struct {
 	cancel context.CancelCauseFunc
 	over   chan struct{} // closed once it has ended
@@ -70,14 +67,14 @@ type Job struct {
 	read         bool            // some of it was
 }
 
-// Ended is that a job in the background has ended, of which the agent does not know.
+// Ended is the notice that a job in the background has ended.
 type Ended struct {
 	Job      team.Job
 	Text     string // for the model: what has ended and how, with the head of the output
 	Recorded func() // to be called once that is recorded
 }
 
-// New returns a member's jobs: none yet. They must be closed.
+// New returns the jobs of a member, none yet. The caller closes them.
 func New(o Options) *Jobs {
 	ctx, end := context.WithCancelCause(context.Background())
 	return &Jobs{o: o, ctx: ctx, end: end, slots: make(chan struct{}, MaxSubagents), ended: make(chan Ended)}
@@ -91,11 +88,11 @@ func (s *Jobs) Close() {
 	s.work.Wait()
 }
 
-// Ended is where each job in the background is told of that has ended, once; not those of which a
-// call has shown it before.
+// Ended returns the channel of the notices of ended background jobs, one each. A job whose end a call has shown gets
+// none.
 func (s *Jobs) Ended() <-chan Ended { return s.ended }
 
-// List returns the jobs that run, and those that have ended without that the agent knows.
+// List returns the jobs that run, and those whose end the agent does not know.
 func (s *Jobs) List() (all []team.Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,14 +102,13 @@ func (s *Jobs) List() (all []team.Job) {
 	return all
 }
 
-// Waits reports whether a job in the background runs for which its owner may wait, also one that waits
-// for a person.
+// Waits reports whether a background job runs that its owner may wait for, or that waits for a person.
 func (s *Jobs) Waits() bool {
 	return slices.ContainsFunc(s.List(), func(j team.Job) bool { return j.Background && (j.Holds() || j.Asked != "") })
 }
 
-// EndTask ends all jobs that were begun for a task, which the member does not hold any more; why is
-// the cause. It does not block; wait does until they have ended. Its error is that ctx has ended before.
+// EndTask ends all jobs that were begun for a task which the member no longer holds; why is the cause. It does not
+// block; wait blocks until they have ended, and returns an error if ctx ends before.
 func (s *Jobs) EndTask(id team.TaskID, why error) (wait func(ctx context.Context) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,9 +131,8 @@ func (s *Jobs) EndTask(id team.TaskID, why error) (wait func(ctx context.Context
 	}
 }
 
-// Begin runs a job in the background until it has ended, or its owner ends it. run returns how it has
-// ended, in a few words, and ends soon after its context does. Errors: Busy if so many run already;
-// Unavailable once the jobs are closed.
+// Begin runs a job in the background until it has ended, or its owner ends it. run returns how it ended, in a few
+// words, and ends soon after its context does. Errors: Busy at the limit; Unavailable once the jobs are closed.
 func (s *Jobs) Begin(is team.Job, run func(ctx context.Context, j *Job) (ended string)) (team.Job, error) {
 	if is.Background = true; is.Kind == team.JobSubagent {
 		select {
@@ -164,8 +159,8 @@ func (s *Jobs) Begin(is team.Job, run func(ctx context.Context, j *Job) (ended s
 	return j.Is(), nil
 }
 
-// Run is Begin of a job for which the caller waits; it is listed while it runs. A subagent waits until
-// fewer than [MaxSubagents] work. Errors: Unavailable if ctx ends before it has begun.
+// Run runs a job like Begin and waits for it; it is listed while it runs. A subagent waits until fewer than
+// [MaxSubagents] work. Errors: Unavailable if ctx ends before it has begun.
 func (s *Jobs) Run(ctx context.Context, is team.Job, run func(ctx context.Context, j *Job) (ended string)) (team.Job, error) {
 	if is.Kind == team.JobSubagent {
 		select {
@@ -194,7 +189,7 @@ func (s *Jobs) free(is team.Job) {
 	}
 }
 
-// add lists a job under a new id, for which work is waited. Errors: Busy; Unavailable.
+// add lists a job under a new id, and adds it to the work that Close awaits. Errors: Busy; Unavailable.
 func (s *Jobs) add(is team.Job, cancel context.CancelCauseFunc) (*Job, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -221,7 +216,7 @@ func (s *Jobs) add(is team.Job, cancel context.CancelCauseFunc) (*Job, error) {
 	return j, nil
 }
 
-// newID is an id that no job has which the agent may know.
+// newID returns an id that no job has which the agent may know.
 func (s *Jobs) newID(k team.JobKind) string {
 	letter := "b"
 	if k == team.JobSubagent {
@@ -237,7 +232,7 @@ func (s *Jobs) newID(k team.JobKind) string {
 	}
 }
 
-// tell tells the agent that j has ended, unless a call has shown it before or the jobs are closed.
+// tell notifies the agent that j has ended, unless a call has shown that or the jobs are closed.
 func (s *Jobs) tell(j *Job) {
 	defer s.forget(j)
 	select {
@@ -257,7 +252,7 @@ func (s *Jobs) tell(j *Job) {
 	}
 }
 
-// forget takes a job off the list, which the agent knows to have ended.
+// forget removes a job from the list, whose end the agent knows.
 func (s *Jobs) forget(j *Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -269,7 +264,7 @@ func (s *Jobs) forget(j *Job) {
 	j.whole = command.Capture{}
 }
 
-// Is returns the job as it is now.
+// Is returns the present state of the job.
 func (j *Job) Is() team.Job {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -280,7 +275,7 @@ func (j *Job) Is() team.Job {
 	return is
 }
 
-// Write takes in what the job prints.
+// Write records output of the job.
 func (j *Job) Write(p []byte) (int, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -289,14 +284,14 @@ func (j *Job) Write(p []byte) (int, error) {
 	return j.whole.Write(p)
 }
 
-// Moved takes in that a subagent has come further, and what it has used.
+// Moved records progress of a subagent, and its usage.
 func (j *Job) Moved(turns uint64, tokens int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.moved, j.is.Turns, j.is.Tokens = time.Now(), turns, tokens
 }
 
-// Progress takes in that it has come further.
+// Progress records progress.
 func (j *Job) Progress() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -306,8 +301,8 @@ func (j *Job) Progress() {
 // jobKey is the key under which the context of a job's work holds the job.
 type jobKey struct{}
 
-// Asks notes that the job whose work ctx is of does nothing before a person has decided on a request;
-// with "" that it continues. It does nothing if ctx is of none.
+// Asks records that the job of ctx waits for a person's decision on a request; "": it continues. Without a job in ctx
+// it does nothing.
 func Asks(ctx context.Context, request string) {
 	if j, ok := ctx.Value(jobKey{}).(*Job); ok {
 		j.mu.Lock()

@@ -43,7 +43,7 @@ func (s *Jobs) Tools() []tool.Tool {
 	}, forms)
 }
 
-// forms are the tools as Claude Code has them, and under the names that it gave them before.
+// forms are the tools as Claude Code has them, under present and former names.
 var forms = map[string][]dialect.Form{
 	"task_output": {
 		{Name: "TaskOutput", Dialect: team.Claude, Own: milliseconds, Calls: inSeconds},
@@ -58,7 +58,7 @@ var forms = map[string][]dialect.Form{
 
 var milliseconds = []dialect.Argument{{Name: "timeout", Type: "integer", Description: "milliseconds to wait (default 30000, at most 600000)"}}
 
-// inSeconds is the call of task_output for one whose time is in milliseconds.
+// inSeconds returns the call of task_output for a call with milliseconds.
 func inSeconds(_ context.Context, given map[string]any) ([]map[string]any, error) {
 	if ms, ok := given["timeout"].(float64); ok {
 		if ms < 0 || ms > maxWait*1000 {
@@ -69,8 +69,7 @@ func inSeconds(_ context.Context, given map[string]any) ([]map[string]any, error
 	return []map[string]any{given}, nil
 }
 
-// atOnce is the call of task_output for one that does not wait. A filter is a help to read; all is
-// shown.
+// atOnce returns the call of task_output for a call that does not wait. It ignores a filter and shows all.
 func atOnce(_ context.Context, given map[string]any) ([]map[string]any, error) {
 	delete(given, "filter")
 	given["block"] = false
@@ -108,10 +107,10 @@ func (s *Jobs) stop(ctx context.Context, in stopArgs) (tool.Output, error) {
 
 var errStopped = fmt.Errorf("stopped by its owner")
 
-// endsWithin is for how long task_stop waits for the end.
+// endsWithin is how long task_stop waits for the end.
 const endsWithin = 10 * time.Second
 
-// find returns the job in the background with that id. Error: NotFound.
+// find returns the background job with that id. Error: NotFound.
 func (s *Jobs) find(id string) (*Job, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,7 +131,7 @@ func (s *Jobs) find(id string) (*Job, error) {
 	return nil, err.WithHint("there are %s", strings.Join(ids, ", "))
 }
 
-// await waits until the job has ended, but no longer than d or than ctx.
+// await waits until the job has ended, at most for d and until ctx ends.
 func (j *Job) await(ctx context.Context, d time.Duration) {
 	late := time.NewTimer(d)
 	defer late.Stop()
@@ -158,7 +157,7 @@ func (j *Job) await(ctx context.Context, d time.Duration) {
 	}
 }
 
-// shown is how the job is, and what of its output was not shown yet.
+// shown returns the state of the job, and its output that was not shown yet.
 func (s *Jobs) shown(ctx context.Context, j *Job) tool.Output {
 	j.mu.Lock()
 	text := j.fresh.String()
@@ -178,7 +177,7 @@ func (s *Jobs) shown(ctx context.Context, j *Job) tool.Output {
 	return out
 }
 
-// state is how a job is, in a line.
+// state returns the state of a job, in a line.
 func state(is team.Job) string {
 	switch {
 	case is.Ended != "":
@@ -191,7 +190,7 @@ func state(is team.Job) string {
 
 func span(d time.Duration) string { return d.Truncate(time.Second).String() }
 
-// notice is what the agent is told of a job that has ended.
+// notice returns the notice to the agent of an ended job.
 func (s *Jobs) notice(j *Job) string {
 	j.mu.Lock()
 	text := j.whole.String()

@@ -1,10 +1,8 @@
-// Package safefs opens what lies in folders that agents write to, and never waits there. A
-// plain open of a named pipe waits until somebody writes to it, without an end, and keeps a
-// thread of the process meanwhile; an open of a device may act on it. Here what is neither a
-// regular file nor a folder is not opened.
+// Package safefs opens files in folders that agents write to, and never blocks there. A plain open of a named pipe
+// blocks a thread of the process until a process writes to it; an open of a device may act on it. Package safefs opens
+// only regular files and folders.
 //
-// Every path that a request can name is opened here. Who may see a file is the caller's to
-// decide.
+// Every path that a request can name is opened here. The caller decides who may see a file.
 package safefs
 
 import (
@@ -16,13 +14,12 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Root is [os.OpenRoot]. Its errors are those of os, of what is no folder too.
+// Root is [os.OpenRoot]. It returns an error of os also for a path that is not a folder.
 func Root(dir string) (*os.Root, error) {
 	return os.OpenRoot(dir + string(filepath.Separator) + ".") // which only a folder has
 }
 
-// File opens a regular file for reading; the caller closes it. Errors: those of os;
-// InvalidArgument for what is none.
+// File opens a regular file for reading; the caller closes it. Errors: those of os; InvalidArgument for anything else.
 func File(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
 	f, info, err := open(root, name)
 	if err != nil {
@@ -35,8 +32,8 @@ func File(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
 	return f, info, nil
 }
 
-// Entry opens a regular file that lies directly in a folder, and is no symbolic link, for reading; the
-// caller closes it. Errors: those of File; of os if it is replaced meanwhile.
+// Entry opens a regular file directly in a folder, not through a symbolic link, for reading; the caller closes it.
+// Errors: those of File; of os if it is replaced meanwhile.
 func Entry(in *os.Root, name string) (*os.File, fs.FileInfo, error) {
 	entry, err := in.Lstat(name)
 	if err == nil {
@@ -60,14 +57,12 @@ func Entry(in *os.Root, name string) (*os.File, fs.FileInfo, error) {
 	return f, info, nil
 }
 
-// Dir opens a folder, to be listed; the caller closes it. Errors: those of os, of what is no
-// folder too.
+// Dir opens a folder for listing; the caller closes it. Errors: those of os, also for a path that is not a folder.
 func Dir(root *os.Root, name string) (*os.File, error) {
 	return root.OpenFile(name, os.O_RDONLY|syscall.O_DIRECTORY, 0) // which is looked at before it is opened
 }
 
-// FS is [os.DirFS], which opens regular files and folders only. Errors besides those of os:
-// InvalidArgument for what is neither.
+// FS is [os.DirFS] for regular files and folders only. Errors: those of os; InvalidArgument for anything else.
 type FS string
 
 // Open implements [fs.FS].
@@ -82,7 +77,7 @@ func (dir FS) Open(name string) (fs.File, error) {
 	return f, nil
 }
 
-// system is a folder out of which links may lead.
+// system is a folder; links may lead out of it.
 type system string
 
 func (s system) Stat(name string) (fs.FileInfo, error) {
@@ -93,7 +88,7 @@ func (s system) OpenFile(name string, flag int, perm fs.FileMode) (*os.File, err
 	return os.OpenFile(filepath.Join(string(s), name), flag, perm)
 }
 
-// opener is what open needs; *os.Root is one.
+// opener is the part of a root that open needs; *os.Root implements it.
 type opener interface {
 	Stat(name string) (fs.FileInfo, error)
 	OpenFile(name string, flag int, perm fs.FileMode) (*os.File, error)
@@ -123,7 +118,7 @@ func open(in opener, name string) (*os.File, fs.FileInfo, error) {
 	return f, info, nil
 }
 
-// Regular refuses all that is not a regular file, with InvalidArgument.
+// Regular returns InvalidArgument for anything but a regular file.
 func Regular(name string, mode fs.FileMode) error {
 	what := "is not a regular file"
 	switch {
@@ -141,8 +136,8 @@ func Regular(name string, mode fs.FileMode) error {
 	return team.Errorf(team.InvalidArgument, "%s %s", name, what)
 }
 
-// RemoveAll removes what is in root under a name, also folders that may not be written, such as those of
-// Go's cache of modules. Commands have made it, so no link in it is followed. Errors: those of os.
+// RemoveAll removes the entry of root with a name, also with read-only folders, such as those of Go's module cache.
+// Commands made it, so no link in it is followed. Errors: those of os.
 func RemoveAll(root *os.Root, name string) error {
 	if root.RemoveAll(name) == nil {
 		return nil

@@ -8,10 +8,10 @@ import (
 // mostLinks bounds the symbolic links on the way to a path, as the kernel does.
 const mostLinks = 40
 
-// Way follows an absolute path as the kernel walks it; readlink is [os.Readlink], or that of another tree. steps is what leads there, each
-// without links on its way: the symbolic links, the folders that are left again by "..", and at last where the path leads. Who could
-// replace one of these would have the path lead elsewhere. names are the paths that lead there as well: the path itself, and, of each
-// link, the path behind it. What is not there is taken for a folder.
+// Way resolves an absolute path as the kernel does; readlink is [os.Readlink], or that of another tree. steps are all
+// paths on the way, each without links: the symbolic links, the folders that ".." leaves again, and at last the target.
+// A process that can replace one of them can redirect the path. names are the other paths to the target: path itself,
+// and for each link the path behind it. A missing entry counts as a folder.
 func Way(readlink func(string) (string, error), path string) (steps, names []string) {
 	at, links := "/", 0
 	names = []string{filepath.Clean(path)}

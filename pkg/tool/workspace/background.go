@@ -15,15 +15,14 @@ import (
 // Begin begins a job of the member, see [Options].
 type Begin func(is team.Job, run func(ctx context.Context, out io.Writer) (ended string)) (team.Job, error)
 
-// errGone ends what was bound to a tree.
+// errGone ends the work that is bound to a tree.
 var errGone = errors.New("its owner has left the tree in which it was begun")
 
-// maxLine is how many characters of a command are shown of one that runs in the background.
+// maxLine bounds the shown characters of a background command.
 const maxLine = 80
 
-// shellOf is the function of the tool bash: a command in the background keeps its workspace until
-// it has ended. It ends with the tree of its task. Error: InvalidState where no agent would be told of its
-// end.
+// shellOf returns the function of the tool bash: a background command keeps its workspace until it has ended, and ends
+// with the tree of its task. Error: InvalidState where no agent would be notified of its end.
 func shellOf(use func(context.Context) (*Workspace, func(), error), background bool) func(context.Context, bashArgs) (tool.Output, error) {
 	foreground := in(use, (*Workspace).bash)
 	return func(ctx context.Context, in bashArgs) (tool.Output, error) {
@@ -48,8 +47,8 @@ func shellOf(use func(context.Context) (*Workspace, func(), error), background b
 	}
 }
 
-// background runs a command beside the agent's conversation; done is called once it has ended.
-// Errors: those of [Begin] and of Options.MayRun.
+// background runs a command in the background; done is called once it has ended. Errors: those of [Begin] and of
+// Options.MayRun.
 func (w *Workspace) background(in bashArgs, done func()) (tool.Output, error) {
 	if err := w.o.MayRun(); err != nil {
 		return tool.Output{}, err
@@ -81,7 +80,7 @@ func (w *Workspace) background(in bashArgs, done func()) (tool.Output, error) {
 	return tool.Output{Value: is, Brief: is.ID + " runs in the background; a notice comes when it has ended", Effects: tool.Effects{Jobs: []team.Job{is}}}, nil
 }
 
-// howEnded is how a command in the background has ended, in a few words.
+// howEnded returns how a background command has ended, in a few words.
 func howEnded(exit command.Exit, err error) string {
 	switch {
 	case errors.Is(err, command.ErrLost):

@@ -17,7 +17,7 @@ import (
 
 const bashDescription = `Run a command in the workspace: builds, tests, git. To read and search files use read_file, grep and glob. Returns stdout and stderr together and, if it is not 0, "exit status N" as the last line. Each call is a new shell without input: cd and variables do not carry over, and background processes are killed at its end.`
 
-// inBackground is the argument that only members have who are told of what ends.
+// inBackground is the argument that only members have who are notified of ended jobs.
 const inBackground = "run_in_background"
 
 const (
@@ -26,7 +26,7 @@ const (
 	maxCommand     = 128<<10 - 1 // bytes; Linux takes no longer argument (MAX_ARG_STRLEN)
 )
 
-// MaxTime is how long the tool bash lets a command run at most.
+// MaxTime is the longest time limit of the tool bash.
 const MaxTime = maxTimeout * time.Second
 
 type bashArgs struct {
@@ -36,10 +36,9 @@ type bashArgs struct {
 	Background bool `json:"run_in_background,omitempty" jsonschema:"get its id now, and be told when it has ended; no time limit unless given"`
 }
 
-// bash is the tool bash. A command that fails is no error of the tool: its exit
-// status is in the result. Errors: invalid_argument; invalid_state if the time
-// was up and unavailable if the call was cancelled, both with the output until
-// then; unavailable also if bash cannot be started.
+// bash is the tool bash. A failing command is not an error of the tool: the result has its exit status. Errors:
+// invalid_argument; invalid_state at the time limit and unavailable for a cancelled call, both with the output so far;
+// unavailable also if bash cannot be started.
 func (w *Workspace) bash(ctx context.Context, in bashArgs) (tool.Output, error) {
 	if err := in.check(); err != nil {
 		return tool.Output{}, err
@@ -67,7 +66,7 @@ func (w *Workspace) bash(ctx context.Context, in bashArgs) (tool.Output, error) 
 	return tool.Output{}, tool.Plain(team.Errorf(team.InvalidState, "%w", exit.Cause), output)
 }
 
-// check refuses what cannot be run. Error: InvalidArgument.
+// check returns InvalidArgument for a command that cannot be run.
 func (in bashArgs) check() error {
 	switch {
 	case strings.TrimSpace(in.Command) == "":
@@ -83,7 +82,7 @@ func (in bashArgs) check() error {
 	return nil
 }
 
-// ended is the output of a command that was killed, with a last line that says why.
+// ended returns the output of a command with why as its last line.
 func ended(output, why string, args ...any) string {
 	if output != "" && !strings.HasSuffix(output, "\n") {
 		output += "\n"
@@ -91,8 +90,7 @@ func ended(output, why string, args ...any) string {
 	return output + fmt.Sprintf(why, args...)
 }
 
-// report is the output, and unless all went well a last line "exit status N" or
-// "signal: killed".
+// report returns the output and, unless the exit status is 0, a last line "exit status N" or "signal: killed".
 func report(output string, exit command.Exit) string {
 	if exit.Code == 0 {
 		return output
@@ -100,15 +98,14 @@ func report(output string, exit command.Exit) string {
 	return ended(output, "%s", exit.How)
 }
 
-// command is a command line as it is run.
+// command returns the command that runs a command line.
 func (w *Workspace) command(line string, output io.Writer, limit time.Duration) command.Command {
 	return command.Command{Args: []string{"bash", "-c", line}, Dir: w.dir, Env: []string{"AGENTTEAM_WORKSPACE=" + w.dir},
 		Output: output, Limit: limit, Allowed: w.o.Allowed}
 }
 
-// shell runs a command line and returns what it wrote; exit.Cause is then the limit that
-// ended it, if one did. Errors: unavailable if bash cannot be started, if ctx ends or with
-// the right to run commands.
+// shell runs a command line and returns its output; exit.Cause is the limit that ended it, if one did. Errors:
+// unavailable if bash cannot be started, if ctx ends, or if commands are no longer allowed.
 func (w *Workspace) shell(ctx context.Context, line string, limit time.Duration) (output string, exit command.Exit, err error) {
 	var captured command.Capture
 	exit, err = w.runner.Run(ctx, w.command(line, io.MultiWriter(&captured, progress{ctx}), limit))
@@ -139,10 +136,10 @@ func (w *Workspace) shell(ctx context.Context, line string, limit time.Duration)
 	return output, exit, err
 }
 
-// maxOutput is the most bytes of a command's output that are shown.
+// maxOutput bounds the shown bytes of a command's output.
 const maxOutput = 30_000
 
-// progress tells whoever runs the call of each write.
+// progress reports each write to the caller of the tool.
 type progress struct{ ctx context.Context }
 
 func (p progress) Write(b []byte) (int, error) {
@@ -153,9 +150,8 @@ func (p progress) Write(b []byte) (int, error) {
 // checkLimit bounds the check of a task.
 const checkLimit = 5 * time.Minute
 
-// Check runs a task's check, a shell command, as the tool bash would, and returns
-// its output and whether it succeeded. One that takes longer than five minutes has
-// failed. Errors: Unavailable if bash cannot be started or ctx ends.
+// Check runs a task's check, a shell command, as the tool bash would, and returns its output and whether it succeeded.
+// After five minutes it has failed. Errors: Unavailable if bash cannot be started or ctx ends.
 func (w *Workspace) Check(ctx context.Context, line string) (output string, passed bool, err error) {
 	output, exit, err := w.shell(ctx, line, checkLimit)
 	switch {

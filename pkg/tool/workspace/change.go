@@ -9,12 +9,11 @@ import (
 	"agentteam/pkg/tool"
 )
 
-// change is a change of a file that is about to be made; nil: it is not to be kept.
+// change is a change of a file that is about to be made; nil is not recorded.
 type change team.Change
 
-// keeps stores what is in a file that is to be replaced, if members share the folder. now is the
-// file, nil if there is none, and old its content, if that is known. What cannot be stored is
-// lost with the write, which is made all the same.
+// keeps stores the content of a file that is to be replaced, if members share the folder. now is the file, nil if there
+// is none, and old its content, if known. If storing fails, the write is still made and the content is lost.
 func (w *Workspace) keeps(ctx context.Context, name string, now fs.FileInfo, old string, known bool) *change {
 	if !w.o.Shared {
 		return nil
@@ -28,7 +27,7 @@ func (w *Workspace) keeps(ctx context.Context, name string, now fs.FileInfo, old
 	return c
 }
 
-// note puts the change, which was made, into the account of the call.
+// note adds the change, which was made, to the account of the call.
 func (c *change) note(ctx context.Context, content string) {
 	if c == nil {
 		return

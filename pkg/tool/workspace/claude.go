@@ -8,8 +8,8 @@ import (
 	"agentteam/pkg/tool/dialect"
 )
 
-// claude are the tools as Claude Code has them, and several edits in one call, of which no
-// model is told: those that know such a tool call it all the same.
+// claude are the tools as Claude Code has them, and several edits in one call, which models are not shown: models that
+// know such a tool may call it.
 var claude = map[string][]dialect.Form{
 	"bash": {{Name: "Bash", Dialect: team.Claude, Calls: inSeconds, Hidden: []string{"description"}, Own: []dialect.Argument{
 		{Name: "timeout", Type: "integer", Description: "milliseconds (default 120000, at most 600000)"},
@@ -26,11 +26,10 @@ var claude = map[string][]dialect.Form{
 	"grep": {{Name: "Grep", Dialect: team.Claude}},
 }
 
-// single are the arguments of an edit that stands by itself.
+// single are the arguments of a single edit.
 var single = []string{"old_string", "new_string"}
 
-// atOnce is the call of edit_file for one with a list of edits, which is not required to have
-// one beside them.
+// atOnce returns the call of edit_file for a call with a list of edits, which needs no single edit.
 func atOnce(_ context.Context, given map[string]any) ([]map[string]any, error) {
 	edits, listed := given["edits"].([]any)
 	_, one := given["old_string"]
@@ -50,8 +49,8 @@ func atOnce(_ context.Context, given map[string]any) ([]map[string]any, error) {
 
 var filePath = map[string][]string{"path": {"file_path"}}
 
-// inSeconds is the call of bash for one of Bash, which has its time in milliseconds and a
-// description that is for whoever watches.
+// inSeconds returns the call of bash for a call of Bash, which has its time in milliseconds and a description for
+// watchers.
 func inSeconds(_ context.Context, given map[string]any) ([]map[string]any, error) {
 	delete(given, "description")
 	if ms, ok := given["timeout"].(float64); ok {

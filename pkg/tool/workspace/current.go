@@ -10,9 +10,8 @@ import (
 	"agentteam/pkg/tool"
 )
 
-// Current is where a member works at each moment: the workspace of the task that it holds,
-// or of none. When the task changes, the next use asks the source, and the former workspace
-// is released once no call uses it. Safe for concurrent use.
+// Current is the workspace of a member: that of the task that it holds, or of none. When the task changes, the next use
+// opens a workspace from the source, and the former one is released once no call uses it. Safe for concurrent use.
 type Current struct {
 	source Source
 	opts   Options
@@ -37,22 +36,22 @@ func (l *lent) done() {
 	}
 }
 
-// Follow returns where a member works. work returns what it works on at the moment. The
-// caller closes it when its tools are no longer called.
+// Follow returns the current workspace of a member. work returns its present work. The caller closes it when its tools
+// are no longer called.
 func Follow(s Source, work func() Work, o Options) *Current {
 	o.seen = &seen{}
 	return &Current{source: s, work: work, opts: o}
 }
 
-// Use returns the workspace of what the member works on now; the caller calls done once,
-// after its use. It may take until ctx ends. Errors: those of the source.
+// Use returns the workspace of the member's present work; the caller calls done once, after its use. It may block until
+// ctx ends. Errors: those of the source.
 func (c *Current) Use(ctx context.Context) (ws *Workspace, done func(), err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.use(ctx, c.work())
 }
 
-// use is Use of what the member works on, while mu is held.
+// use is Use for work, while mu is held.
 func (c *Current) use(ctx context.Context, work Work) (ws *Workspace, done func(), err error) {
 	if c.now == nil || !sameTask(c.now.work, work) || !sameTree(c.now.work, work) || c.now.work.Head != work.Head || !sameHands(c.now.work, work) {
 		gone := make(chan struct{})
@@ -73,8 +72,8 @@ func (c *Current) use(ctx context.Context, work Work) (ws *Workspace, done func(
 	return c.now.ws, c.now.done, nil
 }
 
-// sameTree reports whether two works are done in the same folder: in a team on the line each hold
-// of a task has a tree, and who holds none has one that is brought forward when the head moves.
+// sameTree reports whether two works are in the same folder: in a team with an integration branch each hold of a task
+// has a tree, and a member without a task has one that follows the head.
 func sameTree(a, b Work) bool {
 	if !a.Team.HasBranch() && !b.Team.HasBranch() {
 		return true
@@ -82,21 +81,20 @@ func sameTree(a, b Work) bool {
 	return a.Team.HasBranch() == b.Team.HasBranch() && sameTask(a, b)
 }
 
-// sameTask reports whether two works are of the same hold of a task, or both of none.
+// sameTask reports whether two works are of the same hold of a task, or both without a task.
 func sameTask(a, b Work) bool { return a.Task.ID == b.Task.ID && a.Task.Epoch == b.Task.Epoch }
 
 // thereKey is the key under which a context holds the [Work] to which its calls are bound.
 type thereKey struct{}
 
-// Here returns what binds contexts to where the member works at this moment, for the tools of
-// [Current.Bound].
+// Here returns a function that binds contexts to the member's present work, for the tools of [Current.Bound].
 func (c *Current) Here() (bind func(context.Context) context.Context) {
 	then := c.work()
 	return func(ctx context.Context) context.Context { return context.WithValue(ctx, thereKey{}, then) }
 }
 
-// Bound are the tools for work that is bound to where it was begun, see [Current.Here]: once that is
-// given up, they do nothing. None of them runs anything in the background.
+// Bound returns the tools for work that is bound to its place, see [Current.Here]: once the member has left it, they do
+// nothing. None of them runs anything in the background.
 func (c *Current) Bound() []tool.Tool {
 	return tools(func(ctx context.Context) (*Workspace, func(), error) {
 		c.mu.Lock()
@@ -109,8 +107,7 @@ func (c *Current) Bound() []tool.Tool {
 	}, false)
 }
 
-// Settle gives back a tree in which the member does not work any more, and ends what still runs there
-// in the background.
+// Settle gives back a tree in which the member no longer works, and ends its background commands there.
 func (c *Current) Settle() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,8 +116,8 @@ func (c *Current) Settle() {
 	}
 }
 
-// sameHands reports whether commands of the member run alike: a person may have changed what they may
-// meanwhile. By what calls are judged counts for none that runs.
+// sameHands reports whether the member's commands run under the same policy: a person may have changed it. Policies by
+// which calls are judged do not matter to a running command.
 func sameHands(a, b Work) bool {
 	of := func(w Work) team.Policy {
 		h := w.Team.PolicyOf(w.Member.Role)
@@ -130,7 +127,7 @@ func sameHands(a, b Work) bool {
 	return reflect.DeepEqual(of(a), of(b))
 }
 
-// giveBack gives up what is lent; next is the tree that follows, if it may be the same.
+// giveBack gives up the present workspace; next is the tree that follows, if it may be the same.
 func (c *Current) giveBack(next chan struct{}) {
 	if c.now != nil {
 		if c.now.gone != next {
@@ -148,13 +145,12 @@ func (c *Current) Close() {
 	c.giveBack(nil)
 }
 
-// Tools are those of [Workspace.Tools]. Each call works in the workspace of its moment.
+// Tools returns the tools of [Workspace.Tools]. Each call works in the current workspace.
 func (c *Current) Tools() []tool.Tool { return tools(c.Use, c.opts.Begin != nil) }
 
-// Resume tells that the agent continues the work of an earlier process, which may have
-// read files of which this one does not know how they were. From then on write_file
-// replaces only what this process has read or written; edit_file needs no such rule, since
-// its text must be in the file.
+// Resume states that the agent continues the work of an earlier process, which may have read files whose state this
+// process does not know. From then on write_file replaces only files that this process has read or written; edit_file
+// needs no such rule, since its text must be in the file.
 func (c *Current) Resume() {
 	c.opts.seen.mu.Lock()
 	defer c.opts.seen.mu.Unlock()

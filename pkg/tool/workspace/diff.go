@@ -9,8 +9,8 @@ import (
 	"agentteam/pkg/team"
 )
 
-// The bounds of a diff in a result. The model has written most of it in the call, so it is
-// shown little: where the change is, and what stood there.
+// The bounds of a diff in a result. The model wrote most of it, so the diff shows only the place of the change and the
+// old text.
 const (
 	maxDiffed    = 512 << 10 // bytes of a file; of a larger one there is none
 	maxDiff      = 3000      // bytes
@@ -19,8 +19,8 @@ const (
 	diffHeadings = 2         // lines with file names, which are known
 )
 
-// diff is the change of a text as hunks of a unified diff, on lines behind what is said
-// of it; "" if there is none, or it is of a large file.
+// diff returns the change of a text as hunks of a unified diff, after a line end; "" if there is no change, or the file
+// is large.
 func diff(old, now string) string {
 	if old == now || len(old) > maxDiffed || len(now) > maxDiffed {
 		return ""

@@ -29,7 +29,7 @@ type replacement struct {
 	ReplaceAll bool   `json:"replace_all,omitempty"`
 }
 
-// check refuses what replaces nothing.
+// check returns an error if r replaces nothing.
 func (r replacement) check() error {
 	switch r.OldString {
 	case "":
@@ -40,7 +40,7 @@ func (r replacement) check() error {
 	return nil
 }
 
-// all are the replacements of a call, one after another.
+// all returns the replacements of a call, in order.
 func (in editArgs) all() []replacement {
 	if len(in.Edits) > 0 {
 		return in.Edits
@@ -48,11 +48,10 @@ func (in editArgs) all() []replacement {
 	return []replacement{in.replacement}
 }
 
-// edit is the tool edit_file. Errors: not_found (no such file),
-// permission_denied, unavailable; conflict if old_string is not in the file,
-// whose content then is not what the agent believes, or if the file changed
-// during the edit; invalid_argument if old_string is ambiguous, empty or the
-// same as new_string, or the file is no regular one or too large.
+// edit is the tool edit_file. Errors: not_found (no such file), permission_denied, unavailable; conflict if old_string
+// is not in the file, which then differs from what the agent knows, or if the file changed during the edit;
+// invalid_argument if old_string is ambiguous, empty or the same as new_string, or the file is not regular or too
+// large.
 func (w *Workspace) edit(ctx context.Context, in editArgs) (tool.Output, error) {
 	name, err := w.local(in.Path)
 	if err != nil {
@@ -95,8 +94,8 @@ func (w *Workspace) readWhole(name string) (string, fs.FileInfo, error) {
 	return string(data), info, nil
 }
 
-// substitute returns text with in's replacements done and how many they were. Error: that of
-// the first that cannot be done; then none counts.
+// substitute returns text with in's replacements, and their number. Error: that of the first replacement that fails;
+// then none is made.
 func substitute(text string, in editArgs) (changed string, n int, err error) {
 	changed = text
 	for i, r := range in.all() {
@@ -115,9 +114,8 @@ func substitute(text string, in editArgs) (changed string, n int, err error) {
 	return changed, n, nil
 }
 
-// in returns text with the replacement done, and how often it was. Models write \n: the two kinds of line
-// ends match each other, and what is put in gets those of its place. Only a replacement that is about
-// nothing but line ends is taken as it is written.
+// in returns text with the replacement, and how often it was made. Models write \n: the two kinds of line ends match
+// each other, and new lines get the ends of their place. A replacement that changes only line ends is taken as written.
 func (r replacement) in(text, path string) (string, int, error) {
 	l := linesOf(text)
 	before, after := lf(r.OldString), lf(r.NewString)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// lines are a text in which lines end with \n or with \r\n. A \r elsewhere is a character like any other.
+// lines are a text whose lines end with \n or \r\n. Any other \r is an ordinary character.
 type lines struct {
 	text    string
 	plain   string // the same with \n only
@@ -40,7 +40,7 @@ func (l lines) find(s string) (places []int) {
 	}
 }
 
-// exact returns those of the places at which text has s itself.
+// exact returns the places at which text has s itself.
 func (l lines) exact(places []int, s string) (exact []int) {
 	for _, p := range places {
 		if l.text[l.in(p):l.in(p+len(lf(s)))] == s {
@@ -50,10 +50,10 @@ func (l lines) exact(places []int, s string) (exact []int) {
 	return exact
 }
 
-// in returns the place in text of one in plain.
+// in returns the place in text for a place in plain.
 func (l lines) in(p int) int { return p + sort.SearchInts(l.windows, p) }
 
-// end returns the line end at a place in plain that has one.
+// end returns the line end at a place in plain.
 func (l lines) end(p int) string {
 	if _, windows := slices.BinarySearch(l.windows, p); windows {
 		return "\r\n"
@@ -61,9 +61,9 @@ func (l lines) end(p int) string {
 	return "\n"
 }
 
-// fit returns after, which replaces before at a place in plain, with the line ends of that place: lines that
-// stay keep theirs, a line that is replaced passes its own on, and others have that of the line before. In a
-// text of one line it returns written.
+// fit returns after, which replaces before at a place in plain, with the line ends of that place: unchanged lines keep
+// theirs, a replaced line passes its own on, and other lines get that of the line before. In a text of one line it
+// returns written.
 func (l lines) fit(at int, before, after, written string) string {
 	old, fresh := strings.SplitAfter(before, "\n"), strings.SplitAfter(after, "\n")
 	ends := make([]string, 0, len(old)) // of the lines of before
@@ -99,8 +99,8 @@ func (l lines) fit(at int, before, after, written string) string {
 	return b.String()
 }
 
-// around returns the end of the line in which a part of plain ends, or else of the line before; ok is false
-// if there is neither.
+// around returns the end of the line in which a part of plain ends, or else of the line before; ok is false if there is
+// none.
 func (l lines) around(from, to int) (end string, ok bool) {
 	if i := strings.IndexByte(l.plain[to:], '\n'); i >= 0 {
 		return l.end(to + i), true

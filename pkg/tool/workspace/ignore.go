@@ -8,8 +8,8 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// ignored is what the .gitignore files say of a tree that is walked in the order of names:
-// those of the folders that lead to where the walk is.
+// ignored applies the .gitignore files of a tree that is walked in the order of names: those of the folders above the
+// present entry.
 type ignored struct {
 	w        *Workspace
 	patterns []ignorePattern
@@ -22,11 +22,11 @@ type level struct {
 	before int
 }
 
-// maxIgnore is how much of a .gitignore is read, in bytes.
+// maxIgnore bounds the part of a .gitignore that is read, in bytes.
 const maxIgnore = 256 << 10
 
-// ignoredFrom returns what holds below start. If start itself is ignored, somebody asks for
-// it by name, and what the folders above say does not count.
+// ignoredFrom returns the patterns that hold below start. If start itself is ignored, the caller asks for it by name,
+// and patterns of the folders above do not count.
 func (w *Workspace) ignoredFrom(start string) *ignored {
 	g := &ignored{w: w}
 	if start == "." {
@@ -46,7 +46,7 @@ func (w *Workspace) ignoredFrom(start string) *ignored {
 	return g
 }
 
-// enter takes in the .gitignore of a folder, if it has one that can be read.
+// enter adds the .gitignore of a folder, if it is readable.
 func (g *ignored) enter(dir string) {
 	g.leave(dir)
 	f, _, err := g.w.openRegular(path.Join(dir, ".gitignore"))
@@ -66,7 +66,7 @@ func (g *ignored) enter(dir string) {
 	}
 }
 
-// leave forgets the folders that do not lead to name.
+// leave drops the folders that do not contain name.
 func (g *ignored) leave(name string) {
 	for n := len(g.levels); n > 0; n = len(g.levels) {
 		l := g.levels[n-1]
@@ -77,7 +77,7 @@ func (g *ignored) leave(name string) {
 	}
 }
 
-// match reports whether name is ignored: the last pattern that fits decides.
+// match reports whether name is ignored: the last matching pattern decides.
 func (g *ignored) match(name string, dir bool) bool {
 	g.leave(name)
 	for i := len(g.patterns) - 1; i >= 0; i-- {
@@ -88,7 +88,7 @@ func (g *ignored) match(name string, dir bool) bool {
 	return false
 }
 
-// ignorePattern is a line of a .gitignore, as gitignore(5) explains it.
+// ignorePattern is a line of a .gitignore, see gitignore(5).
 type ignorePattern struct {
 	dir    string // of the .gitignore
 	glob   string // "": the line has none
@@ -116,7 +116,7 @@ func parseIgnore(line, dir string) ignorePattern {
 	return p
 }
 
-// plainBraces: git knows no {a,b}.
+// plainBraces escapes braces: git has no {a,b}.
 var plainBraces = strings.NewReplacer(`\\`, `\\`, `\{`, `\{`, `\}`, `\}`, "{", `\{`, "}", `\}`)
 
 func (p ignorePattern) fits(name string, dir bool) bool {

@@ -16,17 +16,16 @@ import (
 	"agentteam/pkg/tool"
 )
 
-// The bounds of an image: what the strictest endpoints take, who refuse the whole conversation
-// else.
+// The bounds of an image: those of the strictest endpoints, which refuse the whole conversation otherwise.
 const (
 	maxImage = 3_600_000 // bytes, which are 5 MB as they are sent
 	maxSide  = 8000      // pixels
 )
 
-// imageTypes are the images that models take.
+// imageTypes are the media types that models take.
 var imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
-// imageType is the media type of the image that r is at the beginning of; "" if it is none.
+// imageType returns the media type of the image at the beginning of r; "" if it is not an image.
 func imageType(r *bufio.Reader) string {
 	head, _ := r.Peek(512) // shorter at the end of the file
 	if kind := http.DetectContentType(head); slices.Contains(imageTypes, kind) {
@@ -35,8 +34,8 @@ func imageType(r *bufio.Reader) string {
 	return ""
 }
 
-// picture is the answer with an image. Errors: invalid_argument for one that is too large or
-// broken; unavailable.
+// picture returns the answer with an image. Errors: invalid_argument for an image that is too large or broken;
+// unavailable.
 func picture(r io.Reader, name, kind string) (tool.Output, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxImage+1))
 	switch {

@@ -9,7 +9,7 @@ import (
 	"agentteam/pkg/team/blob"
 )
 
-// input is what read_file reads: a file of the workspace or a stored text.
+// input is the source of read_file: a file of the workspace or a stored text.
 type input struct {
 	io.ReadCloser
 	name string
@@ -17,7 +17,7 @@ type input struct {
 	look string                                                 // what to do if it is binary; "" if nothing can be
 }
 
-// input opens what path names; the caller closes it.
+// input opens the file or text at path; the caller closes it.
 func (w *Workspace) input(ctx context.Context, path string) (*input, error) {
 	if blob.IsRef(path) {
 		return w.storedText(ctx, path)
@@ -46,8 +46,8 @@ func (w *Workspace) storedText(ctx context.Context, ref string) (*input, error) 
 	return &input{r, ref, nextStoredLine, ""}, nil
 }
 
-// nextStoredLine is nextLine for a stored text: a line that is too long comes in
-// pieces, each a line of its own, since bash cannot show the rest of it.
+// nextStoredLine is nextLine for a stored text: it splits a long line into lines, since bash cannot show the rest of
+// it.
 func nextStoredLine(r *bufio.Reader) (line []byte, more int, err error) {
 	ahead, err := r.Peek(blob.MaxLine + 1)
 	n := blob.LineLen(ahead)

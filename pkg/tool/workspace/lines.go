@@ -12,12 +12,10 @@ import (
 	"agentteam/pkg/tool"
 )
 
-// maxText is the most bytes of an answer, so that its last line, which says what
-// was left out, still fits into a tool result.
+// maxText bounds the bytes of an answer, so that its last line, which states what was left out, fits into a result.
 const maxText = tool.MaxContent - 512
 
-// cancellable is a reader that ends with its context, so that the largest file
-// cannot keep a call from being cancelled.
+// cancellable is a reader that ends with its context, so that a call on a large file can be cancelled.
 type cancellable struct {
 	ctx context.Context
 	r   io.Reader
@@ -30,10 +28,9 @@ func (c cancellable) Read(p []byte) (int, error) {
 	return c.r.Read(p)
 }
 
-// nextLine returns the next line with its end, as much of it as r's buffer holds,
-// and how many bytes more it had; after the last one io.EOF. So a file of one
-// huge line takes no more memory than any other. The line is valid until r is
-// read again.
+// nextLine returns the next line with its end, up to the size of r's buffer, and how many more bytes it had; after the
+// last line io.EOF. So a file of one huge line takes no more memory than any other. The line is valid until the next
+// read of r.
 func nextLine(r *bufio.Reader) (line []byte, more int, err error) {
 	line, err = r.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) {
@@ -50,8 +47,8 @@ func nextLine(r *bufio.Reader) (line []byte, more int, err error) {
 	return line, more, err
 }
 
-// binary reports whether the file that r is at the beginning of is no text, by
-// git's rule: a zero byte among the first 8,000.
+// binary reports whether the file at whose beginning r stands is binary, by git's rule: a zero byte among the first
+// 8,000.
 func binary(r *bufio.Reader) bool {
 	head, _ := r.Peek(8000) // shorter at the end of the file, which is no error here
 	return bytes.IndexByte(head, 0) >= 0
@@ -63,8 +60,7 @@ type listing struct {
 	lines int
 }
 
-// maxLines is the most lines of a listing. More helps nobody: the question was
-// too wide.
+// maxLines bounds the lines of a listing. With more, the search was too wide.
 const maxLines = 1000
 
 // add appends a line and reports whether there was room for it.
@@ -77,7 +73,7 @@ func (l *listing) add(line string) bool {
 	return true
 }
 
-// answer returns the lines, or that there are none.
+// answer returns the lines, or a note that there are none.
 func (l *listing) answer(full bool) string {
 	switch {
 	case full:

@@ -7,7 +7,7 @@ import (
 	"agentteam/pkg/tool/command"
 )
 
-// note explains what a sandbox has refused, by the words of programs.
+// note explains a refusal of a sandbox that the output of programs shows.
 type note struct {
 	holds func(command.Exit) bool
 	words []string // in lower case
@@ -23,7 +23,7 @@ var (
 	ofSockets = []string{"socket", "connect", "listen", "bind"}
 )
 
-// notes are asked one after another. What one explains is no word for the next.
+// The notes apply in order. Words that one has explained do not count for the next.
 var notes = []note{
 	{func(e command.Exit) bool { return e.Sandbox == team.Confined }, []string{"operation not permitted", "eperm"}, ofSockets,
 		"commands make no socket in this sandbox, not even on loopback; a person can install bubblewrap"},
@@ -39,7 +39,7 @@ var notes = []note{
 
 const noNetwork = `commands have no network here; a person can allow hosts by "network" of the role or the team`
 
-// explained returns what is shown of a command's output, with the notes that explain the refusals in all of it.
+// explained returns shown, a part of a command's output, with the notes that explain the refusals in all of it.
 func explained(shown, all string, exit command.Exit) string {
 	text := bytes.ToLower([]byte(all))
 	last := ""
@@ -51,7 +51,7 @@ func explained(shown, all string, exit command.Exit) string {
 	return shown
 }
 
-// take reports whether one of the words is there, and takes all of them out of the text.
+// take reports whether one of the words is in text, and removes all of them.
 func (n note) take(text []byte) (found bool) {
 	for _, word := range n.words {
 		for from := 0; ; {

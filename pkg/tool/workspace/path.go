@@ -16,8 +16,8 @@ import (
 	"agentteam/pkg/tool/safefs"
 )
 
-// local makes a name below the root of a path as a model writes it: relative to
-// the workspace or absolute. Links that lead out are the root's matter.
+// local returns the name below the root of a path as a model writes it: relative to the workspace or absolute. The root
+// handles links that lead out.
 func (w *Workspace) local(path string) (string, error) {
 	switch {
 	case path == "" || strings.ContainsRune(path, 0):
@@ -43,16 +43,15 @@ func ofCluster(name string) error {
 	return team.Errorf(team.PermissionDenied, "%s belongs to the cluster that runs this team", name).WithHint("leave it alone")
 }
 
-// leadsToCluster reports whether a name leads to the folder of a cluster, by links or without. A file tool
-// that wrote there would destroy the team itself.
-// What is opened is looked at again, see [Workspace.at].
+// leadsToCluster reports whether a name leads to the folder of a cluster, by links or without. A file tool that wrote
+// there would destroy the team itself. An open file is checked again, see [Workspace.at].
 func (w *Workspace) leadsToCluster(name string) bool {
 	its := func(name string) bool { return slices.Contains(strings.Split(name, "/"), team.ClusterDir) }
 	name, err := w.follow(filepath.ToSlash(name))
 	if err != nil {
 		return false // the root refuses it
 	}
-	// What is yet to be made lies in the last folder that is there.
+	// A path that does not exist yet lies in its last existing folder.
 	for dir := name; dir != "" && !its(name); dir, _ = path.Split(strings.TrimSuffix(dir, "/")) {
 		if real, err := filepath.EvalSymlinks(w.real + "/" + dir); err == nil {
 			return its(strings.TrimPrefix(real, w.real))
@@ -61,10 +60,9 @@ func (w *Workspace) leadsToCluster(name string) bool {
 	return its(name)
 }
 
-// Regular opens a regular file of the workspace for reading, to be handed out. The caller closes it. A file with
-// several hard links may be one from elsewhere, so it is refused.
-// Errors: NotFound; PermissionDenied outside the workspace and for hard links; InvalidArgument for what
-// is no regular file.
+// Regular opens a regular file of the workspace for download. The caller closes it. A file with several hard links is
+// refused: it may have a name outside. Errors: NotFound; PermissionDenied outside the workspace and for hard links;
+// InvalidArgument unless it is regular.
 func (w *Workspace) Regular(path string) (*os.File, fs.FileInfo, error) {
 	name, err := w.local(path)
 	if err != nil {
@@ -87,8 +85,8 @@ type Entry struct {
 	Info fs.FileInfo // of what a link leads to; nil if that is outside or not there
 }
 
-// List returns at most limit entries of a folder, in no order. What belongs to the cluster
-// is left out. Errors: those of Regular.
+// List returns at most limit entries of a folder, unordered, without the files of the cluster. Errors: those of
+// Regular.
 func (w *Workspace) List(path string, limit int) ([]Entry, error) {
 	name, err := w.local(path)
 	if err != nil {
@@ -144,8 +142,7 @@ func (w *Workspace) openRegular(name string) (*os.File, fs.FileInfo, error) {
 	return f, info, nil
 }
 
-// shows returns the place of the user's files or folders that a name lies in, and the name from there;
-// "" if it lies in none.
+// shows returns the place of the user's shown files that contains name, and the name relative to it; "" if none does.
 func (w *Workspace) shows(name string) (place, rest string) {
 	for place := range w.shown {
 		if rest, is := within(place, name); is {
@@ -155,8 +152,8 @@ func (w *Workspace) shows(name string) (place, rest string) {
 	return "", ""
 }
 
-// openEntry opens a regular file that lies directly in a folder of the workspace, which was looked at
-// when it was opened, for reading. The caller closes it.
+// openEntry opens a regular file directly in a folder of the workspace, which was checked when it was opened, for
+// reading. The caller closes it.
 func openEntry(in *os.Root, name string) (*os.File, fs.FileInfo, error) {
 	f, info, err := safefs.Entry(in, name)
 	if err != nil {
@@ -169,7 +166,7 @@ func openEntry(in *os.Root, name string) (*os.File, fs.FileInfo, error) {
 	return f, info, nil
 }
 
-// coded gives an error of the file system its code.
+// coded adds a code to an error of the file system.
 func (w *Workspace) coded(name string, err error) error {
 	switch {
 	case team.CodeOf(err) != "":
@@ -187,8 +184,7 @@ func (w *Workspace) coded(name string, err error) error {
 	return team.Errorf(team.Unavailable, "%s: %w", name, reason(err))
 }
 
-// reason is err without the system call and the path, which the caller names in
-// the words of the one who asked.
+// reason returns err without the system call and the path: the caller names the path as the request did.
 func reason(err error) error {
 	var path *fs.PathError
 	var link *os.LinkError

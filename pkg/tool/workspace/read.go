@@ -17,10 +17,10 @@ import (
 
 const readDescription = `Read an image or a text file, 2,000 lines or 64 KB at most; a cut answer says where to continue. A path "stored:..." reads a text that was too large to be shown whole. Read a file before you edit it.`
 
-// defaultLines is how many lines read_file returns if it is not told.
+// defaultLines is the default number of lines of read_file.
 const defaultLines = 2000
 
-// storedWithin is how long a stored text may take to come: the server may be away.
+// storedWithin limits the time to fetch a stored text: the server may be away.
 const storedWithin = time.Minute
 
 var errStoredAway = team.Errorf(team.Unavailable, "the stored text did not come within %v", storedWithin).WithHint("try again")
@@ -31,9 +31,8 @@ type readArgs struct {
 	Limit  int    `json:"limit,omitempty" jsonschema:"lines (default 2000)"`
 }
 
-// read is the tool read_file. Errors: not_found, permission_denied,
-// invalid_argument (no regular text file; an offset behind the end; a malformed
-// reference), unavailable.
+// read is the tool read_file. Errors: not_found, permission_denied, invalid_argument (not a regular text file; an
+// offset behind the end; a malformed reference), unavailable.
 func (w *Workspace) read(ctx context.Context, in readArgs) (tool.Output, error) {
 	if in.Offset < 0 || in.Limit < 0 {
 		return tool.Output{}, team.Errorf(team.InvalidArgument, "offset and limit: %d and %d, want 1 or more", in.Offset, in.Limit)
@@ -69,7 +68,7 @@ func (w *Workspace) read(ctx context.Context, in readArgs) (tool.Output, error) 
 	return out, err
 }
 
-// readLines returns the lines from first to last, as many as fit into an answer.
+// readLines returns the lines from first to last, as far as they fit into an answer.
 func readLines(r *bufio.Reader, src *input, first, last int) (string, error) {
 	var text strings.Builder
 	for n := 1; ; n++ {
@@ -101,7 +100,7 @@ func readLines(r *bufio.Reader, src *input, first, last int) (string, error) {
 	}
 }
 
-// goOn is the answer with text that ends before a line.
+// goOn returns the answer with text that ends before a line.
 func goOn(text *strings.Builder, line int) string {
 	if !strings.HasSuffix(text.String(), "\n") { // a piece of a long line of a stored text
 		text.WriteByte('\n')

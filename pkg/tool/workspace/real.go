@@ -14,10 +14,9 @@ import (
 	"agentteam/pkg/tool/safefs"
 )
 
-// at returns where an open file or folder of the workspace lies, as a name without symbolic
-// links. A name that was looked at before it was opened proves nothing: a command may have put
-// a link in its way meanwhile. Error: PermissionDenied for what belongs to the cluster or has
-// left the workspace.
+// at returns the name of an open file or folder of the workspace without symbolic links. A check before opening proves
+// nothing: a command may have put a link there meanwhile. Error: PermissionDenied for the files of the cluster, and
+// outside the workspace.
 func (w *Workspace) at(f *os.File) (string, error) {
 	real, err := realPath(f)
 	if err != nil {
@@ -45,7 +44,7 @@ func (w *Workspace) at(f *os.File) (string, error) {
 	return name, nil
 }
 
-// within returns what name is relative to dir, if it is dir or lies in it.
+// within returns name relative to dir, if it is dir or in it.
 func within(dir, name string) (string, bool) {
 	if name == dir {
 		return ".", true
@@ -53,7 +52,7 @@ func within(dir, name string) (string, bool) {
 	return strings.CutPrefix(name, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// realPath is where an open file lies now, by the kernel's account.
+// realPath returns the present path of an open file, as the kernel reports it.
 func realPath(f *os.File) (string, error) {
 	c, err := f.SyscallConn()
 	if err != nil {
@@ -68,8 +67,8 @@ func realPath(f *os.File) (string, error) {
 
 func descriptor(fd uintptr) string { return fmt.Sprintf("/proc/self/fd/%d", fd) }
 
-// dir opens a folder of the workspace, to be listed, and returns where it lies. The caller
-// closes it. Errors have codes.
+// folder opens a folder of the workspace for listing, and returns its real name. The caller closes it. Errors have
+// codes.
 func (w *Workspace) folder(name string) (f *os.File, real string, err error) {
 	if f, err = safefs.Dir(w.root, name); err != nil {
 		return nil, "", w.coded(name, err)
@@ -81,8 +80,8 @@ func (w *Workspace) folder(name string) (f *os.File, real string, err error) {
 	return f, real, nil
 }
 
-// parent opens the folder of a file that is to be written, so that no link that is put in its
-// way from then on counts, and returns where the file lies in truth. The caller closes it.
+// parent opens the folder of a file that is to be written, so that links created later do not count, and returns the
+// real name of the file. The caller closes it.
 func (w *Workspace) parent(target string) (in *os.Root, real string, err error) {
 	dir, base := path.Split(target)
 	f, real, err := w.folder(cmp.Or(strings.TrimSuffix(dir, "/"), "."))
@@ -96,7 +95,7 @@ func (w *Workspace) parent(target string) (in *os.Root, real string, err error) 
 	return in, path.Join(real, base), nil
 }
 
-// names is how many names, hard links, a file has.
+// names returns the number of hard links of a file.
 func names(info fs.FileInfo) uint64 {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		return uint64(st.Nlink)
@@ -104,9 +103,8 @@ func names(info fs.FileInfo) uint64 {
 	return 1
 }
 
-// mayRead refuses a hard link of a file that not everybody may read: its other name may be
-// that of a key outside the workspace. Those of git's objects and of package stores are open
-// to everybody.
+// mayRead refuses a hard link of a file that not everybody may read: its other name may be that of a key outside the
+// workspace. Git's objects and package stores are readable by everybody.
 func mayRead(name string, info fs.FileInfo) error {
 	if names(info) < 2 || info.Mode().Perm()&0o004 != 0 {
 		return nil

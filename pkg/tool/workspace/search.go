@@ -26,8 +26,7 @@ const (
 	grepDescription = `Search the contents of text files for a regular expression (RE2). Returns lines "path:line:text". What .gitignore names is left out, unless path lies in it.`
 )
 
-// maxMatch is how many bytes of a matching line grep shows: minified code has
-// lines of megabytes.
+// maxMatch bounds the bytes of a matching line in grep's answer: minified code has lines of megabytes.
 const maxMatch = 500
 
 type globArgs struct {
@@ -35,13 +34,13 @@ type globArgs struct {
 	Path    string `json:"path,omitempty" jsonschema:"folder (default: the workspace)"`
 }
 
-// glob is the tool glob. Errors: not_found, permission_denied, invalid_argument
-// (a malformed pattern, a path that is no folder), unavailable.
+// glob is the tool glob. Errors: not_found, permission_denied, invalid_argument (a malformed pattern, a path that is
+// not a folder), unavailable.
 func (w *Workspace) glob(ctx context.Context, in globArgs) (tool.Output, error) {
 	if in.Pattern == "" || !doublestar.ValidatePattern(in.Pattern) {
 		return tool.Output{}, team.Errorf(team.InvalidArgument, "pattern: %q is malformed", in.Pattern)
 	}
-	// Searched from the last folder that the pattern names outright.
+	// The search starts in the last folder that the pattern names literally.
 	base, pattern := doublestar.SplitPattern(path.Clean(in.Pattern))
 	if !path.IsAbs(base) {
 		base = path.Join(cmp.Or(in.Path, "."), base)
@@ -89,9 +88,8 @@ type grepArgs struct {
 	Glob    string `json:"glob,omitempty" jsonschema:"only these files, such as *.go"`
 }
 
-// grep is the tool grep. Of a line longer than 64 KiB only the beginning is
-// searched. Errors: not_found, permission_denied, invalid_argument (a malformed
-// pattern or glob), unavailable.
+// grep is the tool grep. It searches only the beginning of a line over 64 KiB. Errors: not_found, permission_denied,
+// invalid_argument (a malformed pattern or glob), unavailable.
 func (w *Workspace) grep(ctx context.Context, in grepArgs) (tool.Output, error) {
 	re, err := regexp.Compile(in.Pattern)
 	switch {
@@ -130,7 +128,7 @@ func (w *Workspace) grep(ctx context.Context, in grepArgs) (tool.Output, error) 
 	return tool.Output{Value: s.found.answer(s.full) + left}, nil
 }
 
-// search is one grep on its way.
+// search is the state of a call of grep.
 type search struct {
 	re      *regexp.Regexp
 	literal []byte // is in each line that matches; maybe none
@@ -139,8 +137,8 @@ type search struct {
 	full    bool
 }
 
-// file adds the matching lines of a file of that many bytes, and closes it. It returns fs.SkipAll when the answer
-// is full, and ctx's cause when that is over.
+// file adds the matching lines of a file of size bytes, and closes it. It returns fs.SkipAll when the answer is full,
+// and ctx's cause when ctx has ended.
 func (s *search) file(ctx context.Context, name string, f *os.File, size int64) error {
 	defer f.Close() // it was only read
 	s.r.Reset(cancellable{ctx, f})
@@ -177,8 +175,7 @@ func (s *search) file(ctx context.Context, name string, f *os.File, size int64) 
 	}
 }
 
-// required returns a text that is in whatever an expression matches, the longest that is easily
-// seen; "" if none is.
+// required returns a text that every match of an expression contains, the longest that is easily found; "" if none is.
 func required(expression string) string {
 	parsed, err := syntax.Parse(expression, syntax.Perl)
 	if err != nil {
@@ -201,7 +198,7 @@ func requiredBy(e *syntax.Regexp) (text string) {
 	return text
 }
 
-// selected reports whether a file is one of those that grep's glob asks for.
+// selected reports whether grep's glob matches a file.
 func selected(glob, name string) bool {
 	switch {
 	case glob == "":

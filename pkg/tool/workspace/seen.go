@@ -8,16 +8,15 @@ import (
 	"agentteam/pkg/team"
 )
 
-// seen are the files as the agent knows them: as it has read or written them last. It keeps
-// the agent from overwriting what another has written meanwhile. It is lost with the
-// process; see [Current.Resume].
+// seen are the files as the agent last read or wrote them. It keeps the agent from overwriting the changes of others.
+// It is lost with the process; see [Current.Resume].
 type seen struct {
 	mu      sync.Mutex
 	files   map[string]fs.FileInfo // by absolute path, links followed
 	resumed bool
 }
 
-// know notes how a file was when the agent read or wrote it; with nil it is forgotten.
+// know records the state of a file when the agent read or wrote it; nil removes the record.
 func (w *Workspace) know(name string, info fs.FileInfo) {
 	if target, err := w.follow(name); err == nil {
 		name = target
@@ -33,9 +32,8 @@ func (w *Workspace) know(name string, info fs.FileInfo) {
 	}
 }
 
-// fresh returns a conflict if a file, which is now as info says, is another than the agent
-// knows, or if the agent must know it after a restart and does not. info is nil if there is
-// no such file.
+// fresh returns a conflict if a file, whose present state is info, differs from the agent's record, or must says that
+// there must be a record after a restart and there is none. info is nil if there is no such file.
 func (w *Workspace) fresh(name string, info fs.FileInfo, must bool) error {
 	target, err := w.follow(name)
 	if err != nil {
@@ -55,7 +53,7 @@ func (w *Workspace) fresh(name string, info fs.FileInfo, must bool) error {
 	return nil
 }
 
-// same reports whether a file is as it was.
+// same reports whether a file is unchanged.
 func same(was, is fs.FileInfo) bool {
 	return os.SameFile(was, is) && is.ModTime().Equal(was.ModTime()) && is.Size() == was.Size()
 }

@@ -9,7 +9,7 @@ import (
 	"agentteam/pkg/tool/command"
 )
 
-// Work is what a workspace is for.
+// Work is the purpose of a workspace.
 type Work struct {
 	Team   team.Team   // the zero Team: no team in particular
 	Member team.Member // who works; the zero Member: nobody, the caller looks at the team's files
@@ -18,7 +18,7 @@ type Work struct {
 	Tree   *Tree       // where the member works in place of the team's folder; nil: there
 }
 
-// Tree is a folder that was made for the work of one member. All paths are absolute.
+// Tree is a folder for the work of one member. All paths are absolute.
 type Tree struct {
 	Root     string   // the member's, with all that is in it, its git dir too
 	Dir      string   // Root, or the folder below it in which the member works
@@ -29,8 +29,7 @@ type Tree struct {
 	Shown map[string]string
 }
 
-// Source gives workspaces. Each process has one, and opens folders of teams in no other way.
-// Safe for concurrent use.
+// Source opens workspaces. Each process has one, and opens folders of teams only through it. Safe for concurrent use.
 type Source interface {
 	// Open opens the workspace of w, and decides what runs its commands. It may take until
 	// ctx ends. The caller calls release once, when nothing uses the workspace any longer;
@@ -38,14 +37,13 @@ type Source interface {
 	Open(ctx context.Context, w Work, o Options) (ws *Workspace, release func(), err error)
 }
 
-// Shared is the source that gives all members of a team one folder, whatever they work on.
+// Shared is the source that opens one folder for all members of a team, whatever they work on.
 type Shared struct {
 	Dir    string         // of this process; goes before the team's; may be ""
 	Runner command.Runner // required
 }
 
-// Folder is where members of t work here: the process's folder, else the team's, else the
-// current one.
+// Folder returns the folder of members of t: the process's, else the team's, else the current one.
 func (s Shared) Folder(t team.Team) (string, error) {
 	if dir := cmp.Or(s.Dir, t.Workspace); dir != "" {
 		return dir, nil

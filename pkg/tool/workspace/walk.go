@@ -15,14 +15,14 @@ import (
 	"agentteam/pkg/team"
 )
 
-// The bounds of a walk. A folder with more entries, or so deep, is no source tree; a walk
-// through it would take the memory of the process.
+// The bounds of a walk. A larger or deeper folder is not a source tree; walking it would take the memory of the
+// process.
 const (
 	maxEntries = 100_000 // of one folder
 	maxDepth   = 200     // folders in folders
 )
 
-// walk is one way through the tree below a folder.
+// walk is a walk through the tree below a folder.
 type walk struct {
 	w       *Workspace
 	start   string
@@ -33,11 +33,10 @@ type walk struct {
 	left    string // what was not looked at, for the answer; "" = nothing
 }
 
-// walk calls fn for start and for all below it, a folder before what it holds,
-// in the order of names, for a search by a tool. Symbolic links are entries, never followed, so a walk
-// ends. What .gitignore names is left out, unless start lies in it, and what a rule is about ([Options].Hides). fn also gets the
-// folder that name lies in, nil for start, and may return [fs.SkipDir] and [fs.SkipAll].
-// left says what was too much to be looked at.
+// walk calls fn for start and everything below it, a folder before its contents, in the order of names, for a search by
+// tool. Symbolic links are entries and are not followed, so a walk ends. It leaves out what .gitignore names, unless
+// start lies in it, and paths with a rule ([Options].Hides). fn also gets the folder that contains name, nil for start,
+// and may return [fs.SkipDir] and [fs.SkipAll]. left states what was too large to be searched.
 func (w *Workspace) walk(ctx context.Context, tool, start string, fn func(name string, d fs.DirEntry, in *os.Root) error) (left string, err error) {
 	start = filepath.ToSlash(start)
 	info, err := w.root.Stat(start)
@@ -60,7 +59,7 @@ func (w *Workspace) walk(ctx context.Context, tool, start string, fn func(name s
 	return k.left, err
 }
 
-// abs is the absolute path of what a walk has met.
+// abs returns the absolute path of an entry of a walk.
 func (w *Workspace) abs(name string) string {
 	if filepath.IsAbs(name) {
 		return name
@@ -68,8 +67,8 @@ func (w *Workspace) abs(name string) string {
 	return filepath.Join(w.dir, name)
 }
 
-// visit calls fn for name and for all below it. Errors: those of fn; [fs.SkipDir] if what else
-// lies beside name is not wanted; ctx's cause.
+// visit calls fn for name and everything below it. Errors: those of fn; [fs.SkipDir] if the siblings of name are not
+// wanted; ctx's cause.
 func (k *walk) visit(ctx context.Context, name string, d fs.DirEntry, in *os.Root, depth int) error {
 	switch {
 	case ctx.Err() != nil:
@@ -115,8 +114,8 @@ func (k *walk) visit(ctx context.Context, name string, d fs.DirEntry, in *os.Roo
 	return nil
 }
 
-// entries lists a folder in the order of names, and opens it; nil if it cannot be read. The caller
-// closes it. Errors have codes.
+// entries lists a folder in the order of names, and opens it; nil if it is unreadable. The caller closes it. Errors
+// have codes.
 func (k *walk) entries(name string) ([]fs.DirEntry, *os.Root, error) {
 	entries, in, err := k.list(name)
 	if err == nil {
@@ -140,7 +139,7 @@ func (k *walk) list(name string) (entries []fs.DirEntry, in *os.Root, err error)
 	if in, err = os.OpenRoot(descriptor(dir.Fd())); err != nil {
 		return nil, nil, err
 	}
-	// Not dir itself: what a root has opened asks for the metadata of each entry.
+	// Not dir itself: a folder opened by a root reads the metadata of each entry.
 	again, err := os.Open(descriptor(dir.Fd()))
 	if err != nil {
 		return nil, in, err

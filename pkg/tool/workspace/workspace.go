@@ -71,8 +71,7 @@ type Options struct {
 	gone <-chan struct{} // closed when the tree is given up; nil: it is none
 }
 
-// Workspace is an open folder. It is safe for concurrent use, also together with
-// other processes that work in the same folder.
+// Workspace is an open folder. It is safe for concurrent use, also with other processes that work in the same folder.
 type Workspace struct {
 	dir     string // absolute
 	real    string // dir without symbolic links, as commands print it
@@ -85,12 +84,10 @@ type Workspace struct {
 	editing *sync.Mutex       // held from reading a file to replacing it
 }
 
-// Open opens dir, which must exist and be writable. All commands go through run. The caller
-// closes the workspace when its tools are no longer called. A folder of a team is opened by
-// a [Source], which calls Open.
+// Open opens dir, which must exist and be writable. All commands run through run. The caller closes the workspace when
+// its tools are no longer called. A [Source] calls Open for the folder of a team.
 //
-// Errors: not_found; invalid_argument if dir is not a folder; invalid_state
-// if it cannot be read or written.
+// Errors: not_found; invalid_argument if dir is not a folder; invalid_state if it cannot be read or written.
 func Open(dir string, run command.Runner, opts Options) (*Workspace, error) {
 	w := &Workspace{runner: run, o: opts, editing: &sync.Mutex{}, shown: map[string]string{}}
 	if w.o.Writable == nil {
@@ -151,8 +148,8 @@ func Open(dir string, run command.Runner, opts Options) (*Workspace, error) {
 	return w, nil
 }
 
-// probe makes a file and removes it. Only that tells whether the folder can be
-// written: its mode knows nothing of read-only mounts, quotas and root.
+// probe creates a file and removes it. Only that shows whether the folder is writable: its mode does not cover
+// read-only mounts, quotas and root.
 func (w *Workspace) probe() error {
 	name := temporaryName("")
 	f, err := w.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -166,11 +163,10 @@ func (w *Workspace) probe() error {
 	return nil
 }
 
-// Close closes the folder. Commands that still run are not ended by it, but by
-// the context of their call.
+// Close closes the folder. It does not end running commands; the context of their call does.
 func (w *Workspace) Close() error { return w.root.Close() }
 
-// Commands is what runs commands there that no member has written.
+// Commands returns the runner of commands that no member has written.
 func (w *Workspace) Commands() command.Runner {
 	if w.o.Own != nil {
 		return w.o.Own
@@ -178,17 +174,16 @@ func (w *Workspace) Commands() command.Runner {
 	return w.runner
 }
 
-// Dir is the folder, an absolute path.
+// Dir returns the absolute path of the folder.
 func (w *Workspace) Dir() string { return w.dir }
 
-// Tools returns the shell and the file tools. Their paths are relative to the folder,
-// or absolute and inside it.
+// Tools returns the shell and the file tools. Their paths are relative to the folder, or absolute and inside it.
 func (w *Workspace) Tools() []tool.Tool {
 	return tools(func(context.Context) (*Workspace, func(), error) { return w, func() {}, nil }, w.o.Begin != nil)
 }
 
-// tools are those of the workspace that use returns at each call; done is called after it. The model
-// is told of the background if there is one.
+// tools returns the tools for the workspace that use returns at each call; done is called after it. background: the
+// model is shown that commands can run in the background.
 func tools(use func(context.Context) (w *Workspace, done func(), err error), background bool) []tool.Tool {
 	var hidden []string
 	if !background {
@@ -204,7 +199,7 @@ func tools(use func(context.Context) (w *Workspace, done func(), err error), bac
 	}, claude)
 }
 
-// in is a tool's function that runs in the workspace that use returns.
+// in returns a tool's function that runs in the workspace that use returns.
 func in[In any](use func(context.Context) (*Workspace, func(), error), run func(*Workspace, context.Context, In) (tool.Output, error)) func(context.Context, In) (tool.Output, error) {
 	return func(ctx context.Context, args In) (tool.Output, error) {
 		w, done, err := use(ctx)

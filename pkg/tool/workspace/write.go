@@ -25,9 +25,8 @@ type writeArgs struct {
 	Content string `json:"content" jsonschema:"the whole of the file"`
 }
 
-// write is the tool write_file. Errors: permission_denied, invalid_argument (the
-// path is a folder or goes through a file), conflict (the file is another than the
-// agent knows), unavailable (disk full).
+// write is the tool write_file. Errors: permission_denied, invalid_argument (the path is a folder or goes through a
+// file), conflict (the file has changed since the agent read it), unavailable (disk full).
 func (w *Workspace) write(ctx context.Context, in writeArgs) (tool.Output, error) {
 	name, err := w.local(in.Path)
 	if err != nil {
@@ -47,7 +46,7 @@ func (w *Workspace) write(ctx context.Context, in writeArgs) (tool.Output, error
 	}
 	old, known := "", false
 	if now != nil && (now.Size() <= maxDiffed || w.o.Shared && now.Size() <= maxEdit) {
-		// Another file than before is no other matter: replace refuses it then.
+		// A file that has changed meanwhile is no problem: replace refuses it then.
 		old, _, err = w.readWhole(name)
 		known = err == nil
 	}
@@ -63,14 +62,13 @@ func (w *Workspace) write(ctx context.Context, in writeArgs) (tool.Output, error
 	return tool.Output{Value: text, Effects: w.touched(name)}, nil
 }
 
-// touched is the effect of a call on a file.
+// touched returns the effect of a call on a file.
 func (w *Workspace) touched(name string) tool.Effects {
 	return tool.Effects{Touched: filepath.Join(w.dir, name)}
 }
 
-// replace makes data the content of a file in one step: whoever reads it sees
-// the old content or the new one. The mode stays; a symbolic link stays and what
-// it points to is replaced. If seen is not nil, the file must still be that one,
+// replace replaces the content of a file with data atomically: readers see the old content or the new one. The mode
+// stays; a symbolic link stays and its target is replaced. If seen is not nil, the file must still be that one,
 // unchanged, else the error is conflict.
 func (w *Workspace) replace(name string, data []byte, seen fs.FileInfo) error {
 	target, err := w.follow(name)
@@ -120,7 +118,7 @@ func (w *Workspace) mayWrite(name string) error {
 	return w.o.Writable(name)
 }
 
-// mayShadow refuses to write where something of the user is shown.
+// mayShadow refuses to write where files of the user are shown.
 func (w *Workspace) mayShadow(name string) error {
 	if place, _ := w.shows(name); place != "" {
 		return team.Errorf(team.PermissionDenied, "%s is the user's, and shown here for reading", place).WithHint("if the task needs it changed, tell the user")
@@ -128,7 +126,7 @@ func (w *Workspace) mayShadow(name string) error {
 	return nil
 }
 
-// swap is replace for a file in a folder that is open; name is what the agent calls it.
+// swap is replace for a file in an open folder; name is the agent's name of the file.
 func (w *Workspace) swap(in *os.Root, base, name string, data []byte, seen fs.FileInfo) error {
 	old, err := in.Lstat(base)
 	switch {
@@ -164,7 +162,7 @@ func (w *Workspace) swap(in *os.Root, base, name string, data []byte, seen fs.Fi
 	return err
 }
 
-// writeNew writes data to a file that is not there yet, with the mode of old.
+// writeNew writes data to a new file, with the mode of old.
 func writeNew(in *os.Root, name string, data []byte, old fs.FileInfo) error {
 	f, err := in.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
@@ -177,17 +175,15 @@ func writeNew(in *os.Root, name string, data []byte, old fs.FileInfo) error {
 	return errors.Join(err, f.Close())
 }
 
-// unchanged reports whether the file is the one that was seen. It comes right
-// before the rename, so that of two agents that edit one file the later one is
-// told, not the earlier one overwritten; what is left of the gap is microseconds.
+// unchanged reports whether the file is still the one in seen. It is called right before the rename: of two agents that
+// edit one file the later one gets an error, and the earlier one is not overwritten; a gap of microseconds is left.
 func unchanged(in *os.Root, name string, seen fs.FileInfo) bool {
 	now, err := in.Lstat(name)
 	return err == nil && same(seen, now)
 }
 
-// follow returns what name stands for when it is a symbolic link, or name. Names
-// that lead out are left to the root to refuse: they are joined by text and not
-// cleaned, since ".." behind a linked folder means another place.
+// follow returns the target of name if it is a symbolic link, or name. The root refuses names that lead out: they are
+// joined as text and not cleaned, since ".." behind a linked folder means another place.
 func (w *Workspace) follow(name string) (string, error) {
 	target := name
 	for range 40 { // as many as Linux follows
