@@ -8,12 +8,11 @@ import (
 	"strings"
 )
 
-// learned returns p as it is after an endpoint has refused a request with e, and
-// whether it is another then. What it learned already it does not learn again, so an
-// endpoint that goes on refusing is not asked for ever.
+// learned returns p adapted to the error e, with which an endpoint has refused a request, and whether that changed it.
+// It learns nothing twice, so that an endpoint which keeps refusing is not asked for ever.
 func learned(p profile, e apiError) (profile, bool) {
 	text := strings.ToLower(e.message + " " + e.code)
-	// Only the first that is about it: what it has taught before, another would misread.
+	// Only the first matching lesson counts: a later one would misread its words.
 	i := slices.IndexFunc(lessons, func(l adaptation) bool { return l.about.MatchString(text) })
 	taught := p
 	if i < 0 || !lessons[i].learn(&taught, text) {
@@ -22,27 +21,26 @@ func learned(p profile, e apiError) (profile, bool) {
 	return taught, true
 }
 
-// adaptation is what an error of a kind teaches. learn changes p and reports whether
-// it did.
+// adaptation is the lesson of one kind of error. learn changes p and reports whether it did.
 type adaptation struct {
 	name  string
 	about pattern // in small letters
 	learn func(p *profile, text string) bool
 }
 
-// refusesField is how endpoints say that they do not take a field or a value.
+// refusesField matches errors about an unknown field or value.
 const refusesField = `unsupported|not support|unknown name|unknown (field|parameter|argument)|unrecognized|extra inputs|extra_forbidden|deprecated for this model|` +
 	`not permitted|not allowed|cannot find field|unexpected (field|keyword|property)|additional properties|invalid (field|parameter|property)`
 
-// mostOutput is how endpoints say what limit of an answer they would take; one of its
-// groups is the number. In order: OpenAI, DeepSeek and Qwen, Anthropic, Groq.
+// mostOutput matches errors about the limit of an answer; one of its groups is the number. In order: OpenAI, DeepSeek
+// and Qwen, Anthropic, Groq.
 var mostOutput = lazy(`supports at most (\d+) completion tokens|` +
 	`range of max_tokens (?:is|should be) \[1, ?(\d+)\]|` +
 	`max_tokens: \d+ > (\d+), which is the maximum|` +
 	"max_(?:completion_)?tokens`? must be less than or equal to `?(\\d+)")
 
-// lessons are looked through in order, and the first that is about the error counts;
-// the more special stand first. What an error says is quoted where it is not plain.
+// lessons are tried in order, special ones first; only the first that matches the error counts. Their comments quote
+// errors.
 var lessons = []adaptation{
 	{ // "To use function tools, use /v1/responses or set reasoning_effort to 'none'", "only supported in v1/responses"
 		"responses",
@@ -131,7 +129,7 @@ var lessons = []adaptation{
 		"plain content",
 		lazy(`sequence, expected a string|content must be a string|image_url|(not|n't) support images?|image input`),
 		func(p *profile, _ string) bool {
-			// Of Messages all content is blocks, which then is not what is refused.
+			// In Messages all content is blocks, so the error is about something else.
 			return oneOf(change(&p.Images, false), p.Wire != messages && change(&p.CacheMarks, noMarks))
 		},
 	},
@@ -172,7 +170,7 @@ var lessons = []adaptation{
 	},
 }
 
-// limitIn has every limit stand in the field.
+// limitIn moves every limit to the field.
 func limitIn(p *profile, field string) bool {
 	renamed := len(p.LimitRenamed) > 0 && field != "max_completion_tokens"
 	p.LimitRenamed = nil
@@ -184,8 +182,8 @@ var (
 	schemaQuoted = lazy("['\"`](" + `\$?[a-z]+` + ")['\"`]")
 )
 
-// keywords are those of JSON Schema that an endpoint may not know and that can be
-// left out: the tools check their arguments by themselves.
+// keywords are those of JSON Schema that an endpoint may not know and that can be left out: the tools check their
+// arguments themselves.
 var keywords = []string{
 	"$schema", "$id", "$comment", "additionalProperties", "patternProperties", "propertyNames", "unevaluatedProperties",
 	"dependentRequired", "const", "examples", "default", "format", "pattern", "title", "minLength", "maxLength", "minimum", "maximum",
@@ -193,8 +191,8 @@ var keywords = []string{
 	"contentEncoding", "contentMediaType", "readOnly", "writeOnly", "deprecated",
 }
 
-// dropKeywords learns the keywords of schemas that the error quotes: "Unknown name
-// "additionalProperties" at 'tools[0].function_declarations[0].parameters'".
+// dropKeywords learns the keywords of schemas in the error: "Unknown name "additionalProperties" at
+// 'tools[0].function_declarations[0].parameters'".
 func dropKeywords(p *profile, text string) bool {
 	if !schemaError.MatchString(text) {
 		return false
@@ -210,7 +208,7 @@ func dropKeywords(p *profile, text string) bool {
 	return changed
 }
 
-// dropExtra has the extra field sent no more, and reports whether it may have been sent: the effort may be a request's.
+// dropExtra drops an extra field, and reports whether it may have been sent: a request may have set the effort.
 func dropExtra(p *profile, field string) bool {
 	if _, set := p.Extra[field]; !set && field != effortField || slices.Contains(p.Drop, field) {
 		return false
@@ -219,8 +217,8 @@ func dropExtra(p *profile, field string) bool {
 	return true
 }
 
-// dropField learns the fields that the error names and that we send but need not:
-// the extra ones, and those that go back to the model.
+// dropField learns the fields in the error that we send but need not: the extra ones, and those that go back to the
+// model.
 func dropField(p *profile, text string) bool {
 	text, _, _ = strings.Cut(text, ". use ") // what it advises it takes
 	sent := slices.Concat(slices.Sorted(maps.Keys(p.Extra)), p.Echo, reasoningFields,
@@ -242,8 +240,8 @@ func dropField(p *profile, text string) bool {
 	return changed
 }
 
-// mentions reports whether the text names the field. One that is also a plain word,
-// such as reasoning, must be quoted or stand in a path.
+// mentions reports whether the text names the field. A field that is also a plain word, such as reasoning, must be
+// quoted or in a path.
 func mentions(text, field string) bool {
 	before := `(^|[^a-z0-9_])`
 	if !strings.Contains(field, "_") {
@@ -252,18 +250,17 @@ func mentions(text, field string) bool {
 	return regexp.MustCompile(before + regexp.QuoteMeta(strings.ToLower(field)) + `([^a-z0-9_]|$)`).MatchString(text)
 }
 
-// change sets *to and reports whether it was another before.
+// change sets *to and reports whether that changed it.
 func change[T comparable](to *T, v T) bool {
 	was := *to
 	*to = v
 	return was != v
 }
 
-// oneOf reports whether one of them is true; unlike || it has all of them done.
+// oneOf reports whether a change is true; unlike || it has all of them made.
 func oneOf(changes ...bool) bool { return slices.Contains(changes, true) }
 
-// withEntry returns a copy of list that holds s, withoutEntry one that does not:
-// profiles share their lists.
+// withEntry returns a copy of list with s, withoutEntry a copy without it: profiles share their lists.
 func withEntry(list []string, s string) []string {
 	return append(withoutEntry(list, s), s)
 }

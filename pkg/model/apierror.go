@@ -12,9 +12,8 @@ import (
 	"time"
 )
 
-// parseError reads the error in body, in whatever form endpoints tell one: as an
-// object, a text, a list of either, or something that is no JSON at all. The code,
-// if it is a number of that kind, is taken for the status.
+// parseError parses the error in body, in any form that endpoints use: an object, a string, a list of either, or no
+// JSON. A code that is such a number counts as the status.
 func parseError(body []byte) apiError {
 	body = bytes.TrimSpace(body)
 	if list := []json.RawMessage(nil); json.Unmarshal(body, &list) == nil && len(list) > 0 {
@@ -30,8 +29,7 @@ func parseError(body []byte) apiError {
 	return apiError{message: string(body)}
 }
 
-// errorIn returns the error that the object f tells of; ok is false if it tells of
-// none.
+// errorIn returns the error in the object f; ok is false if it has none.
 func errorIn(f fields) (e apiError, ok bool) {
 	if isSet(f["error"]) {
 		inner := fields{}
@@ -53,7 +51,7 @@ func errorIn(f fields) (e apiError, ok bool) {
 	return apiError{}, false
 }
 
-// errorObject reads an error's own object.
+// errorObject parses the object of an error.
 func errorObject(f fields) apiError {
 	e := apiError{
 		code:    cmp.Or(loose(f["code"]), loose(f["error_code"])),
@@ -75,8 +73,7 @@ func errorObject(f fields) apiError {
 	return e
 }
 
-// metadata is where OpenRouter puts what the provider behind it said, or why its
-// moderation refused.
+// metadata adds OpenRouter's details: the error of the provider behind it, or the reasons of its moderation.
 func (e *apiError) metadata(raw json.RawMessage) {
 	var m struct {
 		Raw     json.RawMessage `json:"raw"`
@@ -104,7 +101,7 @@ func (e *apiError) metadata(raw json.RawMessage) {
 	}
 }
 
-// details is where Google's services put more (google.rpc.RetryInfo and ErrorInfo).
+// details adds the details of Google's services (google.rpc.RetryInfo and ErrorInfo).
 func (e *apiError) details(raw json.RawMessage) {
 	var list []struct {
 		RetryDelay string `json:"retryDelay"`
@@ -121,8 +118,8 @@ func (e *apiError) details(raw json.RawMessage) {
 	}
 }
 
-// detail is a message: a text, an object that holds one, or FastAPI's list of what
-// is wrong where. The input that the latter quotes is left out.
+// detail returns a message: a string, an object with one, or FastAPI's list of faults and places, without the input
+// that the list quotes.
 func detail(raw json.RawMessage) string {
 	if !isSet(raw) {
 		return ""
@@ -152,7 +149,7 @@ func detail(raw json.RawMessage) string {
 	return loose(raw)
 }
 
-// loose is the text of a JSON string, the JSON of anything else, "" for null.
+// loose returns the text of a JSON string, the JSON of any other value, "" for null.
 func loose(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {
@@ -161,7 +158,7 @@ func loose(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// isSet reports whether a key was there and says something.
+// isSet reports whether a key has a value other than null, false or an empty one.
 func isSet(raw json.RawMessage) bool {
 	switch string(raw) {
 	case "", "null", `""`, "{}", "[]", "false":
@@ -175,7 +172,7 @@ var (
 	pageTags  = regexp.MustCompile(`(?is)<(script|style).*?</(script|style)>|<[^>]*>`)
 )
 
-// textOf is what a body that is no JSON says: of a web page its title, or its text.
+// textOf returns the text of a body that is not JSON: the title of a web page, or its text.
 func textOf(body []byte) string {
 	if !isPage(body) {
 		return string(body)
@@ -189,7 +186,7 @@ func textOf(body []byte) string {
 
 func isPage(body []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(body), []byte("<")) }
 
-// whatCame describes an answer that is none of a model endpoint.
+// whatCame describes an answer that does not come from a model endpoint.
 func whatCame(h http.Header, body []byte) string {
 	switch {
 	case isPage(body):

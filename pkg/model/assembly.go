@@ -11,7 +11,7 @@ import (
 	"agentteam/pkg/team/codec"
 )
 
-// partial is what every reader has of a turn that is not finished.
+// partial is the common state of the readers of an unfinished turn.
 type partial struct {
 	onDelta func(string)
 	ids     heldIDs
@@ -39,13 +39,12 @@ func (p *partial) used() Usage { return p.usage }
 // cut reports whether the last call may be cut in the middle of its arguments.
 func (p *partial) cut() bool { return p.finish == "length" || p.finish == "content_filter" }
 
-// reply is the turn without its calls.
+// reply returns the turn without its calls.
 func (p *partial) reply() Reply {
 	return Reply{Message: Message{Role: "assistant", Content: p.text.String()}, FinishReason: p.finish, Usage: p.usage, Model: p.model}
 }
 
-// chatReader puts one turn together from the chunks of a chat completion, or from
-// a whole one.
+// chatReader builds one turn from the chunks of a chat completion, or from a whole one.
 type chatReader struct {
 	partial
 	extra pieces
@@ -61,7 +60,7 @@ func newChatReader(req Request, onDelta func(string)) *chatReader {
 	return r
 }
 
-// heldIDs are the ids of the calls that a conversation holds already.
+// heldIDs are the ids of the calls in the conversation.
 type heldIDs map[string]bool
 
 func idsIn(req Request) heldIDs {
@@ -74,8 +73,7 @@ func idsIn(req Request) heldIDs {
 	return ids
 }
 
-// own returns id, or a new one if it is empty or another call has it: the agent tells its
-// calls apart by id.
+// own returns id, or a new one if it is empty or in use: the agent distinguishes its calls by id.
 func (ids heldIDs) own(id string) string {
 	if id == "" || ids[id] {
 		id = "call_" + strings.ToLower(rand.Text())
@@ -84,7 +82,7 @@ func (ids heldIDs) own(id string) string {
 	return id
 }
 
-// chunk is what is read of a chat.completion.chunk, or of a chat.completion.
+// chunk is the part of a chat.completion.chunk, or of a chat.completion, that is read.
 type chunk struct {
 	Model   word `json:"model"`
 	Choices []struct {
@@ -150,7 +148,7 @@ func errorOf(data []byte) (*apiError, bool) {
 	return &e, ok
 }
 
-// finishReason is the endpoint's word in that of chat completions, if it is known.
+// finishReason returns the endpoint's word in the vocabulary of chat completions, if it is known.
 func finishReason(word string) string {
 	switch strings.ToLower(word) {
 	case "max_tokens", "max_output_tokens", "model_length":
@@ -163,7 +161,7 @@ func finishReason(word string) string {
 	return word
 }
 
-// add takes a delta, which is what one chunk says of a choice.
+// add reads a delta, the part of a chunk about one choice.
 func (r *chatReader) add(choice number, delta json.RawMessage, callsOnly bool) error {
 	if said, ok := onlyContent(delta); ok && !callsOnly {
 		r.say(said)
@@ -208,9 +206,8 @@ func (r *chatReader) add(choice number, delta json.RawMessage, callsOnly bool) e
 	return nil
 }
 
-// onlyContent returns the text of a delta that holds nothing else; ok is false for any
-// other. Most of a stream is such deltas, and the general way takes several times as
-// long.
+// onlyContent returns the text of a delta that has nothing else; ok is false for any other. Most deltas of a stream are
+// such, and general decoding takes several times as long.
 func onlyContent(delta []byte) (said string, ok bool) {
 	rest, is := bytes.CutPrefix(delta, []byte(`{"content":`))
 	if !is || len(rest) < len(`""}`) || bytes.Count(rest, []byte(`"`)) != 2 || !bytes.HasSuffix(rest, []byte(`"}`)) {
@@ -219,8 +216,7 @@ func onlyContent(delta []byte) (said string, ok bool) {
 	return unescaped(rest[:len(rest)-1])
 }
 
-// contentOf reads a message's content: a text, or an array of parts as Mistral's
-// reasoning models send it.
+// contentOf decodes a message's content: a string, or an array of parts as Mistral's reasoning models send it.
 func contentOf(raw json.RawMessage) (said, thought string, err error) {
 	if raw[0] != '[' {
 		err = json.Unmarshal(raw, &said)

@@ -19,9 +19,8 @@ const (
 	largestAnswer = 256 << 20 // bytes; what is longer was not meant to end
 	largestError  = 256 << 10 // bytes of an error's body that are read
 
-	// Once the model has said why it stopped, only the usage may follow, and after
-	// the end mark only the end of the answer, which frees the connection for the
-	// next. Neither is worth a long wait.
+	// After the finish reason only the usage may follow, and after the end mark only the end of the answer, which frees
+	// the connection for the next. Neither is worth a long wait.
 	lateUsage = 10 * time.Second
 	lateEnd   = 100 * time.Millisecond
 )
@@ -32,7 +31,7 @@ const (
 	lastMessage = "message_stop"
 )
 
-// attempt makes one HTTP request of q and reads its answer to the end.
+// attempt sends q in one HTTP request and reads its answer to the end.
 func (c *Client) attempt(ctx context.Context, req Request, q call, onDelta func(string)) (Reply, *failure) {
 	x, err := c.open(ctx, http.MethodPost, q)
 	defer x.close()
@@ -60,7 +59,7 @@ func (c *Client) attempt(ctx context.Context, req Request, q call, onDelta func(
 	return reply, nil
 }
 
-// read gives the answer to turn and returns nil once that is finished.
+// read passes the answer to turn and returns nil once that is finished.
 func (c *Client) read(x *exchange, q call, turn turnReader) *failure {
 	body := bufio.NewReader(io.LimitReader(x.resp.Body, largestAnswer))
 	first, err := firstByte(body)
@@ -92,8 +91,8 @@ func (c *Client) read(x *exchange, q call, turn turnReader) *failure {
 	if x.marked && !turn.finished() {
 		turn.over()
 	}
-	// Some endpoints break the connection after a good answer, others end a broken
-	// one politely. Only the finish reason tells.
+	// Some endpoints break the connection after a complete answer, others end a broken one politely. Only the finish
+	// reason distinguishes them.
 	switch {
 	case turn.finished():
 		return nil
@@ -103,8 +102,8 @@ func (c *Client) read(x *exchange, q call, turn turnReader) *failure {
 	return c.brokenOff(x, q, turn, err)
 }
 
-// readWhole takes an answer that is no stream: an error, a whole turn from an
-// endpoint that does not stream, or nothing of ours.
+// readWhole reads an answer that is not a stream: an error, a whole turn of an endpoint that does not stream, or
+// neither.
 func (c *Client) readWhole(x *exchange, q call, body io.Reader, turn turnReader) *failure {
 	data, err := io.ReadAll(body)
 	if err != nil {
@@ -124,7 +123,7 @@ func (c *Client) readWhole(x *exchange, q call, body io.Reader, turn turnReader)
 	return c.noEndpoint(x, data)
 }
 
-// firstByte returns the first byte of r that is not blank, which stays in r.
+// firstByte returns the first byte of r that is not blank, and leaves it in r.
 func firstByte(r *bufio.Reader) (byte, error) {
 	for {
 		head, err := r.Peek(1)
@@ -145,7 +144,7 @@ func isStream(h http.Header) bool {
 	return kind == "text/event-stream"
 }
 
-// failure is an attempt that gave no turn.
+// failure is an attempt without a turn.
 type failure struct {
 	reason Reason
 	advice Advice
@@ -158,13 +157,13 @@ type failure struct {
 	err    error         // one line, without secrets
 }
 
-// form reports whether the endpoint may not like the form of the request, rather than
-// what is in it. Templates that run at the server refuse with 500.
+// form reports whether the endpoint may reject the form of the request, rather than its content. Templates that run at
+// the server refuse with 500.
 func (f *failure) form() bool {
 	return f.status == http.StatusBadRequest || f.status == http.StatusUnprocessableEntity || f.status == http.StatusInternalServerError
 }
 
-// refused reads the error that came with a status.
+// refused returns the failure of an answer with an error status.
 func (c *Client) refused(x *exchange) *failure {
 	x.expect(c.opt.Idle)
 	body, _ := io.ReadAll(io.LimitReader(x.resp.Body, largestError)) // the status says the most
@@ -179,7 +178,7 @@ func (c *Client) refused(x *exchange) *failure {
 	return f
 }
 
-// told judges an error that the endpoint reports, by status or in its answer.
+// told returns the failure for an error that the endpoint reports, by status or in its answer.
 func (c *Client) told(x *exchange, e apiError) *failure {
 	f := &failure{said: e, status: x.status(), window: cmp.Or(e.window, windowIn(e.message)), asked: min(e.retryAfter, longestAsked)}
 	f.reason, f.advice = judge(f.status, e)
@@ -196,7 +195,7 @@ func (c *Client) told(x *exchange, e apiError) *failure {
 	return f
 }
 
-// brokenOff judges a stream that ended before the turn did.
+// brokenOff returns the failure of a stream that ended before the turn did.
 func (c *Client) brokenOff(x *exchange, q call, turn turnReader, err error) *failure {
 	var f *failure
 	if said, ok := errors.AsType[*apiError](err); ok {
@@ -211,13 +210,13 @@ func (c *Client) brokenOff(x *exchange, q call, turn turnReader, err error) *fai
 	return f
 }
 
-// unanswered judges an exchange that err ended before an answer came, or in it.
+// unanswered returns the failure of an exchange that err ended before or during the answer.
 func (c *Client) unanswered(x *exchange, q call, err error) *failure {
 	f := &failure{status: x.status(), advice: TryAgain}
 	cause, late := x.tooLong()
 	switch {
 	case late:
-		// It may well have read the prompt, and be thinking still.
+		// The endpoint may have read the prompt, and be thinking still.
 		f.reason, f.err, f.wasted = Silent, cause, estimate(len(q.body), 0)
 	case f.status == 0:
 		f.reason, f.err = Connection, errors.New(c.secrets.line(plain(err).Error()))
@@ -229,7 +228,7 @@ func (c *Client) unanswered(x *exchange, q call, err error) *failure {
 	return f
 }
 
-// noEndpoint judges an answer with a good status that no model endpoint gives.
+// noEndpoint returns the failure of an answer with a good status that does not come from a model endpoint.
 func (c *Client) noEndpoint(x *exchange, body []byte) *failure {
 	return &failure{reason: NoEndpoint, advice: advices[NoEndpoint], status: x.status(),
 		err: errors.New(c.secrets.line(whatCame(x.resp.Header, body)))}

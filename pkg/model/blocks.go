@@ -6,19 +6,18 @@ import (
 	"strings"
 )
 
-// growing are the fields of a reasoning block that come in pieces: OpenRouter's
-// reasoning_details and the thinking_blocks of proxies.
+// growing are the fields of a reasoning block that arrive in pieces: OpenRouter's reasoning_details and the
+// thinking_blocks of proxies.
 var growing = []string{"text", "summary", "thinking", "signature", "data"}
 
-// blocks is a list whose elements may come in pieces. A thought of 12,000 tokens is
-// as many pieces, and each would be stored, and sent back, with all that stands
-// around it.
+// blocks is a list whose elements may arrive in pieces. A thought of 12,000 tokens is as many pieces; unjoined, each
+// would be stored, and sent back, with all its other fields.
 type blocks struct {
 	list []*block
 	at   map[string]*block // those with a number, by number and type
 }
 
-// block is an element of a list: as it came, or put together from pieces.
+// block is an element of a list, whole or joined from pieces.
 type block struct {
 	raw   json.RawMessage // as it came first
 	rest  fields          // what does not grow; nil if nothing does
@@ -49,8 +48,7 @@ func (bs *blocks) add(raw json.RawMessage) {
 	bs.at[key] = b
 }
 
-// newBlock reads an element. Without a type, or anything that grows, it stays as it
-// came.
+// newBlock decodes an element. Without a type, or a growing field, it stays unchanged.
 func newBlock(raw json.RawMessage) *block {
 	b := &block{raw: raw}
 	f := fields{}
@@ -76,8 +74,8 @@ func newBlock(raw json.RawMessage) *block {
 
 func isString(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '"' }
 
-// goesOnWith reports whether next, neither of which has a number, is a piece of b: it
-// differs in nothing else, and b has no signature, with which a block ends.
+// goesOnWith reports whether next, neither of which has a number, is a piece of b: all other fields are equal, and b
+// has no signature, with which a block ends.
 func (b *block) goesOnWith(next *block) bool {
 	if b.rest == nil || next.grown["data"] != nil || b.grown["signature"] != nil && b.grown["signature"].Len() > 0 {
 		return false
@@ -90,7 +88,7 @@ func (b *block) goesOnWith(next *block) bool {
 	return true
 }
 
-// take puts next, a piece of the same block, behind b.
+// take appends next, a piece of the same block, to b.
 func (b *block) take(next *block) {
 	for key, s := range next.grown {
 		if b.grown[key] == nil {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// callList puts the tool calls of one turn together from their pieces.
+// callList joins the tool calls of one turn from their pieces.
 type callList struct {
 	known offered
 	list  []*toolCall
@@ -24,7 +24,7 @@ type toolCall struct {
 	extra  pieces
 }
 
-// piece is what one chunk says of one call.
+// piece is the part of a chunk about one call.
 type piece struct {
 	choice number
 	index  *number
@@ -33,7 +33,7 @@ type piece struct {
 	args   string
 }
 
-// add takes one piece of a tool call of a choice.
+// add adds one piece of a tool call of a choice.
 func (cs *callList) add(choice number, d fields) error {
 	var index *number
 	var id, kind word
@@ -58,14 +58,13 @@ func (cs *callList) add(choice number, d fields) error {
 	return nil
 }
 
-// find returns the call that a piece belongs to, by its number, else by its id,
-// else the one before; nil if the piece begins another.
+// find returns the call of a piece: by its number, else its id, else the last one; nil if the piece begins another.
 func (cs *callList) find(p piece) *toolCall {
 	for _, c := range slices.Backward(cs.list) {
 		switch {
 		case p.choice != c.choice:
 		case p.index != nil && c.index != nil && *c.index == *p.index:
-			// Some number every call 0.
+			// Some endpoints number every call 0.
 			if !cs.begins(p, c) {
 				return c
 			}
@@ -88,8 +87,7 @@ func (cs *callList) find(p piece) *toolCall {
 	return last
 }
 
-// begins reports whether p begins another call than c, which has the same number,
-// or neither has one.
+// begins reports whether p begins another call than c; the two have the same number, or none.
 func (cs *callList) begins(p piece, c *toolCall) bool {
 	if p.id != "" && c.id != "" {
 		return p.id != c.id && p.name != ""
@@ -103,13 +101,12 @@ func (cs *callList) begins(p piece, c *toolCall) bool {
 	case other:
 		return true
 	}
-	// An empty object may be a placeholder, which the real arguments follow. Without a
-	// name it may be the same arguments once more.
+	// An empty object may be a placeholder for the real arguments. Without a name a piece may repeat the same arguments.
 	return p.name != "" && strings.HasPrefix(strings.TrimSpace(p.args), "{") && strings.TrimSpace(c.args.String()) != "{}"
 }
 
-// grown is a call's name after one more piece of it: the name may come in pieces,
-// or whole, or as far as it is known, in every piece.
+// grown returns a call's name after one more piece of it: each piece has the next part of the name, the whole name, or
+// the name so far.
 func (cs *callList) grown(name, more string) string {
 	switch {
 	case cs.known[name+more]:
@@ -127,12 +124,12 @@ func (cs *callList) has(choice number) bool {
 	return slices.ContainsFunc(cs.list, func(c *toolCall) bool { return c.choice == choice })
 }
 
-// whole reports whether each call is valid JSON and has a name.
+// whole reports whether each call has a name and valid JSON.
 func (cs *callList) whole() bool {
 	return !slices.ContainsFunc(cs.list, func(c *toolCall) bool { return c.name == "" || !json.Valid([]byte(c.arguments())) })
 }
 
-// calls are those of all choices, but for what one choice says as another did.
+// calls returns the calls of all choices, without repetitions between choices.
 func (cs *callList) calls(ids heldIDs) (calls []ToolCall) {
 	for i, c := range cs.list {
 		if !slices.ContainsFunc(cs.list[:i], func(o *toolCall) bool {
@@ -151,7 +148,7 @@ func (cs *callList) size() (n int) {
 	return n
 }
 
-// arguments is what the model wrote, repaired if that is plainly possible.
+// arguments returns the model's arguments, repaired if that is unambiguous.
 func (c *toolCall) arguments() string {
 	args := strings.TrimSpace(c.args.String())
 	if args == "" || args == "null" {
@@ -161,8 +158,7 @@ func (c *toolCall) arguments() string {
 	return args
 }
 
-// argumentText returns the text of the arguments, a JSON string that holds JSON;
-// some endpoints send the object itself.
+// argumentText returns the text of the arguments, a JSON string with JSON in it; some endpoints send the object itself.
 func argumentText(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) != nil {
@@ -171,8 +167,7 @@ func argumentText(raw json.RawMessage) string {
 	return s
 }
 
-// nesting follows the braces of a JSON text that comes in pieces, so that to know
-// whether it is whole takes no second reading.
+// nesting follows the braces of a JSON text that arrives in pieces, so that its end is found without a second reading.
 type nesting struct {
 	depth    int
 	begun    bool
@@ -199,5 +194,5 @@ func (n *nesting) take(s string) {
 	}
 }
 
-// whole reports whether an object began and has come to its end.
+// whole reports whether an object has begun and ended.
 func (n *nesting) whole() bool { return n.begun && n.depth <= 0 && !n.inString }

@@ -8,9 +8,8 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 )
 
-// carrier is the hook between go-openai and an endpoint. It takes the request that go-openai has
-// written, fills its slots, and keeps it for the attempt that sends it. The answer that go-openai
-// reads is what that attempt made of the endpoint's: whole events, without the rest.
+// carrier connects go-openai and an endpoint. It takes the request that go-openai has written, fills its slots, and
+// keeps it for the attempt that sends it. go-openai reads the answer from that attempt: whole events only.
 type carrier struct {
 	encoding *encoding
 	req      Request
@@ -25,9 +24,8 @@ type carrier struct {
 
 var _ openai.HTTPDoer = (*carrier)(nil)
 
-// carry has go-openai write a request and open its stream, and keeps what it has written of the
-// runs. The client is of this call only, so
-// its hook need not look for the call that a request belongs to.
+// carry has go-openai write a request and open its stream, and keeps the JSON of the runs. The client serves this call
+// only, so its hook need not look up the call of a request.
 func carry[S interface{ RecvRaw() ([]byte, error) }](c *carrier, runs []run, kept beginning, create func(*openai.Client) (S, error)) (call, error) {
 	config := openai.DefaultConfig("") // the key stands in a header of ours
 	config.HTTPClient = c
@@ -43,8 +41,8 @@ func carry[S interface{ RecvRaw() ([]byte, error) }](c *carrier, runs []run, kep
 	return call{body: c.body, stream: c}, nil
 }
 
-// Do finishes the body of r. What go-openai cannot say stands behind what it has written, so that
-// a prompt begins like the one before it.
+// Do completes the body of r. Fields that go-openai does not have follow its own, so that a prompt begins like the
+// previous one.
 func (c *carrier) Do(r *http.Request) (*http.Response, error) {
 	written := make([]byte, r.ContentLength)
 	if _, err := io.ReadFull(r.Body, written); err != nil {
@@ -60,5 +58,5 @@ func (c *carrier) Do(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: c}, nil
 }
 
-// Close does nothing: the answer is the attempt's.
+// Close does nothing: the attempt closes the answer.
 func (c *carrier) Close() error { return nil }

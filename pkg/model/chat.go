@@ -15,7 +15,7 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 )
 
-// chatWire writes chat completions.
+// chatWire encodes chat completions.
 type chatWire struct{}
 
 func (chatWire) path() string { return "/chat/completions" }
@@ -58,7 +58,7 @@ func (chatWire) write(e *encoding, req Request, runs []run, end int) (call, erro
 	})
 }
 
-// upTo is the beginning that ends with the messages.
+// upTo returns the beginning that ends with the messages.
 func (e *encoding) upTo(ms []openai.ChatCompletionMessage) beginning {
 	b := beginning{last: e.earlier.last, pictures: e.pictures}
 	if len(ms) > 0 {
@@ -67,7 +67,7 @@ func (e *encoding) upTo(ms []openai.ChatCompletionMessage) beginning {
 	return b
 }
 
-// chatMessages appends the messages that a run is made of.
+// chatMessages appends the messages of a run.
 func (e *encoding) chatMessages(to []openai.ChatCompletionMessage, r run) []openai.ChatCompletionMessage {
 	prev := e.upTo(to).last
 	m := r.ms[0]
@@ -95,7 +95,7 @@ func (e *encoding) chatMessages(to []openai.ChatCompletionMessage, r run) []open
 	return append(to, e.chatTurn(m))
 }
 
-// chatTurn returns a turn of the assistant.
+// chatTurn encodes a turn of the assistant.
 func (e *encoding) chatTurn(m *Message) openai.ChatCompletionMessage {
 	turn := openai.ChatCompletionMessage{Role: "assistant"}
 	text := e.text(m)
@@ -133,8 +133,8 @@ func (e *encoding) chatTurn(m *Message) openai.ChatCompletionMessage {
 	return turn
 }
 
-// chatContent returns m with what people or tools gave: as text if it is nothing else, for
-// several endpoints know no other content.
+// chatContent returns m with the content from people or tools: as a string if it is only text, for several endpoints
+// accept no other content.
 func (e *encoding) chatContent(m openai.ChatCompletionMessage, ps []contentPart, mark bool) openai.ChatCompletionMessage {
 	if len(ps) == 0 {
 		ps = []contentPart{{text: "(empty)"}} // an empty message is refused by several
@@ -175,8 +175,8 @@ func (e *encoding) callID(id string) string {
 	return digits[len(digits)-9:]
 }
 
-// callName returns the name of a call in the form that the endpoint takes. Models
-// make up names that it would refuse, such as "functions.bash<|channel|>commentary".
+// callName returns the name of a call in the form that the endpoint takes. Models invent names that it would refuse,
+// such as "functions.bash<|channel|>commentary".
 func (e *encoding) callName(name string) string {
 	switch {
 	case e.names.MatchString(name):
@@ -196,7 +196,7 @@ func (e *encoding) callName(name string) string {
 	return name[:min(len(name), 64)]
 }
 
-// dataURL returns data as an address that holds it.
+// dataURL returns data as a data URL.
 func dataURL(mediaType string, data []byte) string {
 	return "data:" + mediaType + ";base64," + base64.StdEncoding.EncodeToString(data)
 }

@@ -11,13 +11,12 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Check asks the endpoint for its list of models and returns nil if it is one
-// that would serve this client: reachable, and content with the key. It tries
-// once and gives up after Options.FirstByte.
+// Check requests the endpoint's list of models and returns nil if the endpoint would serve this client: it is reachable
+// and accepts the key. It tries once and gives up after Options.FirstByte.
 //
-// Errors, each one line: [team.InvalidArgument] for a refused key, an empty
-// account, a wrong address, or something that is no model endpoint, with what it
-// answered; [team.Unavailable] if nothing answers or the endpoint is in trouble.
+// Errors, each one line: [team.InvalidArgument] for a refused key, an account without credit, a wrong address, or an
+// address that is not a model endpoint, with its answer; [team.Unavailable] if nothing answers or the endpoint is in
+// trouble.
 func (c *Client) Check(ctx context.Context) error {
 	q, err := c.dialect.encode(Request{Model: c.opt.Model, Messages: []*Message{{Role: "user"}}})
 	if err != nil {
@@ -43,8 +42,7 @@ func (c *Client) Check(ctx context.Context) error {
 	return c.explain(fail)
 }
 
-// listed reads the answer to a question for the list of models, whose opening
-// ended with err, and returns nil if it is one.
+// listed reads the list of models, whose request ended with err, and returns nil if it is one.
 func (c *Client) listed(x *exchange, err error) *failure {
 	if err != nil {
 		return c.unanswered(x, call{}, err)

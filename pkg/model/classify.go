@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// advices says what each reason leads to.
+// advices maps each reason to its advice.
 var advices = map[Reason]Advice{
 	RateLimited: TryAgain, ServerError: TryAgain, Connection: TryAgain, Incomplete: TryAgain, Silent: TryAgain,
 	BadKey: Park, NoCredit: Park, UnknownModel: Park, NoEndpoint: Park, NoTools: Park,
@@ -14,9 +14,8 @@ var advices = map[Reason]Advice{
 	ContentFilter: GiveUp, FailedCall: GiveUp, InvalidRequest: GiveUp,
 }
 
-// judge says why a call was refused and what to do about it. status is that of the
-// answer; below 300 the error came inside it, and what the error names counts
-// instead.
+// judge returns why a call was refused and the advice. status is the answer's; below 300 the error came inside the
+// answer, and the status in the error counts.
 func judge(status int, e apiError) (Reason, Advice) {
 	if status < 300 {
 		status = e.status
@@ -25,15 +24,14 @@ func judge(status int, e apiError) (Reason, Advice) {
 	return r, advices[r]
 }
 
-// What endpoints say of each reason, in their error's code, its type or its text,
-// in lower case.
+// The words of endpoints for each reason, in the code, type or text of an error, in lower case.
 var (
 	// OpenAI, Azure, OpenRouter, DeepSeek ("Content Exists Risk"), DashScope.
 	saysFilter = lazy(`content_filter|content_policy|content management policy|responsibleaipolicy|\bmoderation\b|was flagged|` +
 		`invalid_prompt|content exists risk|data_?inspection_?failed|inappropriate content|safety_?(system|block|violation)`)
 
-	// Groq: what the model wrote was not to be read as a call, or of a tool that is not
-	// there; a matter of luck (pydantic/pydantic-ai#2774, #4354).
+	// Groq: the model's output did not parse as a call, or called an unknown tool; a matter of luck
+	// (pydantic/pydantic-ai#2774, #4354).
 	saysFailedCall = lazy(`tool_use_failed|tool call validation failed|failed_generation|failed to parse tool call`)
 
 	// OpenAI, Azure, vLLM, llama.cpp, Anthropic, Gemini, Mistral, SGLang, xAI, Bedrock,
@@ -42,7 +40,7 @@ var (
 		`maximum context length|model'?s context length|exceeds? (the|this model'?s) (available |maximum )?context|context (window|length|limit|size)\b.{0,40}exceed|exceed.{0,40}\bcontext (window|length|limit|size)\b|greater than the context length|` +
 		`(prompt|input) is too long|input is longer|prompt (exceeds|too long)|maximum (prompt|model) length|loaded with context length|(input|prompt) token count|exceeded model token limit|` +
 		`range of input length|tokens. \+ .max_new_tokens. must be|reduce the length of (the|your)`)
-	// A request that is larger than a whole minute's allowance; rest does not help.
+	// A request that is larger than a whole minute's allowance; waiting does not help.
 	saysTooLarge = lazy(`request too large`)
 	// Not with 429, where Bedrock and Cerebras mean the tokens of a minute.
 	saysManyTokens = lazy(`too many (input |prompt )?tokens`)
@@ -66,10 +64,10 @@ var (
 	saysInvalid   = lazy(`invalid_?request|invalid_?argument|bad_?request`)
 )
 
-// reasonOf judges by what is said before it judges by the status: proxies wrap one
-// into the other, and a 400 may mean anything.
+// reasonOf judges by the words before it judges by the status: proxies wrap one error into another, and a 400 may mean
+// anything.
 func reasonOf(status int, e apiError) Reason {
-	// What comes later may quote the conversation, which may say anything.
+	// The rest may quote the conversation, which may contain any words.
 	words := strings.ToLower(e.code + " " + e.kind + " " + e.message[:min(len(e.message), 2000)])
 	says := func(what pattern) bool { return what.MatchString(words) }
 	limited := status == http.StatusTooManyRequests
@@ -110,7 +108,7 @@ func reasonOf(status int, e apiError) Reason {
 	return ServerError
 }
 
-// windowWords are the ways in which an error names the model's window.
+// windowWords match the model's window in an error.
 var windowWords = []pattern{
 	lazy(`(?i)maximum (?:context|prompt|input|model) length (?:is|of) (?:only )?([\d,_]+)`),
 	lazy(`(?i)([\d,_]+)(?: tokens?)? maximum context length`),
@@ -124,8 +122,7 @@ var windowWords = []pattern{
 	lazy(`(?i)max_new_tokens.? must be <= ([\d,_]+)`),
 }
 
-// windowIn returns the window in tokens that an error of the reason ContextLength
-// names, or 0.
+// windowIn returns the window in tokens that a ContextLength error names, or 0.
 func windowIn(message string) int {
 	for _, w := range windowWords {
 		if m := w.FindStringSubmatch(message); m != nil {

@@ -15,7 +15,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Client asks one endpoint. It is safe for concurrent use and needs no closing.
+// Client calls one endpoint. It is safe for concurrent use and needs no closing.
 type Client struct {
 	opt     Options
 	base    *url.URL
@@ -27,7 +27,7 @@ type Client struct {
 	known   *endpointHealth
 }
 
-// speaker is what a client needs of a dialect.
+// speaker is the part of a dialect that a client needs.
 type speaker interface {
 	encode(Request) (call, error)
 	reader(req Request, onDelta func(string)) turnReader
@@ -69,8 +69,7 @@ func newHTTP(o Options) *http.Client {
 			DialContext:         dialer.DialContext,
 			TLSHandshakeTimeout: o.Connect,
 			ForceAttemptHTTP2:   true,
-			// A connection that died without a word would otherwise hold up every
-			// call that shares it, until each runs out of patience.
+			// A dead connection would otherwise block every call that shares it until each times out.
 			HTTP2:               &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
 			MaxIdleConnsPerHost: 256, // the default of 2 would make a team connect anew for most turns
 			IdleConnTimeout:     90 * time.Second,
@@ -79,8 +78,8 @@ func newHTTP(o Options) *http.Client {
 	}
 	return &http.Client{
 		Transport: over,
-		// A redirected request would take its service keys to another host, and most
-		// redirects turn a POST into a GET. Whoever set the address can mend it.
+		// A redirected request would take its service keys to another host, and most redirects turn a POST into a GET. A
+		// person can correct the address.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
@@ -92,28 +91,25 @@ func (c *Client) Counting(reg prometheus.Registerer) *Client {
 	return &counting
 }
 
-// Limits returns what the endpoint takes and gives in one call, as far as it is
-// known by now: an error of the endpoint may have told more than the settings.
+// Limits returns the limits of one call, as far as they are known: an error of the endpoint may have named more than
+// the settings.
 func (c *Client) Limits() Limits { return c.dialect.limits() }
 
-// Complete asks for the next turn and blocks until the endpoint has finished it.
+// Complete requests the next turn and blocks until the endpoint has finished it.
 //
-// It tries again, after a growing random pause or what the endpoint asks for,
-// whatever is an outage: see [Reason]. Of an endpoint that keeps silent it asks twice
-// more, and once more if an answer breaks off, since each try may be billed. What may be
-// refused by chance is asked once more too: a request in words that say nothing, and a key
-// or an address that was good before; a call that the endpoint cannot read three times.
-// An endpoint that has given a turn and then answers like none is taken to be away.
+// In an outage it tries again, after a growing random backoff or the time that the endpoint asks for: see [Reason]. It
+// asks a silent endpoint twice more, and once more if an answer breaks off, since each try may be billed. A refusal
+// that may be chance is tried once more: unknown words, or a key or an address that was good before; a call that the
+// endpoint cannot parse three times. An endpoint that has given a turn and then answers like none counts as away.
 //
-// A request whose form is refused is tried once more in each other form that the
-// endpoint's words lead to. What was thrown away on the way stands in the usage as wasted.
+// If the form of a request is refused, it is tried once in each other form that the error suggests. The usage counts
+// discarded answers as wasted.
 //
-// onDelta, if not nil, gets the text as it comes, one call at a time, before
-// Complete returns. It is a hint for people who watch: a try that is thrown away
-// has shown its text already, and the next one, before which req.OnTry is called, shows
-// it again.
+// onDelta, if not nil, gets the text as it arrives, one call at a time, before Complete returns. It is a hint for
+// watchers: a discarded try has shown its text already, and the next one, before which req.OnTry is called, shows it
+// again.
 //
-// Errors: a [*Refusal], which says what to do; ctx's, within 100 ms of its end.
+// Errors: a [*Refusal], with the advice; ctx's, within 100 ms of its end.
 func (c *Client) Complete(ctx context.Context, req Request, onDelta func(text string)) (Reply, error) {
 	req.Model = cmp.Or(req.Model, c.opt.Model)
 	req.MaxTokens = cmp.Or(req.MaxTokens, c.opt.MaxTokens)
@@ -173,7 +169,7 @@ func (c *Client) complete(ctx context.Context, req Request, onDelta func(string)
 	}
 }
 
-// retries tells of a try that failed, after which another follows.
+// retries reports a failed try that another one follows.
 func (c *Client) retries(ctx context.Context, req Request, fail *failure, r Retry) {
 	c.metrics.retries.WithLabelValues(string(r.Reason)).Inc()
 	// Not the error's text: an endpoint may quote the prompt in it.
@@ -184,9 +180,8 @@ func (c *Client) retries(ctx context.Context, req Request, fail *failure, r Retr
 	}
 }
 
-// reforms lets the dialect learn from the failure of q, and reports whether it would
-// now ask req in another form: without a field, or, since the endpoint has told its
-// window, with a lower limit of the answer.
+// reforms lets the dialect learn from the failure of q, and reports whether req would now be encoded differently:
+// without a field, or, since the endpoint has named its window, with a lower limit of the answer.
 func (c *Client) reforms(req Request, q call, fail *failure) bool {
 	if fail.window > 0 {
 		c.dialect.told(fail.window)
@@ -203,7 +198,7 @@ func (c *Client) reforms(req Request, q call, fail *failure) bool {
 	return err == nil && !bytes.Equal(next.body, q.body)
 }
 
-// refusal makes the error of a call that ended with fail after the tries that p has counted.
+// refusal returns the error of a call that ended with fail after the tries that p has counted.
 func (c *Client) refusal(fail *failure, p *patience, used Usage) *Refusal {
 	err := c.explain(fail)
 	switch {

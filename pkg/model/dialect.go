@@ -16,8 +16,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// dialect is how one endpoint wants to be spoken to: its profile, and what its
-// answers have taught since. Safe for concurrent use.
+// dialect is the way to call one endpoint: its profile, and the lessons of its errors. Safe for concurrent use.
 type dialect struct {
 	host   string // of the endpoint
 	query  string // of each request beside that of the base URL, without the ?
@@ -32,8 +31,7 @@ type dialect struct {
 	tells int     // the window that the endpoint has told; 0: none
 }
 
-// spoken is a profile at one moment, ready for use. Two encodings are alike if they
-// were made with one and the same spoken.
+// spoken is a profile at one moment, ready for use. Two encodings are equal if they were made with the same spoken.
 type spoken struct {
 	profile
 	names *regexp.Regexp // profile.Names
@@ -41,18 +39,18 @@ type spoken struct {
 
 func speak(p profile) *spoken { return &spoken{profile: p, names: regexp.MustCompile(p.Names)} }
 
-// fixed are the fields of a body that are ours alone.
+// fixed are the fields of a body that only this package sets.
 var fixed = []string{
 	"model", "messages", "input", "instructions", "system", "tools", "stream",
 	"max_tokens", "max_completion_tokens", "max_output_tokens", // Options.MaxTokens, in the endpoint's own word
 }
 
-// OwnFields returns the fields of a request's body that Options.Extra must not have, for
-// each request has its own. The slice is the caller's.
+// OwnFields returns the fields of a request's body that Options.Extra must not have, since each request sets them. The
+// slice is the caller's.
 func OwnFields() []string { return slices.Clone(fixed) }
 
-// newDialect returns the dialect of the endpoint in o. Errors: InvalidArgument for
-// an unknown profile, and for a field in Options.Extra that is ours or no JSON.
+// newDialect returns the dialect of the endpoint in o. Errors: InvalidArgument for an unknown profile, and for a
+// reserved or malformed field in Options.Extra.
 func newDialect(o Options) (*dialect, error) {
 	base, err := url.Parse(o.BaseURL)
 	if err != nil {
@@ -95,7 +93,7 @@ func newDialect(o Options) (*dialect, error) {
 	return d, nil
 }
 
-// missingIn returns what the query of base lacks of query.
+// missingIn returns the parameters of query that base does not have.
 func missingIn(base *url.URL, query string) string {
 	values, _ := url.ParseQuery(query) // of the table of profiles
 	for k := range base.Query() {
@@ -104,7 +102,7 @@ func missingIn(base *url.URL, query string) string {
 	return values.Encode()
 }
 
-// call is a request, encoded.
+// call is an encoded request.
 type call struct {
 	path   string // after the base URL; its query, if it has one, comes after that one's own
 	header http.Header
@@ -113,12 +111,10 @@ type call struct {
 	stream *carrier // through which go-openai reads the answer; nil: it has no part in it
 }
 
-// encode returns the request for the next turn. Errors: InvalidArgument for a
-// conversation that is none.
+// encode returns the request for the next turn. Errors: InvalidArgument for an invalid conversation.
 //
-// The limit of the answer is req's, else that of the settings, the model or the
-// profile, lowered to what the window leaves beside the prompt as we estimate it. It
-// is never below 256: a prompt that leaves less is for the endpoint to refuse.
+// The limit of the answer is req's, else that of the settings, the model or the profile, lowered to the estimated rest
+// of the window. It is never below 256: the endpoint refuses a prompt that leaves less.
 func (d *dialect) encode(req Request) (call, error) {
 	e := d.encoding(req)
 	q, err := e.call(req)
@@ -135,8 +131,7 @@ func (d *dialect) encode(req Request) (call, error) {
 	return q, nil
 }
 
-// reader returns what puts the answer to req together. onDelta gets the text as it
-// comes.
+// reader returns the reader of the answer to req. onDelta gets the text as it arrives.
 func (d *dialect) reader(req Request, onDelta func(string)) turnReader {
 	switch d.spoken().wireFor(cmp.Or(req.Model, d.model)) {
 	case responses:
@@ -147,9 +142,8 @@ func (d *dialect) reader(req Request, onDelta func(string)) turnReader {
 	return newChatReader(req, onDelta)
 }
 
-// learn takes in why an endpoint refused a request, and reports whether the same
-// request would now be encoded in another way: then it is worth one more try.
-// Templates that run at the server refuse with 500, so that not only 400 and 422
+// learn adapts the dialect to the error of a refused request, and reports whether the same request would now be encoded
+// differently: then it is worth one more try. Templates that run at the server refuse with 500, so not only 400 and 422
 // teach.
 func (d *dialect) learn(e apiError) bool {
 	d.mu.Lock()
@@ -161,15 +155,15 @@ func (d *dialect) learn(e apiError) bool {
 	return ok
 }
 
-// told takes in the window that the endpoint has told, in tokens.
+// told records the window that the endpoint has named, in tokens.
 func (d *dialect) told(window int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.tells = window
 }
 
-// limits is what the endpoint takes and gives, as far as it is known: by the
-// settings, else as it told, else by the profile, else by the model's name.
+// limits returns the limits of the endpoint, as far as known: from the settings, else its errors, else the profile,
+// else the model's name.
 func (d *dialect) limits() Limits { return d.limitsOf(d.model) }
 
 func (d *dialect) limitsOf(model string) Limits {
@@ -190,8 +184,8 @@ func (d *dialect) limitsOf(model string) Limits {
 	return l
 }
 
-// origin names the endpoint and the model: whoever wrote the Extra of a message of
-// that Origin. The model is the one that was asked for, not as the answer calls it.
+// origin names the endpoint and the model that wrote a message with that Origin. The model is the requested one, not
+// the one in the answer.
 func (d *dialect) origin(model string) string { return d.host + " " + model }
 
 func (d *dialect) spoken() *spoken {
@@ -200,7 +194,7 @@ func (d *dialect) spoken() *spoken {
 	return d.now
 }
 
-// apiError is an error as an endpoint tells it, by status or in the stream.
+// apiError is an error that an endpoint reports, by status or in the stream.
 type apiError struct {
 	status  int    // of the answer; one inside a stream may name another
 	code    string // the endpoint's word for it, such as context_length_exceeded
@@ -212,22 +206,20 @@ type apiError struct {
 	retryAfter time.Duration // what it asks for; else 0
 }
 
-// turnReader puts one turn together from the events of a stream. Use it from one
-// goroutine.
+// turnReader builds one turn from the events of a stream. Use it from one goroutine.
 type turnReader interface {
-	// event takes one server-sent event. An error means that the stream is broken, or
-	// that it reports an error, which then is an *apiError.
+	// event reads one server-sent event. It returns an error if the stream is broken, and an *apiError if the event
+	// reports one.
 	event(name string, data []byte) error
-	// finished reports whether the endpoint has said why it stopped: then the turn is
-	// complete, whatever breaks off after it.
+	// finished reports whether the finish reason has arrived: then the turn is complete, whatever breaks off later.
 	finished() bool
-	// over finishes a turn that is whole, and whose endpoint has said that it is over and not why.
+	// over finishes a whole turn that ended without a finish reason.
 	over()
 	// reply returns the finished turn; its Usage is that of used.
 	reply() Reply
-	// used is what the endpoint has counted so far; zero if it has told nothing.
+	// used returns the tokens that the endpoint has counted so far; zero if it has reported none.
 	used() Usage
-	// size is the length in bytes of all that the model wrote so far.
+	// size returns the length in bytes of the model's output so far.
 	size() int
 }
 

@@ -1,18 +1,14 @@
-// Package model asks a language model for the next turn of a conversation.
+// Package model calls a language model for the next turn of a conversation.
 //
-// [Client] speaks the OpenAI protocols with any endpoint that offers them, always
-// streaming. It promises that a [Reply] is a complete turn: the endpoint said why it
-// stopped. Whatever broke off before that is thrown away and asked for again, so no
-// tool ever runs from half an answer. A call that gives no turn comes back as a
-// [Refusal], which says what to do about it, whether a status told so, an error in
-// the stream or a body that is none of a model endpoint. The types know nothing of a
-// wire format.
+// [Client] calls any endpoint with one of the OpenAI protocols or Anthropic's Messages, always streaming. A [Reply] is
+// always a complete turn: the endpoint sent a finish reason. An answer that breaks off before is discarded and
+// requested again, so no tool ever runs from half an answer. A call without a turn returns a [Refusal] with advice,
+// whether a status reported the error, the stream, or a body that is not from a model endpoint. The types are
+// independent of wire formats.
 //
-// go-openai writes the requests and reads the events of the answers. It would hide headers, drop
-// provider fields and take many a broken stream for a good end, so the exchange with the endpoint,
-// the end of a turn and what is in it are judged here.
+// go-openai writes the requests and reads the events of the answers. It would hide headers, drop provider fields and
+// accept many broken streams, so this package handles the exchange, and checks the end of a turn and its content.
 //
-// The package does not run tools (package tool), keep conversations (package
-// journal) or count budgets (package agent). Its sub-package rehearsal is an
-// endpoint that plays from a script.
+// The package does not run tools (package tool), store conversations (package journal) or count budgets (package
+// agent). Its sub-package rehearsal is an endpoint that plays a script.
 package model

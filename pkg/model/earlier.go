@@ -6,11 +6,11 @@ import (
 	"sync"
 )
 
-// mostBegun bounds the conversations whose beginnings are kept: a process asks for few at a time.
+// mostBegun bounds the kept beginnings of conversations: a process works on few at a time.
 const mostBegun = 4
 
-// beginning is how a request began whose conversation may continue. One of a megabyte is
-// asked about again after each small result, so what was written of it is not written again.
+// beginning is the encoded beginning of a request, which the next one reuses. A conversation of a megabyte is sent
+// again after each small result, so its JSON is kept.
 type beginning struct {
 	by       wording
 	messages []*Message // that it is of; they never change
@@ -22,7 +22,7 @@ type beginning struct {
 	size int       // bytes of text before its end; of Messages only
 }
 
-// wording is what the JSON of a message depends on, beside the message.
+// wording holds the inputs of a message's JSON, except the message.
 type wording struct {
 	*spoken
 	model  string
@@ -30,14 +30,13 @@ type wording struct {
 	before string // the digest of what stands before the messages; of Messages only
 }
 
-// beginnings are those of the newest requests, the newest first. Safe for concurrent use.
+// beginnings are the beginnings of the newest requests, the newest first. Safe for concurrent use.
 type beginnings struct {
 	mu   sync.Mutex
 	list []*beginning
 }
 
-// of returns the longest beginning of a conversation, without its last message; an empty one if
-// none is known.
+// of returns the longest known beginning of a conversation, without its last message; an empty one if none is known.
 func (bs *beginnings) of(by wording, messages []*Message) *beginning {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
@@ -51,7 +50,7 @@ func (bs *beginnings) of(by wording, messages []*Message) *beginning {
 	return longest
 }
 
-// keep keeps b in the place of was, which it continues.
+// keep replaces was with b, which continues it.
 func (bs *beginnings) keep(b, was *beginning) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()

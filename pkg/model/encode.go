@@ -11,7 +11,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// encoding is how one request is encoded: the profile, and a wire.
+// encoding is the encoding of one request: the profile, and a wire.
 type encoding struct {
 	*spoken
 	slots
@@ -29,15 +29,15 @@ type encoding struct {
 	earlier *beginning // as which this request begins
 }
 
-// effortField says how much a model is to think, in the words of chat completions.
+// effortField is the effort of thinking in chat completions.
 const effortField = "reasoning_effort"
 
-// wireFormat writes a request in one protocol.
+// wireFormat encodes a request for one protocol.
 type wireFormat interface {
-	// path is where requests go, after the base URL.
+	// path returns the path of requests after the base URL.
 	path() string
-	// write returns the call with its body. What is to be written of the messages are the runs,
-	// of which those before end may stand in further requests as they are now.
+	// write returns the call with its body. It encodes the runs; the JSON of those before end may be reused in later
+	// requests.
 	write(e *encoding, req Request, runs []run, end int) (call, error)
 }
 
@@ -47,7 +47,7 @@ type run struct {
 	mark bool // what is encoded of them ends in a cache mark
 }
 
-// encoding returns how req is encoded.
+// encoding returns the encoding of req.
 func (d *dialect) encoding(req Request) *encoding {
 	e := &encoding{spoken: d.spoken(), model: cmp.Or(req.Model, d.model), effort: req.Effort, begun: &d.begun}
 	e.origin = d.origin(e.model)
@@ -62,9 +62,8 @@ func (d *dialect) encoding(req Request) *encoding {
 
 var wireFormats = map[protocol]wireFormat{chat: chatWire{}, responses: responsesWire{}, messages: messagesWire{}}
 
-// call returns the request that asks for the next turn. Encoding is
-// deterministic, so consecutive requests share a prefix that endpoints can cache; cache marks
-// are no part of that prefix.
+// call returns the request for the next turn. Encoding is deterministic, so consecutive requests share a prefix that
+// endpoints can cache; cache marks are not part of that prefix.
 func (e *encoding) call(req Request) (call, error) {
 	for i, m := range req.Messages {
 		if err := checkMessage(i, m); err != nil {
@@ -94,12 +93,12 @@ func (e *encoding) call(req Request) (call, error) {
 	return e.wire.write(e, req, runs[skip:], end-skip)
 }
 
-// wording is what the JSON of the messages depends on that stand behind what has that digest.
+// wording returns the inputs of the JSON of messages behind the content with the digest before.
 func (e *encoding) wording(before string) wording {
 	return wording{spoken: e.spoken, model: e.model, images: e.load != nil, before: before}
 }
 
-// keep has further requests begin as this one up to the end of the runs, whose JSON is body.
+// keep stores the JSON of the runs, body, for further requests that begin with them.
 func (e *encoding) keep(runs []run, b beginning) {
 	if e.unseen {
 		return
@@ -111,8 +110,8 @@ func (e *encoding) keep(runs []run, b beginning) {
 	e.begun.keep(&b, e.earlier)
 }
 
-// mark has the last two of the runs that are not the assistant's marked. So the endpoint finds
-// the first of them where the last request had its last.
+// mark marks the last two runs that are not the assistant's. So the endpoint finds the first mark where the last
+// request had its last.
 func (e *encoding) mark(runs []run) {
 	input := func(m *Message) bool { return m.Role != "assistant" }
 	for i, marked := len(runs)-1, 0; i >= 0 && marked < 2 && e.marks == onBlocks; i-- {
@@ -124,9 +123,8 @@ func (e *encoding) mark(runs []run) {
 	}
 }
 
-// run returns how many of ms, at least one, are encoded together: users in a row,
-// where the endpoint wants them as one, with the empty turns between them that are
-// left out.
+// run returns how many of ms, at least one, are encoded together: consecutive users, where the endpoint wants one
+// message, with the empty turns between them, which are left out.
 func (e *encoding) run(ms []*Message) int {
 	n := 1
 	for n < len(ms) && e.joins(ms[0]) && e.joins(ms[n]) {
@@ -144,7 +142,7 @@ func (e *encoding) leavesOut(m *Message) bool {
 	return m.Role == "assistant" && e.EmptyTurn == "" && len(m.ToolCalls) == 0 && e.text(m) == ""
 }
 
-// checkMessage returns why the i-th message cannot be encoded.
+// checkMessage returns an error if the i-th message cannot be encoded.
 func checkMessage(i int, m *Message) error {
 	switch {
 	case m.Role == "system" && i > 0:
@@ -168,12 +166,12 @@ func (e *encoding) limit(req Request, n int) int {
 	return limit
 }
 
-// tokensIn estimates how many tokens n bytes of text are: four bytes each, which is
-// near enough for English and code and, at three bytes a character, for Chinese.
+// tokensIn estimates the tokens of n bytes of text: four bytes each, close enough for English and code and, at three
+// bytes a character, for Chinese.
 func tokensIn(n int) int { return (n + 3) / 4 }
 
-// text returns the content of m as text, with the reference of an image in its
-// place; white space alone is none, for it is refused like none.
+// text returns the content of m as text, with references in place of images; "" for white space, which endpoints refuse
+// like an empty text.
 func (e *encoding) text(m *Message) string {
 	texts := []string{m.Content}
 	for _, p := range m.Parts {
@@ -190,14 +188,14 @@ func blank(s string) bool { return strings.TrimSpace(s) == "" }
 
 func reference(i Image) string { return "(image " + i.Ref + ", which you cannot see)" }
 
-// contentPart is a text or an image of a message that people or tools gave.
+// contentPart is a text or an image of a message from people or tools.
 type contentPart struct {
 	text  string
 	image string // a data URL; "": text
 }
 
-// parts returns the content of the messages, texts in a row as one. An image that
-// cannot be loaded is told of in text.
+// parts returns the content of the messages, with adjacent texts joined. A text replaces an image that cannot be
+// loaded.
 func (e *encoding) parts(ms []*Message) (ps []contentPart) {
 	say := func(text, gap string) {
 		if blank(text) {
@@ -236,9 +234,9 @@ func (e *encoding) parts(ms []*Message) (ps []contentPart) {
 	return ps
 }
 
-// arguments returns the arguments of a call as JSON text. What is no JSON object is
-// quoted: vLLM, Ollama, Anthropic, Gemini and others parse the arguments of earlier turns
-// and would refuse this conversation for good. The model still sees what it wrote.
+// arguments returns the arguments of a call as JSON text. It quotes anything but a JSON object: vLLM, Ollama,
+// Anthropic, Gemini and others parse the arguments of earlier turns and would refuse this conversation for good. The
+// model still sees its own text.
 func arguments(c ToolCall) string {
 	args := strings.TrimSpace(c.Arguments)
 	switch {
@@ -250,13 +248,11 @@ func arguments(c ToolCall) string {
 	return string(append(appendText([]byte(`{"malformed_arguments":`), c.Arguments), '}'))
 }
 
-// escapes matches the escapes in JSON: those of NUL, whole pairs of surrogates, lone ones, and
-// the beginning of any other.
+// escapes matches the escapes in JSON: NUL, whole pairs of surrogates, lone surrogates, and the beginning of any other.
 var escapes = regexp.MustCompile(`\\u0000|\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u[dD][89a-fA-F]..|\\.`)
 
-// sendable returns JSON without the escapes of NUL in its strings, as [appendText] leaves the
-// character out, and with U+FFFD for lone surrogates, which are no text: Anthropic refuses the
-// whole request as no JSON.
+// sendable returns JSON without the escapes of NUL in its strings, as [appendText] omits the character, and with U+FFFD
+// for lone surrogates, which are invalid: Anthropic refuses the whole request.
 func sendable(text string) string {
 	if !strings.Contains(text, `\u0000`) && !strings.Contains(text, `\ud`) && !strings.Contains(text, `\uD`) {
 		return text
@@ -272,8 +268,7 @@ func sendable(text string) string {
 	})
 }
 
-// extras returns the fields of an earlier answer that go back to the model that is
-// asked, by name.
+// extras returns the fields of an earlier answer that go back to the called model, by name.
 func (e *encoding) extras(m *Message, extra map[string]json.RawMessage) map[string]json.RawMessage {
 	if m.Origin != "" && m.Origin != e.origin {
 		return nil
@@ -287,7 +282,7 @@ func (e *encoding) extras(m *Message, extra map[string]json.RawMessage) map[stri
 	return back
 }
 
-// extra returns the fields of the body that the settings and the request ask for.
+// extra returns the extra fields of the body that the settings and the request set.
 func (e *encoding) extra() fields {
 	extra := maps.Clone(fields(e.Extra))
 	if e.effort != "" {
@@ -296,8 +291,8 @@ func (e *encoding) extra() fields {
 	return extra
 }
 
-// ours reports whether the body has the field as we write it: neither the settings replace it
-// nor the endpoint refuses it.
+// ours reports whether the body has the field as we write it: the settings do not replace it and the endpoint does not
+// refuse it.
 func (e *encoding) ours(field string, extra fields) bool {
 	_, replaced := extra[field]
 	return !replaced && !slices.Contains(e.Drop, field)

@@ -16,14 +16,13 @@ import (
 	"github.com/tmaxmax/go-sse"
 )
 
-// The causes of a context that ended since the endpoint took too long.
+// The causes of a context that ended because the endpoint took too long.
 var (
 	errSilent  = errors.New("the endpoint keeps silent")
 	errTooLong = errors.New("the endpoint did not come to an end")
 )
 
-// exchange is one HTTP request and its answer, called off when the endpoint takes
-// too long.
+// exchange is one HTTP request and its answer, cancelled when the endpoint takes too long.
 type exchange struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -42,8 +41,8 @@ type exchange struct {
 	line   []byte    // of newest, as far as go-openai has not read it
 }
 
-// open sends q to the endpoint and waits for the headers of the answer. The caller
-// must close the exchange, also after an error.
+// open sends q to the endpoint and waits for the headers of the answer. The caller must close the exchange, also after
+// an error.
 func (c *Client) open(ctx context.Context, method string, q call) (*exchange, error) {
 	x := &exchange{idle: c.opt.Idle}
 	ctx, x.cancel = context.WithCancelCause(ctx)
@@ -65,7 +64,7 @@ func (c *Client) open(ctx context.Context, method string, q call) (*exchange, er
 	return x, err
 }
 
-// address is the base URL with path, which may have a query, after it.
+// address returns the base URL with path, which may have a query, after it.
 func (c *Client) address(path string) string {
 	path, query, _ := strings.Cut(path, "?")
 	u := c.base.JoinPath(path)
@@ -75,8 +74,7 @@ func (c *Client) address(path string) string {
 	return u.String()
 }
 
-// close ends the exchange. A connection whose answer was read to its end is used
-// again.
+// close ends the exchange. The connection is reused if its answer was read to the end.
 func (x *exchange) close() {
 	x.alarm.Stop()
 	if x.halt != nil {
@@ -89,17 +87,16 @@ func (x *exchange) close() {
 	x.cancel(nil)
 }
 
-// expect calls the exchange off unless it is heard of again within d.
+// expect cancels the exchange unless data arrives within d.
 func (x *exchange) expect(d time.Duration) { x.alarm.Reset(d) }
 
 // begin prepares to read the events of body.
 func (x *exchange) begin(body io.Reader) {
-	// The parser drops a last line that has no end; all of an event that is whole may
-	// stand in it.
+	// The parser drops a last line without an end, which may be a whole event.
 	x.next, x.halt = iter.Pull2(sse.Read(io.MultiReader(body, strings.NewReader("\n\n")), &sse.ReadConfig{MaxEventSize: largestEvent}))
 }
 
-// advance waits for the next event that says something.
+// advance waits for the next event with data.
 func (x *exchange) advance() error {
 	for {
 		if x.wait > 0 {
@@ -130,8 +127,8 @@ func (x *exchange) advance() error {
 	}
 }
 
-// Read gives go-openai the events, each as one line of data: it makes an end of comments, of an
-// event's name, of the end mark, and of data of two lines.
+// Read gives go-openai the events, each as one line of data: go-openai would end at comments, names of events, the end
+// mark, and data of two lines.
 func (x *exchange) Read(p []byte) (int, error) {
 	if len(x.line) == 0 {
 		if err := x.advance(); err != nil {
@@ -147,7 +144,7 @@ func (x *exchange) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// event returns the next event of the answer to q, its data as go-openai has read it.
+// event returns the next event of the answer to q, with the data that go-openai has read.
 func (x *exchange) event(q call) (name string, data []byte, err error) {
 	if q.stream == nil {
 		err = x.advance()
@@ -165,7 +162,7 @@ func (x *exchange) event(q call) (name string, data []byte, err error) {
 	return x.newest.Type, data, nil
 }
 
-// status is that of the answer; 0 if none came.
+// status returns the status of the answer; 0 if none arrived.
 func (x *exchange) status() int {
 	if x.resp == nil {
 		return 0
@@ -173,13 +170,13 @@ func (x *exchange) status() int {
 	return x.resp.StatusCode
 }
 
-// tooLong reports whether the endpoint took longer than our patience lasts.
+// tooLong reports whether the endpoint exceeded a time limit.
 func (x *exchange) tooLong() (cause error, ok bool) {
 	cause = context.Cause(x.ctx)
 	return cause, cause == errSilent || cause == errTooLong
 }
 
-// plain is err without the address, which errors of package net/http repeat.
+// plain returns err without the address, which errors of package net/http repeat.
 func plain(err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err

@@ -8,11 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// fields is a JSON object of which some keys are known.
+// fields is a JSON object with some known keys.
 type fields map[string]json.RawMessage
 
-// take moves a known key's value into dst, which stays as it is if the key is
-// absent or null.
+// take moves the value of a known key into dst, which stays unchanged if the key is absent or null.
 func (f fields) take(key string, dst any) error {
 	raw, ok := f[key]
 	if !ok {
@@ -25,8 +24,7 @@ func (f fields) take(key string, dst any) error {
 	return nil
 }
 
-// word is a JSON string; of a number, as some endpoints send for an id, its digits;
-// of anything else nothing.
+// word is a JSON string; the digits of a number, which some endpoints send as an id; "" for any other value.
 type word string
 
 // UnmarshalJSON never fails.
@@ -42,9 +40,8 @@ func (w *word) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// unescaped returns the text of a JSON string that says it as it is, which most do; ok
-// is false for any other value. Thousands of small texts come in a stream, and a call
-// of the decoder for each would cost more than all else.
+// unescaped returns the text of a JSON string without escapes, which most are; ok is false for any other value. A
+// stream has thousands of small strings, and decoding each would cost more than all else.
 func unescaped(raw []byte) (s string, ok bool) {
 	if len(raw) < 2 || raw[0] != '"' {
 		return "", false
@@ -64,8 +61,8 @@ func (p pieces) add(f fields) {
 	}
 }
 
-// size is about how much the model wrote in them. Endpoints tell the same thoughts
-// under several keys, so the longest counts.
+// size returns about how much the model wrote in them. Endpoints repeat the same thoughts under several keys, so the
+// longest counts.
 func (p pieces) size() (longest int) {
 	for _, vs := range p {
 		n := 0
@@ -79,8 +76,7 @@ func (p pieces) size() (longest int) {
 	return longest
 }
 
-// join puts the pieces of each key together: strings and arrays are concatenated,
-// of anything else the last value stays.
+// join joins the pieces of each key: it concatenates strings and arrays; of other values the last one stays.
 func (p pieces) join() map[string]json.RawMessage {
 	if len(p) == 0 {
 		return nil

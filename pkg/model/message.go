@@ -9,8 +9,8 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Message is one entry of a conversation, free of any wire format, and the JSON
-// in which the journal stores it. It is not changed once a request has named it.
+// Message is one entry of a conversation, independent of wire formats, and its JSON in the journal. It does not change
+// once a request has used it.
 type Message struct {
 	Role       string                     `json:"role"`                   // system, user, assistant or tool
 	Content    string                     `json:"content"`                // its text; may be empty
@@ -22,21 +22,21 @@ type Message struct {
 	Origin     string                     `json:"origin,omitempty"`       // the endpoint and model that wrote it; another is not sent Extra
 }
 
-// Part is a piece of a message's content.
+// Part is a part of a message's content.
 type Part struct {
 	Type  string `json:"type"`            // text or image
 	Text  string `json:"text,omitempty"`  // of a text
 	Image *Image `json:"image,omitempty"` // of an image
 }
 
-// Image is a picture by reference: its bytes lie in the team's object store.
+// Image is a reference to an image: its bytes are in the team's object store.
 type Image struct {
 	MediaType string `json:"media_type"`     // such as image/png
 	Ref       string `json:"ref"`            // "stored:" and a digest
 	Size      int    `json:"size,omitempty"` // bytes
 }
 
-// ToolCall is a model's wish to have a tool run.
+// ToolCall is a model's request to run a tool.
 type ToolCall struct {
 	ID        string                     `json:"id"`        // unique in the conversation
 	Name      string                     `json:"name"`      // may name no known tool
@@ -44,8 +44,7 @@ type ToolCall struct {
 	Extra     map[string]json.RawMessage `json:"extra,omitempty"`
 }
 
-// Thinking is what the model has thought before it spoke, as far as its endpoint shows that in
-// words; "" = it does not.
+// Thinking returns the model's thoughts before its answer, if its endpoint shows them in words; else "".
 func (m Message) Thinking() string {
 	for _, field := range reasoningFields {
 		var text string
@@ -64,14 +63,14 @@ func (m Message) Thinking() string {
 	return strings.Join(slices.DeleteFunc(thoughts, blank), "\n")
 }
 
-// ToolSpec tells the model of a tool that it may call.
+// ToolSpec describes a tool that the model may call.
 type ToolSpec struct {
 	Name        string
 	Description string
 	Schema      json.RawMessage // JSON Schema of the arguments object; nil: no arguments
 }
 
-// Request is one question to the model: the whole conversation so far.
+// Request is one call of the model: the whole conversation so far.
 type Request struct {
 	Model     string     // an alias of the process; default: its first
 	Messages  []*Message // the first may be the system message, no other
@@ -102,8 +101,7 @@ type Request struct {
 	Once bool
 }
 
-// Reply is one complete turn of the model, and the JSON in which the journal
-// stores it.
+// Reply is one complete turn of the model, and its JSON in the journal.
 type Reply struct {
 	Message Message `json:"message"` // role assistant
 
@@ -120,7 +118,7 @@ type Reply struct {
 	Fenced  bool   `json:"-"`
 }
 
-// Check reports what makes the reply no turn of a model, or nil. Error: InvalidArgument.
+// Check returns an error if the reply is not a valid turn of a model, or nil. Error: InvalidArgument.
 func (r Reply) Check() error {
 	if r.Message.Role != "assistant" {
 		return team.Errorf(team.InvalidArgument, "a turn has the role assistant, this one %q", r.Message.Role)
@@ -133,7 +131,7 @@ func (r Reply) Check() error {
 	return nil
 }
 
-// Usage is what a call cost, in tokens.
+// Usage is the cost of a call, in tokens.
 type Usage struct {
 	PromptTokens     int  `json:"prompt_tokens"`               // all input, what was cached included
 	CachedTokens     int  `json:"cached_tokens,omitempty"`     // the part of the input that the endpoint had cached
@@ -149,8 +147,8 @@ type Usage struct {
 	Unpriced int     `json:"unpriced,omitempty"` // calls whose price is not known
 }
 
-// Add returns the sum of both; it is estimated if either is. Its currency is that of u,
-// or of o if u names none: a team's prices are in one.
+// Add returns the sum of both; it is estimated if either is. Its currency is u's, else o's: a team's prices have one
+// currency.
 func (u Usage) Add(o Usage) Usage {
 	return Usage{
 		PromptTokens:     u.PromptTokens + o.PromptTokens,
@@ -167,10 +165,10 @@ func (u Usage) Add(o Usage) Usage {
 	}
 }
 
-// Plain is the input that was neither read from a cache nor written to one.
+// Plain returns the input that was neither read from a cache nor written to one.
 func (u Usage) Plain() int { return u.PromptTokens - u.CachedTokens - u.WrittenTokens }
 
-// Limits are what an endpoint takes and gives in one call, in tokens.
+// Limits are the limits of an endpoint for one call, in tokens.
 type Limits struct {
 	Window    int // prompt and answer together; 0: not known
 	MaxOutput int // of one answer

@@ -12,13 +12,12 @@ import (
 	"strings"
 )
 
-// messagesWire writes requests of Anthropic's Messages.
+// messagesWire encodes requests of Anthropic's Messages.
 //
-// A thought is signed together with all that stood before it: newer models refuse it behind
-// anything else. So a reply keeps the digest of what it answers, and its thoughts go back only
-// behind the same. Where compaction or a marker has changed a conversation, the turns after it
-// are sent without. Models that think by a budget sign the thought alone and refuse a tool loop
-// without it, so for them a thought goes back behind anything.
+// A thought is signed together with everything before it: newer models refuse it after anything else. So a reply keeps
+// the digest of its prompt, and its thoughts go back only after the same prompt. After compaction or a marker has
+// changed a conversation, its later turns are sent without thoughts. Models with a thinking budget sign the thought
+// alone and refuse a tool loop without it, so for them a thought goes back after anything.
 type messagesWire struct{}
 
 // The fields of a message's Extra that the Messages wire fills in.
@@ -27,8 +26,8 @@ const (
 	answersTo    = "answers_to"    // the digest of what stood before the turn
 )
 
-// leastCached are the tokens below which a model caches no prompt (docs.anthropic.com, prompt
-// caching). The longest entry that names the model counts.
+// leastCached are the minimal sizes of a cached prompt by model, in tokens (docs.anthropic.com, prompt caching). The
+// longest entry that names the model counts.
 var leastCached = map[string]int{
 	"claude": 1024, "claude-fable": 512, "claude-mythos": 512, "claude-opus-5": 512, "claude-sonnet-5-5": 512, "claude-haiku-5-5": 512,
 	"claude-opus-4-7": 2048, "claude-opus-4-6": 4096, "claude-opus-4-5": 4096, "claude-haiku-4-5": 4096,
@@ -36,7 +35,7 @@ var leastCached = map[string]int{
 
 func (messagesWire) path() string { return "/messages" }
 
-// messagesTurn are the blocks of messages of one role.
+// messagesTurn holds the blocks of consecutive messages of one role.
 type messagesTurn struct {
 	role    string
 	blocks  [][]byte
@@ -90,8 +89,7 @@ func (messagesWire) write(e *encoding, req Request, _ []run, _ int) (call, error
 			b = append(b, ',')
 		}
 		b = appendText(append(b, `{"role":`...), t.role)
-		// The last two of the user's: so the service finds the first of them where the last
-		// request had its last.
+		// The last two of the user's: so the service finds the first mark where the last request had its last.
 		b = append(m.list(append(b, `,"content":`...), t.blocks, t.role == "user" && i >= len(turns)-3), "]}"...)
 	}
 	prompt := len(b) - e.pictures
@@ -119,14 +117,14 @@ func (e *encoding) messagesTools(ts []ToolSpec) (tools [][]byte) {
 
 func digestOf(sum hash.Hash) string { return hex.EncodeToString(sum.Sum(nil)[:16]) }
 
-// copied is sum as it is now.
+// copied returns a copy of sum.
 func copied(sum hash.Hash) hash.Hash {
 	c, _ := sum.(hash.Cloner).Clone() // SHA-256 always can
 	return c
 }
 
-// messagesTurns returns the turns that the messages make, and the digest of all: before is that of
-// what stands before them.
+// messagesTurns returns the turns of the messages, and the digest of all of them; before is the digest of the content
+// before them.
 func (e *encoding) messagesTurns(before hash.Hash, ms []*Message) (turns []messagesTurn, digest string) {
 	sum := copied(before)
 	take := func(blocks [][]byte) {
@@ -152,7 +150,7 @@ func (e *encoding) messagesTurns(before hash.Hash, ms []*Message) (turns []messa
 			t := last()
 			t.blocks = append(t.blocks, e.inputBlocks(e.parts([]*Message{m}))...)
 		case "assistant":
-			// It may neither be the first nor follow itself.
+			// A turn may neither be the first nor follow another.
 			t := last()
 			if len(t.blocks) == 0 {
 				t.blocks = append(t.blocks, textBlock(goOn))
@@ -207,14 +205,14 @@ func (e *encoding) inputBlocks(ps []contentPart) (blocks [][]byte) {
 	return blocks
 }
 
-// answerBlock is a block of an earlier answer as its message keeps it.
+// answerBlock is a block of an earlier answer as its message stores it.
 type answerBlock struct {
 	Type   string `json:"type"`
 	Length int    `json:"length,omitempty"` // of a text, in bytes
 }
 
-// answer returns the blocks of a turn of the assistant behind what has that digest: in the order
-// in which they came, if its thoughts may go back.
+// answer returns the blocks of a turn of the assistant after the content with that digest: in their original order, if
+// its thoughts may go back.
 func (e *encoding) answer(m *Message, digest string) (blocks [][]byte) {
 	text, calls := m.Content, m.ToolCalls
 	for _, raw := range e.kept(m, digest) {
@@ -248,8 +246,8 @@ func (e *encoding) answer(m *Message, digest string) (blocks [][]byte) {
 	return blocks
 }
 
-// kept returns the blocks that m was made of; nil if they are another model's, stood behind
-// something else, or m is not what they were any more.
+// kept returns the original blocks of m; nil if another model wrote them, other content preceded them, or m has changed
+// since.
 func (e *encoding) kept(m *Message, digest string) (blocks []json.RawMessage) {
 	var was string
 	_ = json.Unmarshal(m.Extra[answersTo], &was) // "" is no digest
@@ -274,8 +272,8 @@ func (e *encoding) kept(m *Message, digest string) (blocks []json.RawMessage) {
 	return blocks
 }
 
-// thinkingBudget returns the tokens of thinking that the settings give each answer; ok is false
-// where the model thinks as much as it likes, or not at all.
+// thinkingBudget returns the tokens of thinking for each answer in the settings; ok is false if the model thinks
+// without a budget, or not at all.
 func (e *encoding) thinkingBudget() (tokens int, ok bool) {
 	var set struct {
 		Type   string `json:"type"`
@@ -291,8 +289,8 @@ func (e *encoding) callBlock(c ToolCall) []byte {
 	return append(append(append(b, `,"input":`...), strings.TrimSpace(arguments(c))...), '}')
 }
 
-// marker writes lists of blocks and the cache marks in them: on the last tool, the system
-// message and the last two messages of the user, four at most.
+// marker writes lists of blocks and their cache marks: on the last tool, the system message and the last two messages
+// of the user, four at most.
 type marker struct {
 	e     *encoding
 	size  int // bytes of text so far
@@ -316,7 +314,7 @@ func (m *marker) list(b []byte, blocks [][]byte, mark bool) []byte {
 	return b
 }
 
-// leastCached returns from how many bytes on a mark is worth it.
+// leastCached returns the size, in bytes, from which on a mark is worth it.
 func (e *encoding) leastCached() int {
 	entry := ""
 	for k := range leastCached {

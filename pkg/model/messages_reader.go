@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// messagesReader puts one turn together from the events of Anthropic's Messages, or from a whole
-// message.
+// messagesReader builds one turn from the events of Anthropic's Messages, or from a whole message.
 type messagesReader struct {
 	partial
 	blocks []*messagesBlock
@@ -93,7 +92,7 @@ func (r *messagesReader) event(name string, data []byte) error {
 	return nil
 }
 
-// count takes the numbers of a usage that are there.
+// count updates the numbers that usage has.
 func (r *messagesReader) count(usage fields) {
 	maps.DeleteFunc(usage, func(_ string, v json.RawMessage) bool { return string(v) == "null" })
 	maps.Copy(r.counts, usage)
@@ -111,7 +110,7 @@ func (r *messagesReader) begin(index int, raw fields) {
 	}
 }
 
-// add puts a piece behind what the field has.
+// add appends a piece to the field.
 func (b *messagesBlock) add(field, piece string) {
 	if b.grown[field] == nil {
 		b.grown[field] = &strings.Builder{}
@@ -141,11 +140,11 @@ func (r *messagesReader) grow(index int, d messagesDelta) {
 	}
 }
 
-// end takes the reason why the answer ended; "" is none.
+// end records the reason why the answer ended; "" is none.
 func (r *messagesReader) end(stop string) error {
 	switch stop {
 	case "model_context_window_exceeded":
-		// What was cut off would be cut off again: the conversation must be shorter.
+		// A second answer would be cut off again: the conversation must be shorter.
 		return &apiError{code: "context_length_exceeded", message: "the answer has filled the model's context window"}
 	case "refusal":
 		stop = "content_filter"
@@ -197,7 +196,7 @@ func (r *messagesReader) reply() Reply {
 	return reply
 }
 
-// text is a field that came in pieces.
+// text returns a field that arrived in pieces.
 func (b *messagesBlock) text(field string) string {
 	if b.grown[field] == nil {
 		return ""
@@ -205,7 +204,7 @@ func (b *messagesBlock) text(field string) string {
 	return b.grown[field].String()
 }
 
-// whole returns a thought as it goes back: as it began, with its pieces.
+// whole returns a thought in the form in which it goes back, with its pieces.
 func (b *messagesBlock) whole() json.RawMessage {
 	raw := maps.Clone(b.raw)
 	for field, s := range b.grown {
@@ -215,7 +214,7 @@ func (b *messagesBlock) whole() json.RawMessage {
 	return out
 }
 
-// arguments are those that came in pieces, else those that the call began with.
+// arguments returns the arguments in pieces, else those at the beginning of the call.
 func (b *messagesBlock) arguments() string {
 	args := strings.TrimSpace(b.args.String())
 	if args == "" {

@@ -9,7 +9,7 @@ import (
 	"agentteam/pkg/telemetry"
 )
 
-// Outcomes of a call, as told by its metrics.
+// Outcomes of a call in its metrics.
 const (
 	ok          = "ok"
 	cut         = "cut"         // the answer met the limit of tokens
@@ -19,8 +19,7 @@ const (
 	canceled    = "canceled"    // the caller gave up
 )
 
-// Directions of tokens. Cached are a part of the prompt, reasoning is one of the
-// completion; wasted is in neither.
+// Directions of tokens. Cached tokens are part of the prompt, reasoning of the completion; wasted is in neither.
 const (
 	tokensPrompt     = "prompt"
 	tokensCached     = "cached"
@@ -29,11 +28,10 @@ const (
 	tokensWasted     = "wasted"
 )
 
-// otherForm is the reason of a try that puts the same request in another form,
-// beside those that are a [Reason].
+// otherForm is the reason of a try that encodes the same request differently, in addition to the values of [Reason].
 const otherForm = "other_form"
 
-// retried are the reasons that a call is tried again for.
+// retried are the reasons for which a call is tried again.
 var retried = []Reason{RateLimited, ServerError, Connection, Incomplete, Silent, NoEndpoint, BadKey, UnknownModel, FailedCall, InvalidRequest}
 
 type metrics struct {
@@ -101,8 +99,7 @@ func (m *metrics) call(r Reply, err error, took time.Duration) {
 	m.tokens.WithLabelValues(tokensReasoning).Add(float64(r.Usage.ReasoningTokens))
 }
 
-// wasted counts what a try has cost that gave no turn, also one of a call that the
-// caller ends.
+// wasted counts the cost of a try without a turn, also of a call that the caller cancels.
 func (m *metrics) wasted(u Usage) {
 	m.tokens.WithLabelValues(tokensWasted).Add(float64(u.WastedPrompt + u.WastedCompletion))
 }

@@ -11,29 +11,27 @@ import (
 	"agentteam/pkg/team/codec"
 )
 
-// slots hold what go-openai cannot say, or would take long to write: texts, which it would
-// escape three times, and the fields that its types do not have. Its request has a mark in
-// the place of each, and once it is written the marks are filled.
+// slots hold values that go-openai cannot encode, or only slowly: texts, which it would escape three times, and fields
+// that its types do not have. Its request has a mark in the place of each; the marks are filled afterwards.
 type slots []slot
 
-// slot is what stands in the place of a mark: raw if it is set, else text as a string. A slot
-// with neither takes its key away.
+// slot is the value for a mark: raw if it is set, else text as a string. A slot with neither removes its key.
 type slot struct {
 	text string
 	raw  []byte
 	at   *int // of an element of the list of messages that is raw: where it stands
 }
 
-// roleAlone begins a message of chat completions of which nothing but a mark is written.
+// roleAlone begins a message of chat completions that consists of a mark only.
 const roleAlone = `{"role":`
 
-// noKey as raw JSON takes the key away whose value the mark is.
+// noKey, as raw JSON, removes the key of the mark.
 var noKey = []byte{}
 
 // say returns the mark of a text. No other string of a request begins like a mark.
 func (s *slots) say(text string) string { return s.add(slot{text: text}) }
 
-// said returns the mark of a text; of none it returns none.
+// said returns the mark of a text; "" for "".
 func (s *slots) said(text string) string {
 	if text == "" {
 		return ""
@@ -41,16 +39,16 @@ func (s *slots) said(text string) string {
 	return s.say(text)
 }
 
-// raw returns the mark of JSON, which may have further fields behind its value.
+// raw returns the mark of JSON, which may have further fields after its value.
 func (s *slots) raw(b []byte) string { return s.add(slot{raw: b}) }
 
-// also returns the mark of a word and the fields behind it.
+// also returns the mark of a word and the fields after it.
 func (s *slots) also(word string, more fields, ours ...string) string {
 	return s.raw(appendFields(appendText(nil, word), more, ours...))
 }
 
-// element returns the mark of elements of the list of messages, and notes at at where they stand;
-// of none it notes the place.
+// element returns the mark of raw elements of the list of messages, and stores their position in at; for no elements
+// the position only.
 func (s *slots) element(raw []byte, at *int) string { return s.add(slot{raw: raw, at: at}) }
 
 func (s *slots) add(v slot) string {
@@ -58,7 +56,7 @@ func (s *slots) add(v slot) string {
 	return "@" + strconv.Itoa(len(*s)-1)
 }
 
-// fill returns what go-openai has written with each mark filled.
+// fill returns the JSON of go-openai with each mark filled.
 func (s slots) fill(written []byte) []byte {
 	size := len(written)
 	for _, v := range s {
@@ -99,8 +97,7 @@ func (s slots) fill(written []byte) []byte {
 	}
 }
 
-// appendFields appends the fields in the order of their names, each behind a comma, without
-// those that are ours.
+// appendFields appends the fields in the order of their names, each behind a comma, without those in ours.
 func appendFields(b []byte, f fields, ours ...string) []byte {
 	for _, k := range slices.Sorted(maps.Keys(f)) {
 		if !slices.Contains(ours, k) {
@@ -110,9 +107,8 @@ func appendFields(b []byte, f fields, ours ...string) []byte {
 	return b
 }
 
-// appendText appends s as a JSON string, without the escapes that are only of use
-// inside HTML: each costs a model five characters. A NUL is left out: what stores text in
-// a database or a C string refuses it, or ends there. A conversation is encoded for each
+// appendText appends s as a JSON string, without the escapes that only HTML needs: each costs a model five characters.
+// It omits NUL: software with databases or C strings refuses it, or stops there. A conversation is encoded for each
 // request, so the usual text is copied once.
 func appendText(b []byte, s string) []byte {
 	if strings.IndexByte(s, 0) >= 0 {
@@ -158,8 +154,8 @@ func appendText(b []byte, s string) []byte {
 	return append(append(b, s[done:]...), '"')
 }
 
-// plainWord reports whether none of eight bytes needs an escape. It looks at all of them at once,
-// since a prompt of a megabyte is read so for each request.
+// plainWord reports whether eight bytes need no escape. It checks all of them at the same time, since a prompt of a
+// megabyte is read so for each request.
 func plainWord(s string) bool {
 	const ones, high = 0x0101010101010101, 0x8080808080808080
 	w := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56

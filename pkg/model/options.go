@@ -13,7 +13,7 @@ import (
 
 const openAI = "https://api.openai.com/v1"
 
-// Options says which endpoint to ask and how patiently.
+// Options states which endpoint to call and how patiently.
 type Options struct {
 	BaseURL   string            // with the /v1; default OpenAI's own, which needs APIKey
 	APIKey    string            // may be empty for an endpoint that wants none
@@ -38,7 +38,7 @@ type Options struct {
 	Logger    *slog.Logger      // default: discard
 }
 
-// keySetting is where a person sets the key, as hints name it.
+// keySetting returns the setting of the key, for hints.
 func (o Options) keySetting() string {
 	switch {
 	case o.Alias == "":
@@ -49,7 +49,7 @@ func (o Options) keySetting() string {
 	return o.KeyEnv + " (alias " + o.Alias + ")"
 }
 
-// endpointSettings are where a person sets the address and the model, as hints name them.
+// endpointSettings returns the settings of the address and the model, for hints.
 func (o Options) endpointSettings() (address, model string) {
 	if o.Alias == "" {
 		return "OPENAI_BASE_URL", "OPENAI_MODEL"
@@ -73,12 +73,12 @@ func (o Options) withDefaults() (Options, error) {
 		return o, team.Errorf(team.InvalidArgument, "OPENAI_BASE_URL is not an http or https address").
 			WithHint("it looks like http://127.0.0.1:11434/v1")
 	}
-	// An agent goes on for as long as it takes, so few tries only mean that people
-	// hear sooner that the model is away.
+	// An agent retries for as long as it takes, so few attempts only mean that people learn sooner that the model is
+	// away.
 	o.Attempts = cmp.Or(o.Attempts, 5)
 	o.Connect = cmp.Or(o.Connect, 10*time.Second)
-	// A local endpoint may load its model and read a long prompt first, and a model
-	// may think for minutes before it says a word.
+	// A local endpoint may load its model and read a long prompt first, and a model may think for minutes before it
+	// writes.
 	o.FirstByte = cmp.Or(o.FirstByte, 10*time.Minute)
 	o.Idle = cmp.Or(o.Idle, 2*time.Minute)
 	o.Total = cmp.Or(o.Total, 30*time.Minute)

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// pattern is a regular expression that is compiled when it is first used. Those that read errors are
-// many and large, and few processes ever get an error to read.
+// pattern is a regular expression that is compiled at its first use. Those for errors are many and large, and few
+// processes ever get an error.
 type pattern func() *regexp.Regexp
 
 func lazy(re string) pattern {

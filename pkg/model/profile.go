@@ -11,13 +11,11 @@ import (
 	"agentteam/pkg/team"
 )
 
-// profile says how a kind of endpoint wants to be spoken to. It is plain data: all
-// that differs between endpoints is a field here and nowhere a branch, so a new
-// endpoint is a new entry of the table in profiles.go.
+// profile describes a kind of endpoint. It is plain data: every difference between endpoints is a field here and
+// nowhere a branch, so a new endpoint is a new entry in profiles.go.
 //
-// Where a field lists models, an entry names every model in whose name it occurs
-// at the beginning of a word: "gpt-5" names gpt-5, openai/gpt-5-mini and
-// my-gpt-5, not xgpt-5.
+// In a field that lists models, an entry names every model whose name contains it at the beginning of a word: "gpt-5"
+// names gpt-5, openai/gpt-5-mini and my-gpt-5, not xgpt-5.
 type profile struct {
 	Name string
 
@@ -74,7 +72,7 @@ type profile struct {
 	SchemaFull    bool     // an object without properties is refused: such an argument is left out
 }
 
-// protocol is a way of asking.
+// protocol is a wire protocol of model calls.
 type protocol string
 
 // The protocols.
@@ -84,7 +82,7 @@ const (
 	messages  protocol = "messages"  // Anthropic's Messages
 )
 
-// beside is what stands as content beside calls.
+// beside is the content of a turn that has calls and no text.
 type beside string
 
 // The kinds of beside.
@@ -94,7 +92,7 @@ const (
 	absent    beside = "absent" // no such key
 )
 
-// cacheMarks is a way of telling an endpoint what it may cache. Most need none.
+// cacheMarks is a way to mark cacheable parts for an endpoint. Most need none.
 type cacheMarks string
 
 // The kinds of cacheMarks.
@@ -104,10 +102,10 @@ const (
 	onTop    cacheMarks = "top"    // one field of the body
 )
 
-// callIDs is the form that the ids of calls have.
+// callIDs is the form of the ids of calls.
 type callIDs string
 
-// The forms. Ids of another form are mapped, one and the same always alike.
+// The forms. Ids of another form are mapped, the same id always to the same one.
 const (
 	anyID   callIDs = ""
 	shortID callIDs = "short" // letters, digits, _ and -, at most 40
@@ -124,9 +122,8 @@ func Profiles() []string {
 	return names
 }
 
-// profileOf returns the profile of that name or, if name is empty, the one whose
-// Hosts fit the base URL; unknown if none does. Errors: InvalidArgument for a name
-// that no profile has.
+// profileOf returns the profile of that name or, if name is empty, the first whose Hosts match the base URL; unknown if
+// none does. Errors: InvalidArgument for an unknown name.
 func profileOf(name string, base *url.URL) (profile, error) {
 	fits := func(p profile) bool { return p.Name == name }
 	if name == "" {
@@ -140,7 +137,7 @@ func profileOf(name string, base *url.URL) (profile, error) {
 	return profiles[i], nil
 }
 
-// serves reports whether one of p's Hosts fits the base URL.
+// serves reports whether one of p's Hosts matches the base URL.
 func (p profile) serves(base *url.URL) bool {
 	return slices.ContainsFunc(p.Hosts, func(entry string) bool {
 		host, dir, _ := strings.Cut(entry, "/")
@@ -152,7 +149,7 @@ func (p profile) serves(base *url.URL) bool {
 	})
 }
 
-// wireFor returns how the model is asked.
+// wireFor returns the protocol of the model.
 func (p profile) wireFor(model string) protocol {
 	if named(p.ResponsesModels, model) {
 		return responses
@@ -168,7 +165,7 @@ func (p profile) limitFieldFor(model string) string {
 	return p.LimitField
 }
 
-// marksFor returns how the model learns what to cache.
+// marksFor returns the cache marks of the model.
 func (p profile) marksFor(model string) cacheMarks {
 	if named(p.CacheModels, model) {
 		return p.CacheMarks
@@ -176,7 +173,7 @@ func (p profile) marksFor(model string) cacheMarks {
 	return noMarks
 }
 
-// echoes reports whether the field of an earlier answer is sent back.
+// echoes reports whether a field of an earlier answer is sent back.
 func (p profile) echoes(field string) bool {
 	if field == answerBlocks || field == answersTo { // the Messages wire has its own way
 		return false
@@ -184,7 +181,7 @@ func (p profile) echoes(field string) bool {
 	return !slices.Contains(p.Drop, field) && (slices.Contains(p.Echo, field) || slices.Contains(p.Echo, "*"))
 }
 
-// with returns p with more fields for each request's body.
+// with returns p with further fields for each request's body.
 func (p profile) with(extra map[string]json.RawMessage) profile {
 	whole := maps.Clone(p.Extra)
 	if whole == nil {

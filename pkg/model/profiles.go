@@ -13,39 +13,38 @@ const (
 	anyName = `^[a-zA-Z0-9_-]{1,64}$`
 )
 
-// Ids of calls come from any endpoint, since a conversation may go on at another: Kimi's are
-// "functions.bash:0", some have 80 characters. OpenAI takes 40 ("string too long. Expected a
-// string with maximum length 40", openclaw/openclaw#875), Anthropic letters, digits, _ and -
-// (BerriAI/litellm#17343, Portkey-AI/gateway#1062). A profile that may have either behind it is
-// shortID too. Servers that run the model's own template get the model's own ids.
+// Ids of calls come from any endpoint, since a conversation may continue at another: Kimi's are "functions.bash:0",
+// some have 80 characters. OpenAI takes 40 ("string too long. Expected a string with maximum length 40",
+// openclaw/openclaw#875), Anthropic letters, digits, _ and - (BerriAI/litellm#17343, Portkey-AI/gateway#1062). A
+// profile that may have either behind it is shortID too. Servers that run the model's own template get the model's own
+// ids.
 
-// reasoningFields are the fields in which models give their thinking.
+// reasoningFields are the fields with a model's thoughts.
 var reasoningFields = []string{"reasoning", "reasoning_content", "reasoning_details"}
 
-// overResponses are OpenAI's models that take function tools over Responses only:
-// "Function tools with reasoning_effort are not supported for gpt-5.6 in
-// /v1/chat/completions", also when no effort is sent (BerriAI/litellm#34569,
-// charmbracelet/crush#2913, openai/openai-openapi#541). The pro, codex and
-// deep-research models never had another wire.
+// overResponses are OpenAI's models that take function tools over Responses only: "Function tools with reasoning_effort
+// are not supported for gpt-5.6 in /v1/chat/completions", also without an effort (BerriAI/litellm#34569,
+// charmbracelet/crush#2913, openai/openai-openapi#541). The pro, codex and deep-research models never had another
+// protocol.
 var overResponses = []string{
 	"gpt-5.4", "gpt-5.5", "gpt-5.6", "gpt-5.7", "gpt-5.8", "gpt-5.9", "gpt-6", "gpt-7",
 	"codex", "gpt-5-pro", "gpt-5.1-pro", "gpt-5.2-pro", "o1-pro", "o3-pro", "o3-deep-research", "o4-mini-deep-research",
 }
 
-// profiles is the table. The first that serves a base URL is taken, so a narrower
-// entry of Hosts stands above a wider one; unknown is the last.
+// profiles is the table. The first that serves a base URL counts, so narrower Hosts come before wider ones; unknown is
+// the last.
 var profiles = []profile{
 	{
 		Name: "openai", Hosts: []string{"api.openai.com", "*.api.openai.com"},
 		Wire: chat, ResponsesModels: overResponses,
-		// Its limit counts the thinking too, so that a small one ends in turns without
-		// text. max_tokens is refused by reasoning models and deprecated for all.
+		// Its limit counts the thinking too, so a small one leads to turns without text. Reasoning models refuse
+		// max_tokens, which is deprecated for all.
 		LimitField: "max_completion_tokens", MaxOutput: 32_000, AskUsage: true,
 		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: null, Images: true, CallIDs: shortID, Names: anyName,
 	},
 	{
-		// learn.microsoft.com, Azure OpenAI reference 2024-10-21: the deployment stands
-		// in the address, the key in a header of its own, the version in the query.
+		// learn.microsoft.com, Azure OpenAI reference 2024-10-21: the deployment is in the address, the key in a separate
+		// header, the version in the query.
 		Name: "azure-classic", Hosts: []string{"*.openai.azure.com/openai/deployments", "*.cognitiveservices.azure.com/openai/deployments"},
 		Wire: chat, KeyHeader: "api-key", Query: "api-version=2024-12-01-preview",
 		// A deployment's name need not tell the model; gpt-5 behind one refuses
@@ -73,8 +72,8 @@ var profiles = []profile{
 	{
 		Name: "ollama", Hosts: []string{":11434"},
 		Wire: chat,
-		// docs.ollama.com/context-length: 4k below 24 GiB of video memory, whatever the
-		// model; a longer prompt is cut without a word.
+		// docs.ollama.com/context-length: 4k below 24 GiB of video memory, whatever the model; a longer prompt is cut
+		// silently.
 		Window: 4096, LimitField: "max_tokens", MaxOutput: 8000, AskUsage: true,
 		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: emptyText, MergeUsers: true,
 		Echo: reasoningFields, Names: anyName,
@@ -150,9 +149,8 @@ var profiles = []profile{
 		// The limit counts the thinking.
 		LimitField: "max_tokens", MaxOutput: 32_000, AskUsage: true,
 		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: absent, Images: true,
-		// "Function call is missing a thought_signature": it stands in extra_content and
-		// goes back. A call of another model has none; ai.google.dev,
-		// thought-signatures, names this word for such a one.
+		// "Function call is missing a thought_signature": extra_content has it, which goes back. A call of another model
+		// has none; ai.google.dev, thought-signatures, names this value for that case.
 		Echo:    []string{"extra_content"},
 		Foreign: map[string]json.RawMessage{"extra_content": json.RawMessage(`{"google":{"thought_signature":"skip_thought_signature_validator"}}`)},
 		CallIDs: shortID,
@@ -217,7 +215,7 @@ var profiles = []profile{
 		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: emptyText, CallIDs: shortID, Names: anyName,
 	},
 	{
-		// What most take. The rest is learned from what it refuses.
+		// The fields that most accept. Errors teach the rest.
 		Name: unknownEndpoint,
 		Wire: chat,
 		// OpenAI's reasoning models behind a proxy that passes the field on.

@@ -8,27 +8,26 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Advice says what is to be done about a call that gave no turn.
+// Advice states how to react to a call without a turn.
 type Advice string
 
 // The kinds of advice.
 const (
-	// TryAgain: an outage. Keep what you are at, rest, and ask again.
+	// TryAgain: an outage. Keep the state, back off, and try again.
 	TryAgain Advice = "try_again"
-	// Park: the endpoint refuses this account, key or model, whatever is asked. A
-	// person has to mend that; ask again now and then.
+	// Park: the endpoint refuses this account, key or model, whatever the request. A person has to fix that; try again
+	// at intervals.
 	Park Advice = "park"
-	// Compact: the conversation is larger than the model's window. Ask again with less.
+	// Compact: the conversation is larger than the model's window. Try again with less.
 	Compact Advice = "compact"
-	// GiveUp: the endpoint refuses this request as it is, and would again. Another
-	// conversation may pass.
+	// GiveUp: the endpoint refuses this request, and would again. Another conversation may pass.
 	GiveUp Advice = "give_up"
 )
 
-// Reason is why a call gave no turn; a label value of metrics.
+// Reason states why a call returned no turn; a label value of metrics.
 type Reason string
 
-// The reasons, each with the advice it leads to.
+// The reasons, each with its advice.
 const (
 	RateLimited    Reason = "rate_limited"    // TryAgain: 429
 	ServerError    Reason = "server_error"    // TryAgain: 408, 409, 5xx, overloaded
@@ -46,7 +45,7 @@ const (
 	InvalidRequest Reason = "invalid_request" // GiveUp: 400, 422 and the rest
 )
 
-// Retry is a call that failed and is made again.
+// Retry is a failed call that is tried again.
 type Retry struct {
 	Endpoint  string // as errors name it
 	Reason    Reason
@@ -55,8 +54,7 @@ type Retry struct {
 	Wait      time.Duration // until the next try
 }
 
-// String says it for people, in one line and without what the endpoint answered, in which
-// it may quote the prompt.
+// String describes it for people, in one line and without the endpoint's answer, which may quote the prompt.
 func (r Retry) String() string {
 	reason := strings.ReplaceAll(string(r.Reason), "_", " ")
 	if r.Status != 0 {
@@ -65,9 +63,8 @@ func (r Retry) String() string {
 	return fmt.Sprintf("the model endpoint %s failed (%s), try %d of %d follows after %v", r.Endpoint, reason, r.Tried+1, r.Of, r.Wait.Round(100*time.Millisecond))
 }
 
-// Refusal is the error of a call that gave no turn although the caller did not end
-// it. It carries the code [team.Unavailable] if its advice is TryAgain, else
-// [team.InvalidArgument], and where a person can do something a hint.
+// Refusal is the error of a call that returned no turn although the caller did not cancel it. It has the code
+// [team.Unavailable] if its advice is TryAgain, else [team.InvalidArgument], and a hint if a person can act.
 type Refusal struct {
 	Advice Advice
 	Reason Reason
@@ -81,11 +78,10 @@ type Refusal struct {
 
 func (r *Refusal) Error() string { return r.Err.Error() }
 
-// Unwrap returns what happened.
+// Unwrap returns the cause.
 func (r *Refusal) Unwrap() error { return r.Err }
 
-// explain is what the failure means for the endpoint, and what a person can do about
-// it.
+// explain returns the error for people: the meaning of the failure for the endpoint, and a hint.
 func (c *Client) explain(f *failure) error {
 	where := fmt.Sprint(f.status)
 	if f.status < 300 {

@@ -7,11 +7,9 @@ import (
 	"strings"
 )
 
-// repairArguments mends a tool call's arguments that are not valid JSON, where what
-// was meant is beyond doubt: it takes away a code fence around them, commas before a
-// closing bracket, and an empty or equal object beside the real one. It reports
-// whether it did; if not, or if that would still be no JSON object, s comes back as
-// it is. Values are never changed.
+// repairArguments repairs a tool call's invalid JSON arguments where the meaning is beyond doubt: it removes a code
+// fence around them, commas before a closing bracket, and an empty or equal object beside the real one. It reports
+// whether it did; otherwise, or if the result would not be a JSON object, it returns s. It never changes values.
 func repairArguments(s string) (repaired string, ok bool) {
 	if json.Valid([]byte(s)) {
 		return s, false
@@ -34,7 +32,7 @@ func repairArguments(s string) (repaired string, ok bool) {
 	return meant, true
 }
 
-// codeFence matches a code block of Markdown that holds everything.
+// codeFence matches a code block of Markdown that contains everything.
 var codeFence = regexp.MustCompile("(?s)^\\s*```[a-zA-Z0-9]*[ \t]*\r?\n?(.*?)\\s*```\\s*$")
 
 func withoutFence(s string) string {
@@ -44,8 +42,7 @@ func withoutFence(s string) string {
 	return s
 }
 
-// withoutCommas is s without commas that only blanks part from a closing bracket;
-// those in strings stay.
+// withoutCommas returns s without commas before a closing bracket, except in strings.
 func withoutCommas(s string) string {
 	var out strings.Builder
 	inString, escaped := false, false
@@ -68,8 +65,7 @@ func withoutCommas(s string) string {
 	return out.String()
 }
 
-// objectsIn returns the JSON objects that s is made of; ok is false if it holds
-// anything else, or nothing.
+// objectsIn returns the JSON objects that s consists of; ok is false if it contains anything else, or nothing.
 func objectsIn(s string) (objects []string, ok bool) {
 	dec := json.NewDecoder(strings.NewReader(s))
 	for {

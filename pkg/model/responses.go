@@ -9,9 +9,8 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 )
 
-// responsesWire writes requests of OpenAI's Responses. Nothing is kept at the
-// server: each request holds the whole conversation, and the thinking of earlier
-// turns goes back as the server encrypted it.
+// responsesWire encodes requests of OpenAI's Responses. The server stores nothing: each request has the whole
+// conversation, and the encrypted thinking of earlier turns goes back unchanged.
 type responsesWire struct{}
 
 // The fields of a message's Extra that the Responses wire fills in.
@@ -49,7 +48,7 @@ func (responsesWire) write(e *encoding, req Request, runs []run, end int) (call,
 	}
 	r.Input = items
 	for _, t := range req.Tools {
-		// Unless strict is false the server makes every argument a required one.
+		// Unless strict is false the server makes every argument required.
 		parameters := map[string]any{"name": e.say(t.Name), "strict": false}
 		if t.Description != "" {
 			parameters["description"] = e.say(t.Description)
@@ -64,11 +63,10 @@ func (responsesWire) write(e *encoding, req Request, runs []run, end int) (call,
 	})
 }
 
-// movedSetting is a setting in the words of chat completions, which most endpoints speak,
-// that stands in a field of another here.
+// movedSetting is a setting of chat completions that is part of another field here.
 type movedSetting struct{ setting, field, key string }
 
-// settings returns the extra fields of the body in the words of a wire.
+// settings returns the extra fields of the body in the terms of a wire.
 func (e *encoding) settings(moved []movedSetting) fields {
 	extra := e.extra()
 	for _, m := range moved {
@@ -86,7 +84,7 @@ func (e *encoding) settings(moved []movedSetting) fields {
 	return extra
 }
 
-// responsesItems appends the items that messages are made of.
+// responsesItems appends the items of messages.
 func (e *encoding) responsesItems(to []any, ms []*Message) []any {
 	switch m := ms[0]; m.Role {
 	case "tool":
@@ -97,9 +95,8 @@ func (e *encoding) responsesItems(to []any, ms []*Message) []any {
 	return append(to, openai.ResponseInputMessage{Type: "message", Role: "user", Content: e.responsesContent(e.parts(ms))})
 }
 
-// responsesTurn appends the items of a turn of the assistant: its thinking, its
-// text, its calls. A turn with neither text nor calls has none: thinking is refused
-// without what followed from it.
+// responsesTurn appends the items of a turn of the assistant: its thinking, its text, its calls. A turn with neither
+// text nor calls has none: thinking alone is refused.
 func (e *encoding) responsesTurn(to []any, m *Message) []any {
 	text := e.text(m)
 	own := m.Origin == "" || m.Origin == e.origin
@@ -114,16 +111,15 @@ func (e *encoding) responsesTurn(to []any, m *Message) []any {
 		to = append(to, said)
 	}
 	for _, c := range m.ToolCalls {
-		// Without the item's own id: it names something in the server's store
-		// ("Expected an ID that begins with 'fc'", nodetool-ai/nodetool#4252).
+		// Without the item's own id: it refers to the server's store ("Expected an ID that begins with 'fc'",
+		// nodetool-ai/nodetool#4252).
 		to = append(to, openai.ResponseOutputItem{Type: "function_call", CallID: e.say(e.callID(c.ID)), Name: e.say(e.callName(c.Name)), Arguments: e.say(arguments(c))})
 	}
 	return to
 }
 
-// appendThinking appends the items that hold encrypted thinking. Ids are left out:
-// "Item with id 'rs_...' not found. Items are not persisted when store is set to
-// false" (maximhq/bifrost#5410), and an item without its encrypted content means
+// appendThinking appends the items with encrypted thinking. Ids are left out: "Item with id 'rs_...' not found. Items
+// are not persisted when store is set to false" (maximhq/bifrost#5410), and an item without its encrypted content means
 // nothing to the server.
 func (e *encoding) appendThinking(to []any, raw json.RawMessage) []any {
 	var items []struct {

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// responsesReader puts one turn together from the events of a Responses stream.
+// responsesReader builds one turn from the events of a Responses stream.
 type responsesReader struct {
 	partial
 	items []*outputItem
 	other int // bytes of what is neither text nor arguments
 }
 
-// outputItem is one thing that the model put out: text, thinking or a call.
+// outputItem is one item of the output: text, thinking or a call.
 type outputItem struct {
 	index int // the server's number for it
 	told  toldItem
@@ -24,7 +24,7 @@ type outputItem struct {
 	args  strings.Builder // as they came in pieces
 }
 
-// toldItem is an item as the server tells it.
+// toldItem is an item as the server reports it.
 type toldItem struct {
 	Type      string          `json:"type"`
 	CallID    string          `json:"call_id"`
@@ -37,7 +37,7 @@ type toldItem struct {
 	} `json:"content"`
 }
 
-// responsesEvent is an event of any type, as far as we read it.
+// responsesEvent is the part of an event of any type that is read.
 type responsesEvent struct {
 	Type     string          `json:"type"`
 	Index    int             `json:"output_index"`
@@ -96,14 +96,14 @@ func (r *responsesReader) event(name string, data []byte) error {
 	return nil // there are dozens that only say where the server is
 }
 
-// streamError returns the error that a stream reports; without is its message if it has none.
+// streamError returns the error that a stream reports, with the message without if it has none.
 func streamError(reported json.RawMessage, without string) error {
 	e, _ := errorIn(fields{"error": reported})
 	e.message = cmp.Or(e.message, without)
 	return &e
 }
 
-// eventText returns the text of a piece; a piece that is no text is none of ours.
+// eventText returns the text of a piece; "" for other JSON.
 func eventText(raw json.RawMessage) (text string) {
 	_ = json.Unmarshal(raw, &text)
 	return text
@@ -121,7 +121,7 @@ func (r *responsesReader) find(index int) *outputItem {
 	return it
 }
 
-// item takes an item as the server tells it, when it begins and when it is done.
+// item reads an item as the server reports it, at its beginning and at its end.
 func (r *responsesReader) item(index int, raw json.RawMessage, done bool) error {
 	var told toldItem
 	if err := json.Unmarshal(raw, &told); err != nil {
@@ -152,7 +152,7 @@ func (r *responsesReader) item(index int, raw json.RawMessage, done bool) error 
 	return nil
 }
 
-// end takes the event that says why the answer ended.
+// end reads the event with the reason why the answer ended.
 func (r *responsesReader) end(e responsesEvent, finish string) error {
 	if len(r.items) == 0 { // a server that tells only the whole
 		for i, raw := range e.Response.Output {

@@ -7,12 +7,11 @@ import (
 	"time"
 )
 
-// longestAsked caps what an endpoint may ask for: one that asks for an hour is
-// asked again sooner, so that a lifted limit is noticed, and given up by
-// Options.Attempts.
+// longestAsked bounds the wait that an endpoint may ask for: one that asks for an hour is tried sooner, so that a
+// lifted limit is noticed, and given up by Options.Attempts.
 const longestAsked = 2 * time.Minute
 
-// retryAfter is how long the endpoint asks to wait; 0 if it does not say.
+// retryAfter returns how long the endpoint asks to wait; 0 if it does not.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 { // OpenAI, Azure
 		return capped(ms / 1000)
@@ -24,9 +23,8 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	if at, err := http.ParseTime(text); err == nil {
 		return min(max(at.Sub(now), 0), longestAsked)
 	}
-	// OpenAI and Groq tell of two allowances, such as "x-ratelimit-reset-tokens:
-	// 6m0s", Anthropic of four, each with a time. Only one that is used up holds the next
-	// request back.
+	// OpenAI and Groq report two allowances, such as "x-ratelimit-reset-tokens: 6m0s", Anthropic four, each with a time.
+	// Only an exhausted one delays the next request.
 	var wait time.Duration
 	for _, of := range []string{"Requests", "Tokens", "Input-Tokens", "Output-Tokens"} {
 		if h.Get("X-Ratelimit-Remaining-"+of) == "0" {
@@ -43,14 +41,14 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	return min(wait, longestAsked)
 }
 
-// capped is that many seconds, as far as we wait.
+// capped returns so many seconds, at most longestAsked.
 func capped(seconds float64) time.Duration {
 	return time.Duration(min(seconds, longestAsked.Seconds()) * float64(time.Second))
 }
 
-// pause is how long to wait after the n-th failed attempt: exponential backoff
-// with full jitter, from half a second to half a minute, on top of what the
-// endpoint asks for, so that a team's agents do not all come back at once.
+// pause returns the wait after the n-th failed attempt: exponential backoff with full jitter, from half a second to
+// half a minute, on top of the time that the endpoint asks for, so that a team's agents do not all return at the same
+// time.
 func pause(n int, asked time.Duration) time.Duration {
 	ceiling := min(500*time.Millisecond<<min(n-1, 10), 30*time.Second)
 	return asked + rand.N(ceiling)

@@ -15,7 +15,7 @@ const (
 	mostStrays      = 10 // answers in a row that no model endpoint gives, of one that has given a turn
 )
 
-// patience counts the failed tries of one call and judges whether another is worth it.
+// patience counts the failed tries of one call and decides whether to try again.
 type patience struct {
 	attempts int  // tries of a call in all
 	once     bool // another endpoint answers sooner than this one is back
@@ -42,8 +42,8 @@ func (p *patience) failed(f *failure) {
 	}
 }
 
-// again returns how many tries a call may have that has failed so, and how long to wait for
-// the next one. ok is false if there is none.
+// again returns how many tries a call with this failure may have, and how long to wait for the next one. ok is false if
+// there is none.
 func (p *patience) again(f *failure) (most int, wait time.Duration, ok bool) {
 	wait = pause(p.tried, f.asked)
 	byGateway := (f.reason == BadKey || f.reason == UnknownModel) && p.answered && !p.once
@@ -66,7 +66,7 @@ func (p *patience) again(f *failure) (most int, wait time.Duration, ok bool) {
 	return most, wait, p.of[f.reason] < most
 }
 
-// outage is how many tries a call may have whose last one met an outage.
+// outage returns how many tries a call may have whose last one met an outage.
 func (p *patience) outage() int {
 	if p.once {
 		return 1
@@ -81,17 +81,16 @@ func (p *patience) outage() int {
 	return most
 }
 
-// endpointHealth is what an endpoint has answered before; all views of a client share it. It is
-// not stored: to a process that was just started, an endpoint whose first answer is a page is none,
-// and its agents park for half a minute. The journal names aliases, whose addresses may have been
-// changed since, so it cannot vouch for one.
+// endpointHealth records the earlier answers of an endpoint; all views of a client share it. It is not stored: to a new
+// process, an endpoint whose first answer is a page is not a model endpoint, and its agents park for half a minute. The
+// journal names aliases, whose addresses may have changed, so it cannot vouch for an endpoint.
 type endpointHealth struct {
 	mu       sync.Mutex
 	answered bool // it has given a turn
 	strays   int  // answers since then that no model endpoint gives
 }
 
-// turn notes that the endpoint has given a turn.
+// turn records that the endpoint has given a turn.
 func (a *endpointHealth) turn() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -104,8 +103,8 @@ func (a *endpointHealth) known() bool {
 	return a.answered
 }
 
-// judge makes an outage of an answer that no model endpoint gives, if this one is known to
-// be one: a gateway's page, a login's redirect. After several in a row it is what it says.
+// judge turns an answer that is not a model endpoint's into an outage if this endpoint has given a turn: a gateway's
+// page, a login's redirect. After several in a row it stays as it is.
 func (a *endpointHealth) judge(f *failure) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

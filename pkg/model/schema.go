@@ -7,8 +7,8 @@ import (
 
 var noArguments = json.RawMessage(`{"type":"object","properties":{}}`)
 
-// schema returns the schema of a tool's arguments as the endpoint takes it; nil is
-// to be left out. A schema that is no JSON object is sent as it is.
+// schema returns the schema of a tool's arguments in the form that the endpoint takes; nil is left out. It leaves a
+// schema unchanged that is not a JSON object.
 func (e *encoding) schema(raw json.RawMessage) json.RawMessage {
 	if raw == nil {
 		raw = noArguments // null is refused
@@ -28,8 +28,8 @@ func (e *encoding) schema(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// clean takes out of the schema s, and of those in it, what the endpoint refuses.
-// What is no object stays: true and false are schemas too.
+// clean removes from the schema s, and those in it, everything that the endpoint refuses. It leaves other values: true
+// and false are schemas too.
 func (e *encoding) clean(schema any) {
 	s, ok := schema.(map[string]any)
 	if !ok {
@@ -62,8 +62,7 @@ func (e *encoding) clean(schema any) {
 	}
 }
 
-// oneType makes a list of types the one that is not null, and says so in the word
-// that OpenAPI has for it.
+// oneType replaces a list of types with the one that is not null, and marks null with OpenAPI's nullable.
 func oneType(s map[string]any) {
 	types, ok := s["type"].([]any)
 	if !ok {
@@ -79,7 +78,7 @@ func oneType(s map[string]any) {
 	s["type"] = types[i]
 }
 
-// withoutBare takes the properties of s out that are objects without properties.
+// withoutBare removes the properties of s that are objects without properties.
 func withoutBare(s map[string]any) {
 	properties, _ := s["properties"].(map[string]any)
 	gone := []string{}
@@ -102,7 +101,7 @@ func withoutBare(s map[string]any) {
 	}
 }
 
-// bareObject reports whether s is an object of which no property is known.
+// bareObject reports whether s is an object without known properties.
 func bareObject(s map[string]any) bool {
 	properties, _ := s["properties"].(map[string]any)
 	return s["type"] == "object" && len(properties) == 0

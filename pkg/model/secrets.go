@@ -12,7 +12,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// secrets are the texts that no message may show: keys and passwords.
+// secrets match the texts that no message may show: keys and passwords.
 type secrets []*regexp.Regexp
 
 // secretName matches the names of headers and parameters whose values are secret.
@@ -46,7 +46,7 @@ func secretsOf(o Options, u *url.URL) secrets {
 		}
 		pattern := regexp.QuoteMeta(t)
 		if len(t) < 8 {
-			// A placeholder such as EMPTY or k: inside of words it is just letters.
+			// A placeholder such as EMPTY or k: inside words it is just letters.
 			pattern = `(^|[^\pL\pN])` + pattern + `([^\pL\pN]|$)`
 		} else {
 			pattern = `()` + pattern + `()`
@@ -57,18 +57,17 @@ func secretsOf(o Options, u *url.URL) secrets {
 	return s
 }
 
-// authScheme begins a header's value that names how its secret is to be read; alone it
-// is a word.
+// authScheme matches the scheme at the beginning of a header's value; alone it is a word.
 var authScheme = regexp.MustCompile(`(?i)^\s*(bearer|basic|token)\s+`)
 
 func withoutScheme(value string) string {
 	return strings.TrimSpace(authScheme.ReplaceAllString(value, ""))
 }
 
-// mostSaid is how much of an endpoint's text is told, in characters.
+// mostSaid bounds the shown part of an endpoint's text, in characters.
 const mostSaid = 300
 
-// line is text fit for one line of a terminal, short and without secrets.
+// line returns text fit for one line of a terminal, short and without secrets.
 func (s secrets) line(text string) string {
 	text = text[:min(len(text), 64<<10)] // a page may be long, and only its beginning is told
 	for _, secret := range s {

@@ -6,11 +6,10 @@ import (
 	"strings"
 )
 
-// number is a count as endpoints write it: 12, 12.0, "12" or null. What is none,
-// or negative, counts as 0.
+// number is a count as endpoints write it: 12, 12.0, "12" or null. Anything else, or a negative number, counts as 0.
 type number int
 
-// UnmarshalJSON never fails: a count that cannot be read is no reason to lose a turn.
+// UnmarshalJSON never fails: an unreadable count is no reason to lose a turn.
 func (n *number) UnmarshalJSON(raw []byte) error {
 	const most = 1 << 40 // a float beyond the range of int converts to anything
 	if i, err := strconv.Atoi(string(raw)); err == nil && i >= 0 && i < most {
@@ -25,8 +24,7 @@ func (n *number) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// readUsage reads a usage object of chat completions, Responses or Anthropic's
-// messages.
+// readUsage decodes a usage object of chat completions, Responses or Anthropic's Messages.
 func readUsage(raw json.RawMessage) Usage {
 	type details struct {
 		Cached    number `json:"cached_tokens"`
@@ -83,14 +81,13 @@ func readUsage(raw json.RawMessage) Usage {
 	return u
 }
 
-// estimate is what a try has cost that gave no turn: a request of so many bytes,
-// and as many bytes of an answer as came.
+// estimate returns the cost of a try without a turn: a request and the received part of an answer, in bytes.
 func estimate(request, answer int) Usage {
 	return Usage{WastedPrompt: tokensIn(request), WastedCompletion: tokensIn(answer), Estimated: true}
 }
 
-// thrownAway is what a try has cost that was counted as u when it broke off. A count of the answer
-// that was told before its words came is too low.
+// thrownAway returns the cost of a try with the usage u when it broke off. A count of the answer that was reported
+// before its text is too low.
 func thrownAway(u Usage, request, answer int) Usage {
 	guess := estimate(request, answer)
 	u = completed(u, request, answer)
@@ -100,7 +97,7 @@ func thrownAway(u Usage, request, answer int) Usage {
 	}
 }
 
-// completed is u with an estimate in place of what the endpoint did not tell.
+// completed returns u with estimates in place of missing counts.
 func completed(u Usage, request, answer int) Usage {
 	guess := estimate(request, answer)
 	if u.PromptTokens == 0 {

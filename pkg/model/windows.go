@@ -22,20 +22,20 @@ var windows = sync.OnceValue(func() []modelWindow {
 	return table
 })
 
-// modelWindow is what models of a name take and give.
+// modelWindow is the limits of the models of a name.
 type modelWindow struct {
 	model string // as in the lists of a profile
 	Limits
 	long LongPrompt
 }
 
-// LongPrompt is how the maker of a model charges for a call whose prompt is long.
+// LongPrompt is the maker's surcharge for calls with a long prompt.
 type LongPrompt struct {
 	Above         int     // tokens of the prompt from which on all of the call is charged so; 0: never
 	Input, Output float64 // how many times the price of input, whether cached or not, and of output
 }
 
-// LongPromptOf returns how the maker of the model charges for long prompts.
+// LongPromptOf returns the surcharge of the model's maker for long prompts.
 func LongPromptOf(model string) LongPrompt { return entryOf(windows(), model).long }
 
 func parseWindows(text string) ([]modelWindow, error) {
@@ -61,7 +61,7 @@ func parseWindows(text string) ([]modelWindow, error) {
 	return table, nil
 }
 
-// knownLimits returns what is known of the model; zero is not known.
+// knownLimits returns the known limits of the model; zero is unknown.
 func knownLimits(model string) Limits { return entryOf(windows(), model).Limits }
 
 // entryOf returns the longest entry that names the model.
@@ -75,12 +75,11 @@ func entryOf(table []modelWindow, model string) modelWindow {
 	return best
 }
 
-// LeastWindow is the smallest window, in tokens, with which an agent can work: its system
-// message and tools take some 3,000, and an answer needs room.
+// LeastWindow is the smallest window, in tokens, with which an agent can work: its system message and tools take some
+// 3,000, and an answer needs room.
 const LeastWindow = 8192
 
-// WindowOf returns the window that a client with these options takes its model to have,
-// before its endpoint has said anything; 0 if that is not known.
+// WindowOf returns the window that a client with these options assumes before its endpoint has answered; 0 if unknown.
 func WindowOf(o Options) int {
 	o, err := o.withDefaults()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// written is a call that a model wrote into its text, in the form of its family.
+// written is a call that a model wrote as text, in the form of its family.
 type written struct {
 	name, args string
 	from, to   int  // where it stands
@@ -17,7 +17,7 @@ type written struct {
 	fenced     bool // in a block of code
 }
 
-// Parts of the forms: what stands around calls in the prompts of a family, where a call may begin, and its name.
+// Parts of the forms: marks around calls in the prompts of a family, the beginning of a call, and its name.
 const (
 	mark     = `(?:</?[^<>\n]+>|\[/?[A-Z_]{3,}\]|` + "```" + `\w*)\s*`
 	start    = `(?:(?m:^)[ \t]*|` + mark + `)(?:` + mark + `)*`
@@ -25,8 +25,8 @@ const (
 	ofTag    = `(?:[^<>\s]*[:｜|])?` // before the name of a tag
 )
 
-// The forms: an object of JSON, a name before such an object, a tag with the name, a name before keys and values. Of the last
-// two the arguments are not read: a call as in a program, and a tag of the tool's name.
+// The forms: an object of JSON, a name before such an object, a tag with the name, a name before keys and values. The
+// last two, whose arguments are not parsed: a call as in a program, and a tag of the tool's name.
 var (
 	jsonCall = regexp.MustCompile(start + `\[?\s*\{`)
 	wordCall = regexp.MustCompile(start + `(?:(?i:action|tool|call)[ \t]*:[ \t]*|[^\n{}]*\bto=)?` + toolName +
@@ -43,7 +43,7 @@ var (
 	behind = regexp.MustCompile(`^(?:` + mark + `|[\s\]])*$`)
 )
 
-// mostRead is how often the text may be read for objects in it, of which one may stand in the other.
+// mostRead bounds how often the text may be parsed for objects, which may be nested.
 const mostRead = 4
 
 // written returns the calls of offered tools in a text, in their order.
@@ -98,10 +98,10 @@ func (cs offered) written(text string) (all []written) {
 	})
 }
 
-// mostName is how far into an object that is cut its name is looked for, in bytes.
+// mostName bounds the part of a cut object that is searched for its name, in bytes.
 const mostName = 300
 
-// object reads a call that is an object of JSON, which begins at i.
+// object parses a call that is a JSON object, which begins at i.
 func object(text string, i int) written {
 	var raw json.RawMessage
 	dec := json.NewDecoder(strings.NewReader(text[i:]))
@@ -124,7 +124,7 @@ func object(text string, i int) written {
 	return written{name: cmp.Or(o.Name, o.Tool, o.ToolName), args: argumentText(slices.Concat(o.Arguments, o.Parameters, o.Input)), to: i + int(dec.InputOffset()), whole: true}
 }
 
-// tagged reads a call whose name ends at i.
+// tagged parses a call whose name ends at i.
 func tagged(text string, i int) written {
 	end := tagEnd.FindStringIndex(text[i:])
 	if end == nil {
@@ -142,8 +142,8 @@ func tagged(text string, i int) written {
 	return w
 }
 
-// takeWritten makes a call of one that a model wrote as its text, if it is all that the answer asks for and nothing that the
-// model only repeats; of another the reply states the name.
+// takeWritten turns a call that the model wrote as its text into a call, if it is the only one in the answer and not a
+// quotation; for any other the reply names the tool.
 func (r *Reply) takeWritten(req Request, known offered) {
 	text := r.Message.Content
 	all := known.written(cmp.Or(text, r.Message.Thinking()))
@@ -160,7 +160,7 @@ func (r *Reply) takeWritten(req Request, known offered) {
 	r.FinishReason, r.Written = "tool_calls", ""
 }
 
-// unquoted takes away what stands around a text in JSON.
+// unquoted removes the escapes of a text in JSON.
 var unquoted = strings.NewReplacer(`\n`, "\n", `\"`, `"`, `\\`, `\`)
 
 // quotedName finds the names of calls wherever they stand in a text: in an object of JSON, in a tag, or
@@ -168,8 +168,8 @@ var unquoted = strings.NewReplacer(`\n`, "\n", `\"`, `"`, `\\`, `\`)
 var quotedName = regexp.MustCompile(`"(?:name|tool|tool_name|function)"\s*:\s*"([^"]+)"|<` + ofTag + `(?:function=|invoke name=")([\w.:/-]+)|` +
 	`\b([\w.-]+)(?:\s*<arg_key>|(?:\s|:|` + mark + `|(?i:action input|arguments|args|input|parameters|json)\b)*\{|[^{}\n]*<\|message\|>)`)
 
-// Quotes reports whether a message shows the model what may be a call of an offered tool: rather once too often, since a call that is
-// quoted must not be made.
+// Quotes reports whether a message may show the model a call of an offered tool. It prefers false positives, since a quoted call
+// must not be made.
 func (r Request) Quotes(m *Message) bool {
 	if m.Role == "assistant" {
 		return false
@@ -183,7 +183,7 @@ func (r Request) Quotes(m *Message) bool {
 	return false
 }
 
-// given is the text of a message with that of its parts.
+// given returns the text of a message with that of its parts.
 func given(m *Message) string {
 	text := m.Content
 	for _, p := range m.Parts {
@@ -192,7 +192,7 @@ func given(m *Message) string {
 	return text
 }
 
-// repeats reports whether the text of a call, or its arguments, stand in what the model was given: a file or a mail may hold one.
+// repeats reports whether the text of a call, or its arguments, occur in the input: a file or a mail may contain one.
 func repeats(text, args string, all []*Message) bool {
 	text, args = squeezed(text), squeezed(args)
 	if len(args) < len("{a:b}") {
@@ -204,7 +204,7 @@ func repeats(text, args string, all []*Message) bool {
 	})
 }
 
-// squeezed is a text without what JSON, mail and tools do to it.
+// squeezed returns a text without the changes that JSON, mail and tools make.
 func squeezed(text string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune(" \t\r\n\"'\\", r) {
@@ -225,10 +225,10 @@ func namesOf(req Request) offered {
 	return known
 }
 
-// decorated is a name as models of some families write it, with what stands around it in their prompts.
+// decorated matches a name as models of some families write it, with the marks of their prompts.
 var decorated = regexp.MustCompile("^[\\s\"'`]*(?:(?:functions?|tools?|default_api)(?:[./:]|__?))?([\\w-]+?)(?::\\d+|\\(\\)|<[|｜].*)?[\\s\"'`]*$")
 
-// plain is the name of the offered tool that name decorates; else it is name.
+// plain returns the offered tool that name decorates, else name.
 func (cs offered) plain(name string) string {
 	if m := decorated.FindStringSubmatch(name); !cs[name] && m != nil && cs[m[1]] {
 		return m[1]

@@ -8,8 +8,8 @@ import (
 	"agentteam/pkg/model"
 )
 
-// Turns returns the turns that are none of use, or that others refuse to be told of. The
-// client takes each as a turn, so none has a reason. Each call returns a copy.
+// Turns returns turns that are useless, or that other endpoints refuse in a conversation. The client accepts each as a
+// turn, so none has a reason. Each call returns a copy.
 func Turns() []Fault {
 	return []Fault{
 		streamed("empty", "", event(stop), event("[DONE]")),
@@ -23,8 +23,7 @@ func Turns() []Fault {
 	}
 }
 
-// Faults returns the catalogue, in the words of the endpoints that are known for each.
-// Each call returns a copy.
+// Faults returns the catalogue, in the words of the endpoints with each fault. Each call returns a copy.
 func Faults() []Fault {
 	return []Fault{
 		// Of the account, the key, the model or the address.

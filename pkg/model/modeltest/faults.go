@@ -9,7 +9,7 @@ import (
 	"agentteam/pkg/model"
 )
 
-// Fault is one thing that an endpoint may do wrong; it is the handler that does it.
+// Fault is a fault of an endpoint; it is the handler that plays it.
 type Fault struct {
 	Name   string       // unique in the catalogue
 	Reason model.Reason // that a call meets which sees nothing else
@@ -19,7 +19,7 @@ type Fault struct {
 	play   http.HandlerFunc
 }
 
-// ServeHTTP does it.
+// ServeHTTP plays the fault.
 func (f *Fault) ServeHTTP(w http.ResponseWriter, r *http.Request) { f.play(w, r) }
 
 // Named returns the fault or the turn of that name, and ends the test if there is none.
@@ -34,7 +34,7 @@ func Named(t testing.TB, name string) *Fault {
 	return nil
 }
 
-// with returns f with the window that it tells.
+// with returns f with the window that it names.
 func (f Fault) with(window int) Fault {
 	f.Window = window
 	return f
@@ -70,7 +70,7 @@ func other(name string, reason model.Reason, contentType, body string) Fault {
 	return fault(name, reason, func(w http.ResponseWriter, _ *http.Request) { send(w, contentType, body) })
 }
 
-// silent sends these lines and then nothing for as long as the client listens.
+// silent sends these lines and then nothing until the client disconnects.
 func silent(name string, lines ...string) Fault {
 	return fault(name, model.Silent, func(w http.ResponseWriter, r *http.Request) {
 		send(w, "", lines...)
@@ -78,7 +78,7 @@ func silent(name string, lines ...string) Fault {
 	})
 }
 
-// send answers with status 200 and sends the lines at once.
+// send answers with status 200 and sends the lines immediately.
 func send(w http.ResponseWriter, contentType string, lines ...string) {
 	if contentType == "" {
 		contentType = "text/event-stream"
@@ -88,14 +88,14 @@ func send(w http.ResponseWriter, contentType string, lines ...string) {
 	w.(http.Flusher).Flush()
 }
 
-// hangUp breaks the connection off.
+// hangUp breaks the connection.
 func hangUp(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 
 func event(data string) string { return "data: " + data + "\n\n" }
 
 func text(s string) string { return `{"choices":[{"index":0,"delta":{"content":"` + s + `"}}]}` }
 
-// oneCall is a call of list_tasks whose arguments stand as they do in JSON.
+// oneCall returns a call of list_tasks with these arguments, escaped for JSON.
 func oneCall(id, args string) string {
 	return `{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"` + id + `","type":"function","function":{"name":"list_tasks","arguments":"` + args + `"}}]}}]}`
 }
@@ -104,6 +104,5 @@ const called = `{"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]
 
 const stop = `{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`
 
-// half is what comes of an answer before it breaks: text, and a whole call that must
-// not be run.
+// half is the beginning of an answer that breaks: text, and a whole call that must not run.
 var half = event(text("half of")) + event(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"lost","type":"function","function":{"name":"list_tasks","arguments":"{}"}}]}}]}`)

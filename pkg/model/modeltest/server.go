@@ -9,15 +9,13 @@ import (
 	"testing"
 )
 
-// Next chooses what the n-th request for a turn, counted from 1, meets: a fault, or
-// nil for an answer. body is the request's; it holds the system message, which says
-// who asks. Calls may come at once.
+// Next chooses the outcome of the n-th request for a turn, counted from 1: a fault, or nil for an answer. body is the
+// request's; its system message names the agent. Calls may be concurrent.
 type Next func(n int, body []byte) *Fault
 
-// Server starts an endpoint on a free loopback port and returns its base URL, which
-// ends in /v1. answer gives the turns that meet no fault, and everything that is no
-// request for a turn; nil answers with a short text. It stops when the test ends, with
-// the requests that it keeps silent to.
+// Server starts an endpoint on a free loopback port and returns its base URL, which ends in /v1. answer serves the
+// turns without a fault, and all other requests; nil answers with a short text. It stops when the test ends, with the
+// requests that it leaves unanswered.
 func Server(t testing.TB, answer http.Handler, next Next) (baseURL string) {
 	t.Helper()
 	srv := httptest.NewServer(Handler(answer, next))
@@ -28,7 +26,7 @@ func Server(t testing.TB, answer http.Handler, next Next) (baseURL string) {
 	return srv.URL + "/v1"
 }
 
-// Handler is what [Server] serves, to be put before another endpoint in a process.
+// Handler returns the handler of [Server], to put before another endpoint in a process.
 func Handler(answer http.Handler, next Next) http.Handler {
 	if answer == nil {
 		answer = http.HandlerFunc(fine)

@@ -1,5 +1,5 @@
-// Package probe asks a model what its endpoint does not say: whether it reads prompts of a size to
-// the end, and whether it calls tools.
+// Package probe tests properties of a model that its endpoint does not report: whether it reads prompts of a given size
+// to the end, and whether it calls tools.
 package probe
 
 import (
@@ -11,20 +11,19 @@ import (
 	"agentteam/pkg/model/tokens"
 )
 
-// Prompt is a prompt of a known size with a question about its beginning. It shows whether an
-// endpoint cuts prompts of that size without a word. It is of plain English, of which all
-// vocabularies make about as many tokens, and new each time: of a prompt whose beginning it
-// has in a cache an endpoint may report the rest only.
+// Prompt is a prompt of a known size with a question about its beginning. It shows whether an endpoint silently cuts
+// prompts of that size. It is plain English, for which all vocabularies need about as many tokens, and new each time:
+// an endpoint may report only the uncached part of a prompt.
 type Prompt struct {
 	Tokens int // of all of it, about
 
 	system, text, word string
 }
 
-// probeAnswer is the least that every endpoint allows an answer to have.
+// probeAnswer is the smallest limit of an answer that every endpoint accepts.
 const probeAnswer = 16
 
-// New returns a probe of about so many tokens, whose system message begins as this name's.
+// New returns a probe of about size tokens, whose system message names the agent.
 func New(name string, size int) Prompt {
 	p := Prompt{system: fmt.Sprintf("You are %[1]s, role %[1]s, in team %[1]s.", name), word: strings.ToLower(rand.Text()[:10])}
 	var b strings.Builder
@@ -40,12 +39,12 @@ func New(name string, size int) Prompt {
 	return p
 }
 
-// Request is the probe as a request to a model.
+// Request returns the probe as a request to a model.
 func (p Prompt) Request(alias string) model.Request {
 	return model.Request{Model: alias, MaxTokens: probeAnswer, Messages: []*model.Message{{Role: "system", Content: p.system}, {Role: "user", Content: p.text}}}
 }
 
-// Reading is how an endpoint has read a [Prompt].
+// Reading states how an endpoint has read a [Prompt].
 type Reading int
 
 // The readings.

@@ -7,17 +7,17 @@ import (
 	"agentteam/pkg/model"
 )
 
-// trialAnswer is room for a model that thinks first.
+// trialAnswer leaves room for a model that thinks first.
 const trialAnswer = 2000
 
-// Answerer gives turns: a [model.Client] or a router.
+// Answerer returns turns: a [model.Client] or a router.
 type Answerer interface {
 	Complete(ctx context.Context, r model.Request, onDelta func(string)) (model.Reply, error)
 }
 
-// CallsTools asks a model, by an alias of the process, for one call of a tool that does nothing,
-// and reports whether it makes it. It costs some hundred tokens. Errors: those of
-// [model.Client.Complete]; a [model.Refusal] for [model.NoTools] is an answer too: it makes none.
+// CallsTools asks a model, by an alias of the process, for one call of a tool without effect, and reports whether it
+// makes it. It costs some hundred tokens. Errors: those of [model.Client.Complete]; a [model.Refusal] for
+// [model.NoTools] is an answer too: the model calls no tools.
 func CallsTools(ctx context.Context, m Answerer, alias string) (bool, error) {
 	reply, err := m.Complete(ctx, model.Request{Model: alias, MaxTokens: trialAnswer,
 		Messages: []*model.Message{

@@ -10,7 +10,7 @@ import (
 	"agentteam/pkg/team/codec"
 )
 
-// answer is a turn on its way to the asker.
+// answer is a turn that is being sent.
 type answer struct {
 	turn  turn
 	model string
@@ -36,9 +36,8 @@ func usageOf(promptBytes int, t turn) usage {
 	return u
 }
 
-// spoiled returns t as a model or endpoint that does this gives it. A call that is no
-// good has an id that does not mark the step as played, so that it is played properly
-// once the agent asks again.
+// spoiled returns t with the fault. A spoiled call has an id that does not mark the step as played, so that the step is
+// played properly when the agent asks again.
 func (t turn) spoiled(by fault) turn {
 	switch {
 	case by.Malformed, by.NoObject:
@@ -91,7 +90,7 @@ func sendEvent(w http.ResponseWriter, data any) {
 	_ = http.NewResponseController(w).Flush() // where it cannot, it comes at the end
 }
 
-// document is the answer as one JSON document.
+// document returns the answer as one JSON document.
 func (a answer) document() any {
 	message := map[string]any{"role": "assistant", "content": a.turn.text}
 	if len(a.turn.calls) > 0 {
@@ -103,7 +102,7 @@ func (a answer) document() any {
 	return doc
 }
 
-// stream sends the answer in pieces like those of OpenAI.
+// stream sends the answer in chunks like OpenAI's.
 func (a answer) stream(r request, w http.ResponseWriter) {
 	base := a.envelope("chat.completion.chunk")
 	send := func(choices []any, usage any) {
@@ -134,7 +133,7 @@ func (a answer) stream(r request, w http.ResponseWriter) {
 	fmt.Fprint(w, "data: [DONE]\n\n")
 }
 
-// deltas cuts the turn into the pieces that a stream brings.
+// deltas returns the chunks of the turn in a stream.
 func (t turn) deltas() []map[string]any {
 	ds := []map[string]any{{"role": "assistant", "content": ""}}
 	for _, p := range pieces(t.text) {
@@ -153,8 +152,8 @@ func (t turn) deltas() []map[string]any {
 	return ds
 }
 
-// pieces cuts text between characters: at least two pieces, so that a reader must
-// join them, and at most about fifty, since each costs a write.
+// pieces cuts text between characters: into at least two pieces, so that a reader must join them, and at most about
+// fifty, since each costs a write.
 func pieces(text string) (ps []string) {
 	chars := []rune(text)
 	size := max(len(chars)/50, min(len(chars)/2, 12), 1)
@@ -172,7 +171,7 @@ func (a answer) envelope(object string) map[string]any {
 	}
 }
 
-// encoded is v as JSON without the escapes that are only of use inside HTML.
+// encoded returns v as JSON without the escapes that only HTML needs.
 func encoded(v any) []byte {
 	data, _ := codec.Plain(v) // strings, numbers and maps of them always encode
 	return data

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// idPrefix begins the id of every call that a step makes, which marks it as played in the
-// conversation.
+// idPrefix begins the id of every call of a step, which marks the step as played in the conversation.
 func idPrefix(rule string, step int) string { return fmt.Sprintf("call_%s_%d_", rule, step) }
 
 func callID(rule string, step int) string { return idPrefix(rule, step) + rand.Text()[:8] }

@@ -1,12 +1,9 @@
-// Package rehearsal is an OpenAI-compatible model endpoint that plays from a
-// script, so that a whole team can be tried and tested over real HTTP without a
-// model. The script's format is described in docs/rehearsal.md.
+// Package rehearsal provides an OpenAI-compatible model endpoint that plays a script, so that a whole team can be
+// tested over real HTTP without a model. docs/rehearsal.md describes the script's format.
 //
-// A reply is chosen from the request alone: who asks, by the last line of the
-// system message, and what the conversation holds. The server remembers nothing
-// but how often it played a fault, so agents may be killed and restarted, and
-// several teams may share one server.
+// It chooses a reply from the request alone: the agent, by the last line of the system message, and the conversation.
+// The server stores only how often it played a fault, so agents may be killed and restarted, and several teams may
+// share one server.
 //
-// It is as strict as the strictest endpoints in use and answers 400 to a
-// conversation that one of them would refuse.
+// It is as strict as the strictest endpoints in use and answers 400 to a conversation that one of them would refuse.
 package rehearsal

@@ -19,9 +19,8 @@ import (
 
 const maxBodyBytes = 32 << 20
 
-// NewHandler returns the endpoint that plays s: POST /v1/chat/completions, streamed and
-// not, and GET /v1/models. Any key and any model name will do.
-// Errors have the shape of OpenAI's. A nil logger discards.
+// NewHandler returns the endpoint that plays s: POST /v1/chat/completions, streamed and not, and GET /v1/models. It
+// accepts any key and model. Errors have OpenAI's form. A nil logger discards.
 func NewHandler(s *Script, logger *slog.Logger) http.Handler {
 	h := &handler{script: s, log: telemetry.OrDiscard(logger), faults: map[faultKey]int{}, told: map[complaint]bool{}}
 	mux := http.NewServeMux()
@@ -42,15 +41,13 @@ type handler struct {
 	told   map[complaint]bool
 }
 
-// complaint is what is said once: of an agent, until a person writes something else to
-// it.
+// complaint is a warning that is logged once for an agent, until a person writes something else to it.
 type complaint struct {
 	who         asker
 	asked, what string
 }
 
-// once logs a warning about the script for what a person has asked an agent for; what it
-// is then asked for is part of it.
+// once logs a warning about the script once for a person's request to an agent; the log has the request.
 func (h *handler) once(who asker, conv []message, what string, more ...any) {
 	c := complaint{who, asked(conv), what}
 	h.mu.Lock()
@@ -64,8 +61,7 @@ func (h *handler) once(who asker, conv []message, what string, more ...any) {
 
 var personsMail = regexp.MustCompile(`(?s)<mail from="user"[^>]*>\s*(.*?)\s*</mail`)
 
-// asked is the beginning of the newest mail of a person in the conversation, else of its
-// first input.
+// asked returns the beginning of the newest mail from a person in the conversation, else of its first input.
 func asked(conv []message) string {
 	text := ""
 	if i := lastMatch(personsMail, conv, message.fromUser); i >= 0 {
@@ -122,7 +118,7 @@ func (h *handler) play(w http.ResponseWriter, r *http.Request) {
 	h.answer(w, r, req, t, h.due(who, t), len(body))
 }
 
-// answer sends the turn, or what its fault makes of it.
+// answer sends the turn, with its fault.
 func (h *handler) answer(w http.ResponseWriter, r *http.Request, req request, t turn, fault fault, promptBytes int) {
 	if fault.Delay > 0 {
 		select {
@@ -151,7 +147,7 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, req request, t 
 	}
 }
 
-// fail answers with a fault that takes the place of the answer.
+// fail answers with a fault in place of the turn.
 func (h *handler) fail(w http.ResponseWriter, f fault) {
 	if f.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(f.RetryAfter.Seconds()))))
@@ -163,8 +159,7 @@ func (h *handler) fail(w http.ResponseWriter, f fault) {
 	h.refuse(w, f.Status, "this is a fault of the script")
 }
 
-// due returns the fault that t is to be played with, the zero value if none, and
-// counts it.
+// due returns the fault of t that is to be played now, the zero value if none, and counts it.
 func (h *handler) due(who asker, t turn) fault {
 	if t.fault == nil {
 		return fault{}

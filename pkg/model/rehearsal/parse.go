@@ -10,10 +10,10 @@ import (
 	"agentteam/pkg/team/strictyaml"
 )
 
-// Parse reads a script; name stands for it in errors, usually its file.
+// Parse parses a script; name, usually its file, is its name in errors.
 //
-// Errors: [team.InvalidArgument], one line that begins with name:line:column and
-// states what is allowed there. Only the first fault is reported.
+// Errors: [team.InvalidArgument], one line that begins with name:line:column and states what is allowed there. Only the
+// first error is reported.
 func Parse(name string, src []byte) (*Script, error) {
 	d := document{Model: "rehearsal"}
 	if _, err := (strictyaml.Format{File: name, Kind: "script"}).Decode(src, &d); err != nil {
@@ -22,13 +22,13 @@ func Parse(name string, src []byte) (*Script, error) {
 	return &Script{d.Model, d.Agents}, nil
 }
 
-// errorName is an error that a script can have played.
+// errorName is an error that a script can play.
 type errorName string
 
-// Values are the errors.
+// Values returns the errors.
 func (errorName) Values() []string { return playedNames() }
 
-// pattern is a shell pattern; "" fits any.
+// pattern is a shell pattern; "" matches anything.
 type pattern string
 
 func (p *pattern) UnmarshalText(text []byte) error {
@@ -50,7 +50,7 @@ func (n *ruleName) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// line is a template of what an agent says; without one, nothing.
+// line is a template of an agent's text; without one, nothing.
 type line struct{ *template.Template }
 
 func (l *line) UnmarshalText(text []byte) (err error) {
@@ -58,17 +58,16 @@ func (l *line) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// arguments are those of a call. Each text in them, at any depth, is a template.
+// arguments are the arguments of a call. Each string in them, at any depth, is a template.
 type arguments map[string]any
 
-// Validate puts the templates in.
+// Validate replaces the strings with templates.
 func (a arguments) Validate() error {
 	_, err := withTemplates(map[string]any(a))
 	return err
 }
 
-// withTemplates puts a template in the place of each text in v, which is as package json
-// would have it.
+// withTemplates replaces each string in v, which has the types of encoding/json, with a template.
 func withTemplates(v any, path ...any) (any, error) {
 	var err error
 	switch v := v.(type) {
@@ -105,7 +104,7 @@ func (a agent) Validate() error {
 	return nil
 }
 
-// Validate also makes the step of a rule that only says something.
+// Validate also creates the step of a rule that has only say.
 func (r *rule) Validate() error {
 	switch {
 	case r.Say.Template != nil && r.Steps != nil:
@@ -123,7 +122,7 @@ func (r *rule) Validate() error {
 	return nil
 }
 
-// Validate also sets what is said while the step is closed.
+// Validate also sets the text while the step is closed.
 func (s *step) Validate() error {
 	switch {
 	case s.Say.Template == nil && len(s.Calls) == 0:
@@ -140,7 +139,7 @@ func (s *step) Validate() error {
 
 const faults = "status, error, cut, malformed, no_object, odd_ids, empty, length, page"
 
-// Validate also looks the refusal up, and sets how often the fault is played.
+// Validate also looks up the refusal, and sets how often the fault is played.
 func (f *fault) Validate() error {
 	f.refusal = played[string(f.Error)]
 	kinds := 0

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// turn is what an agent answers.
+// turn is an agent's answer.
 type turn struct {
 	text  string
 	calls []toolCall
@@ -17,8 +17,7 @@ type turn struct {
 	limited bool // the limit of the answer was met
 }
 
-// next returns the turn of who in the conversation conv, which is without its
-// system message. An error is a fault of the script.
+// next returns the turn of who in the conversation conv, which has no system message. An error means a faulty script.
 func (s *Script) next(who asker, conv []message) (turn, error) {
 	for _, a := range s.agents {
 		if !a.plays(who) {
@@ -44,8 +43,8 @@ func (s *Script) next(who asker, conv []message) (turn, error) {
 	return turn{text: fmt.Sprintf("(nothing in the script for %s)", who.name)}, nil
 }
 
-// onTrial reports whether the model is to show that it can call a tool, as a rehearsal can. A
-// script plays a model that cannot by an agent of the role doctor.
+// onTrial reports whether the request tests that the model can call a tool, as a rehearsal can. A script plays a model
+// that cannot by an agent of the role doctor.
 func onTrial(who asker, conv []message) bool {
 	return who.role == "doctor" && len(conv) == 1 && strings.HasPrefix(conv[0].Content, "Call the tool ready ")
 }
@@ -81,8 +80,8 @@ func (r rule) play(who asker, conv []message) (t turn, ok bool, err error) {
 	return t, true, nil
 }
 
-// scope returns the part of the conversation that the rule looks at, and the
-// named groups of its patterns. ok is false if its conditions do not hold.
+// scope returns the part of the conversation that the rule applies to, and the named groups of its patterns. ok is
+// false if its conditions do not hold.
 func (r rule) scope(conv []message) (scope []message, groups map[string]string, ok bool) {
 	groups = map[string]string{}
 	scope = conv
@@ -108,9 +107,8 @@ func (r rule) scope(conv []message) (scope []message, groups map[string]string, 
 	return scope, groups, true
 }
 
-// stand returns the step that the rule stands at, given what was played and heard
-// in its scope, and whether that step is still closed. ok is false if all is
-// played.
+// stand returns the current step of the rule, given the played steps and the input in its scope, and whether that step
+// is still closed. ok is false if all steps are played.
 func (r rule) stand(scope []message) (at int, waiting, ok bool) {
 	since := 0 // where to listen for what a step awaits: after the last played turn
 	for i, s := range r.Steps {
@@ -123,8 +121,7 @@ func (r rule) stand(scope []message) (at int, waiting, ok bool) {
 	}
 	heard := func(re *regexp.Regexp) bool { return lastMatch(re, scope[since:], message.heard) >= 0 }
 
-	// A step that only says something is given again and again until the next one
-	// opens; the parser sees to it that the next one awaits something.
+	// A step with only text is repeated until the next one opens; the parser ensures that the next one awaits something.
 	for at+1 < len(r.Steps) && len(r.Steps[at].Calls) == 0 && heard(r.Steps[at+1].Await) {
 		at++
 	}
@@ -135,8 +132,7 @@ func (r rule) stand(scope []message) (at int, waiting, ok bool) {
 	return at, await != nil && !heard(await), true
 }
 
-// lastMatch returns the index of the last message of the kind that re matches, or
-// -1; a nil re matches all.
+// lastMatch returns the index of the last message of that kind that re matches, or -1; a nil re matches all.
 func lastMatch(re *regexp.Regexp, ms []message, kind func(message) bool) int {
 	for i := len(ms) - 1; i >= 0; i-- {
 		if kind(ms[i]) && (re == nil || re.MatchString(ms[i].Content)) {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// played are the refusals that a script can have played, in OpenAI's words.
+// played are the refusals that a script can play, in OpenAI's words.
 var played = map[string]*refusal{
 	"bad_key":        {http.StatusUnauthorized, "invalid_request_error", "invalid_api_key", "Incorrect API key provided."},
 	"no_credit":      {http.StatusPaymentRequired, "unknown_error", "invalid_request_error", "Insufficient Balance"},
@@ -15,7 +15,7 @@ var played = map[string]*refusal{
 	"unknown_model":  {http.StatusNotFound, "invalid_request_error", "model_not_found", "The model does not exist or you do not have access to it."},
 	"context_length": {http.StatusBadRequest, "invalid_request_error", "context_length_exceeded", "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens. Please reduce the length of the messages."},
 	"content_filter": {http.StatusBadRequest, "invalid_request_error", "content_filter", "The response was filtered due to the prompt triggering the content management policy."},
-	// Groq: what the model wrote could not be read as a call.
+	// Groq: the model's output could not be parsed as a call.
 	"tool_use_failed": {http.StatusBadRequest, "invalid_request_error", "tool_use_failed", "Failed to call a function. Please adjust your prompt. See 'failed_generation' for more details."},
 	"invalid_request": {http.StatusBadRequest, "invalid_request_error", "invalid_value", "Invalid 'messages[3].content'."},
 	"unprocessable":   {http.StatusUnprocessableEntity, "invalid_request_error", "unprocessable_entity", "Input should be a valid string"},

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// request is a chat completion request, as far as a script cares.
+// request is the part of a chat completion request that a script uses.
 type request struct {
 	Model         string    `json:"model"`
 	Messages      []message `json:"messages"`
@@ -46,8 +46,7 @@ type function struct {
 	Arguments string `json:"arguments"`
 }
 
-// parseChat reads a request and refuses what some endpoint in use would. Each error states what
-// is wrong, and where.
+// parseChat decodes a request and refuses what some endpoint in use would. Each error states the fault and its place.
 func parseChat(body []byte) (request, error) {
 	var r request
 	if err := json.Unmarshal(body, &r); err != nil {
@@ -72,7 +71,7 @@ func parseChat(body []byte) (request, error) {
 	return r, checkOrder(r.Messages)
 }
 
-// read fills in Content from a text, or from the texts of a list of parts.
+// read fills in Content from a string, or from the texts of a list of parts.
 func (m *message) read() error {
 	if len(m.RawContent) == 0 || string(m.RawContent) == "null" {
 		return nil
@@ -117,7 +116,7 @@ func (r request) checkTools() error {
 	return nil
 }
 
-// check checks the i-th message by itself.
+// check checks the i-th message alone.
 func (m message) check(i int) error {
 	switch m.Role {
 	case "system", "user", "assistant", "tool":
@@ -151,8 +150,8 @@ func (m message) check(i int) error {
 	return nil
 }
 
-// checkOrder sees to it that every call is answered, once, before anything else
-// is said, and that there is something to reply to.
+// checkOrder checks that every call is answered, once, before any other message, and that there is something to reply
+// to.
 func checkOrder(ms []message) error {
 	open, seen := map[string]bool{}, map[string]bool{}
 	for i, m := range ms {
@@ -186,7 +185,7 @@ func checkOrder(ms []message) error {
 
 var introduction = regexp.MustCompile(`(?m)^You are (\S+), role (\S+), in team (\S+)\.\s*\z`)
 
-// asker reads who asks from the last line of the system message.
+// asker returns the agent in the last line of the system message.
 func (r request) asker() (asker, error) {
 	m := introduction.FindStringSubmatch(r.Messages[0].Content)
 	if m == nil {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Script states what every agent says. It never changes once parsed.
+// Script states the answers of every agent. It does not change once parsed.
 type Script struct {
 	model  string
 	agents []agent
@@ -18,7 +18,7 @@ type document struct {
 	Agents []agent `yaml:"agents" required:"a list of who does what" minItems:"1"`
 }
 
-// agent plays all who fit its match; the first that fits plays.
+// agent plays the askers that match; the first agent that matches plays.
 type agent struct {
 	Match match  `yaml:"match"`
 	Rules []rule `yaml:"rules" required:"a list of what the agent does" minItems:"1"`
@@ -30,7 +30,7 @@ type match struct {
 	Team pattern `yaml:"team"`
 }
 
-// rule is a line of action; the first that applies gives the reply.
+// rule is a sequence of steps; the first rule that applies gives the reply.
 type rule struct {
 	Name   ruleName       `yaml:"name" required:"a text of a-z, 0-9 and -"`
 	Since  *regexp.Regexp `yaml:"since"` // where its scope begins; nil: at the beginning
@@ -54,7 +54,7 @@ type call struct {
 	Args arguments `yaml:"args"`
 }
 
-// fault is what goes wrong before a step is played as written.
+// fault is a fault that is played before the step itself.
 type fault struct {
 	Status     int           `yaml:"status" minimum:"400" maximum:"599"`  // answer with this error instead; 0: answer
 	Error      errorName     `yaml:"error"`                               // answer with this error instead; "": answer
@@ -79,7 +79,7 @@ type fault struct {
 // spoilsCall reports whether the step must have calls.
 func (f fault) spoilsCall() bool { return f.Malformed || f.NoObject || f.OddIDs }
 
-// asker is who sent a request.
+// asker is the sender of a request.
 type asker struct {
 	name, role, team string
 }

@@ -34,7 +34,7 @@ func Listen(addr string, s *Script, logger *slog.Logger) (*Server, error) {
 	return &Server{listener: l, handler: NewHandler(s, logger)}, nil
 }
 
-// URL returns what to set OPENAI_BASE_URL to, such as http://127.0.0.1:4010/v1.
+// URL returns the value for OPENAI_BASE_URL, such as http://127.0.0.1:4010/v1.
 func (s *Server) URL() string {
 	addr := s.listener.Addr().(*net.TCPAddr)
 	host, port, _ := net.SplitHostPort(addr.String())
@@ -44,8 +44,8 @@ func (s *Server) URL() string {
 	return "http://" + net.JoinHostPort(host, port) + "/v1"
 }
 
-// Run serves until ctx ends and returns nil, or returns why it cannot serve. What
-// is under way when ctx ends is broken off after a second. It may be called once.
+// Run serves until ctx ends and returns nil, or returns why it cannot serve. It breaks off requests a second after ctx
+// ends. It may be called once.
 func (s *Server) Run(ctx context.Context) error {
 	srv := &http.Server{
 		Handler:           s.handler,

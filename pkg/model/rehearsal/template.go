@@ -9,7 +9,7 @@ import (
 	"text/template"
 )
 
-// stage is what a template can see: who asks and what was said.
+// stage is the data of a template: the agent and the conversation.
 type stage struct {
 	who   asker
 	match map[string]string
@@ -38,7 +38,7 @@ func (s stage) functions() template.FuncMap {
 	}
 }
 
-// text runs t; a nil t is "".
+// text executes t; a nil t is "".
 func (s stage) text(t *template.Template) (string, error) {
 	if t == nil {
 		return "", nil
@@ -55,7 +55,7 @@ func (s stage) text(t *template.Template) (string, error) {
 	return b.String(), nil
 }
 
-// value fills in the arguments of a call, whatever their depth.
+// value executes the templates in the arguments of a call, at any depth.
 func (s stage) value(v any) (any, error) {
 	switch v := v.(type) {
 	case *template.Template:
@@ -84,8 +84,8 @@ func (s stage) value(v any) (any, error) {
 	return v, nil
 }
 
-// result returns what the call of a rule's step, by default its first, was
-// answered: the newest one, JSON decoded, else as a string.
+// result returns the newest result of a call of a rule's step, by default its first: decoded from JSON, else as a
+// string.
 func (s stage) result(rule string, step int, call ...int) (any, error) {
 	n := 0
 	if len(call) > 0 {
@@ -107,7 +107,7 @@ func (s stage) result(rule string, step int, call ...int) (any, error) {
 	return nil, fmt.Errorf("call %d of rule %s, step %d has no answer", n, rule, step)
 }
 
-// heard returns the first group of the newest match in anything the agent heard.
+// heard returns the first group of the newest match in the agent's input.
 func (s stage) heard(pattern string) (string, error) {
 	re, err := regexp.Compile(pattern)
 	if err != nil {
@@ -154,8 +154,7 @@ func lines(n int, x any) string {
 	return strings.TrimSuffix(strings.Join(all[:min(max(n, 0), len(all))], ""), "\n")
 }
 
-// decoded reads text as JSON, keeping numbers as they are written; text that is
-// not JSON is returned as it is.
+// decoded decodes text as JSON and keeps numbers as they are written; it returns other text unchanged.
 func decoded(text string) any {
 	if !json.Valid([]byte(text)) {
 		return text
@@ -172,7 +171,7 @@ func asJSON(x any) (string, error) {
 	return string(raw), err
 }
 
-// asText is x as a template prints it, objects and lists as JSON.
+// asText returns x as a template prints it, objects and lists as JSON.
 func asText(x any) string {
 	switch x := x.(type) {
 	case string:
@@ -184,7 +183,7 @@ func asText(x any) string {
 	return fmt.Sprint(x)
 }
 
-// plain takes the prefix off a template's error: the templates have no names.
+// plain removes the prefix of a template's error: the templates have no names.
 func plain(err error) string {
 	return regexp.MustCompile(`^template: :(\d+:)*\d*:? ?`).ReplaceAllString(err.Error(), "")
 }

@@ -6,7 +6,7 @@ import (
 	"agentteam/pkg/model"
 )
 
-// Prices are what a million tokens cost, in Currency.
+// Prices are the prices of a million tokens, in Currency.
 type Prices struct {
 	Input    float64 `yaml:"input" required:"the price of a million tokens" minimum:"0"`
 	Cached   float64 `yaml:"cached" minimum:"0"`  // of the input that the endpoint had cached
@@ -15,9 +15,8 @@ type Prices struct {
 	Currency string  `yaml:"currency"` // for people; may be empty
 }
 
-// price returns u with what it cost, and in which currency. Without prices, all that was used is one call of
-// unknown price. What was thrown away is charged in full: nobody knows how much of it
-// the endpoint had cached. A call with a long prompt costs what the model's maker charges for one.
+// price returns u with its cost and currency. Without prices, u is one call of unknown price. Wasted input is charged
+// in full: how much of it was cached is unknown. A call with a long prompt costs the maker's higher price.
 func (p *Prices) price(u model.Usage, long model.LongPrompt) model.Usage {
 	if u == (model.Usage{}) {
 		return u

@@ -8,14 +8,14 @@ import (
 	"agentteam/pkg/model"
 )
 
-// How long a model that has refused is asked only after those that stand in for it.
+// Cooldowns of a model that has refused: meanwhile its fallbacks are asked first.
 const (
 	parkRest  = 5 * time.Minute  // a person has to mend what it refuses for
 	retryRest = 30 * time.Second // it may come back by itself
 )
 
-// order is whom to ask: the alias and those of its stand-ins whose window, if it is
-// known, req may fit. So many of them are awake; those that rest come last.
+// order returns whom to ask: the alias and its fallbacks, without those whose known window is too small for req. The
+// first awake of them are healthy; those in cooldown come last.
 func (r *Router) order(asked *route, req model.Request) (order []*route, awake int) {
 	chain := slices.Clone(asked.chain)
 	if len(chain) > 1 {
@@ -48,7 +48,7 @@ func (r *Router) rest(to *route, d time.Duration) {
 	to.rests = now.Add(d)
 }
 
-// spell is the time from when a route begins to rest until it is asked first again.
+// cooldown identifies a cooldown of a route: n counts them.
 type cooldown struct {
 	of *route
 	n  int
@@ -67,7 +67,7 @@ func (r *Router) tell(of *route) bool {
 	return news
 }
 
-// passed tells, once in a spell, that one that rests was not asked.
+// passed announces, once per cooldown, that a route was skipped.
 func (r *Router) passed(ctx context.Context, from, to *route) {
 	if r.tell(from) {
 		r.switches.WithLabelValues(from.Name, to.Name).Inc()
@@ -84,8 +84,7 @@ func (r *Router) switched(ctx context.Context, from, to *route, why refusals) {
 	r.log.DebugContext(ctx, "the model refuses", "alias", from.Name, "err", last.Err)
 }
 
-// leastTokens is an estimate of the prompt by its texts alone, without what a wire
-// format or a picture adds.
+// leastTokens estimates the prompt by its texts alone, without the additions of a wire format or images.
 func leastTokens(r model.Request) int {
 	bytes := 0
 	for _, m := range r.Messages {

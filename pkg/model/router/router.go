@@ -1,5 +1,5 @@
-// Package router asks the models of a process by the aliases of its settings, and the fallbacks of
-// one that refuses, and reckons what that costs.
+// Package router calls the models of a process by the aliases of its settings, falls back to other aliases when a model
+// refuses, and computes costs.
 package router
 
 import (
@@ -20,8 +20,8 @@ import (
 	"agentteam/pkg/telemetry"
 )
 
-// Router asks the models of a process by their aliases, and those that stand in for a
-// model when it refuses. Safe for concurrent use; it needs no closing.
+// Router calls the models of a process by their aliases, and their fallbacks when a model refuses. Safe for concurrent
+// use; it needs no closing.
 type Router struct {
 	*routerState
 	registry prometheus.Registerer
@@ -33,7 +33,7 @@ type Router struct {
 	told     map[string]cooldown       // the last that was counted as a switch, by alias
 }
 
-// routerState is what all views of one router share.
+// routerState is the shared state of all views of one router.
 type routerState struct {
 	open opener
 	log  *slog.Logger
@@ -42,16 +42,15 @@ type routerState struct {
 	table *routeTable
 }
 
-// Options are what a Router works with beside its routes.
+// Options are the settings of a Router in addition to its routes.
 type Options struct {
 	Logger *slog.Logger // default: discard
 
 	open opener // default: openClient
 }
 
-// New returns a router of the models in r, of which there may be none. It does
-// not connect yet. Errors: [team.InvalidArgument] naming the alias and what is wrong
-// with it.
+// New returns a router of the models in r, which may be none. It does not connect yet. Errors: [team.InvalidArgument],
+// which names the alias and the fault.
 func New(r Routes, o Options) (*Router, error) {
 	s := &routerState{open: o.open, log: telemetry.OrDiscard(o.Logger)}
 	if s.open == nil {
@@ -66,7 +65,7 @@ func New(r Routes, o Options) (*Router, error) {
 
 func (s *routerState) fill(o *model.Options) { o.Logger = s.log }
 
-// Counting returns the same router, that counts in the metrics of reg.
+// Counting returns the same router with the metrics of reg.
 func (r *Router) Counting(reg prometheus.Registerer) *Router {
 	view := &Router{routerState: r.routerState, registry: reg, clients: map[string]countingClient{}, told: map[string]cooldown{},
 		switches: telemetry.Counters(reg, "agentteam_model_switches_total",
@@ -83,9 +82,8 @@ func (r *Router) Counting(reg prometheus.Registerer) *Router {
 	return view
 }
 
-// Reload puts other routes in place of those that are there, and forgets who had
-// refused; calls that are under way end with the old ones. Errors: as of [New],
-// and then nothing has changed.
+// Reload replaces the routes and clears all cooldowns; calls that run end with the old routes. Errors: as of [New], and
+// then nothing has changed.
 func (r *Router) Reload(to Routes) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -104,17 +102,14 @@ func (s *routerState) now() *routeTable {
 	return s.table
 }
 
-// Changed returns a channel that is closed by the next [Router.Reload]: whoever was
-// refused may ask again at once.
+// Changed returns a channel that the next [Router.Reload] closes: a refused caller may then try again immediately.
 func (r *Router) Changed() <-chan struct{} { return r.now().changed }
 
-// Names returns the aliases in the order of the settings, without further names of
-// the same. The slice is the caller's.
+// Names returns the aliases in the order of the settings, without their further names. The slice is the caller's.
 func (r *Router) Names() []string { return slices.Clone(r.now().names) }
 
-// Known returns every name that means an alias: the default, the other aliases in the
-// order of the settings, further names in that of the alphabet. The slice is the
-// caller's.
+// Known returns every name of an alias: the default, the other aliases in the order of the settings, further names in
+// alphabetical order. The slice is the caller's.
 func (r *Router) Known() []string {
 	t := r.now()
 	names := slices.Clone(t.names)
@@ -124,13 +119,11 @@ func (r *Router) Known() []string {
 	return append(names, slices.Sorted(maps.Keys(t.further))...)
 }
 
-// Resolve returns the alias that is asked for name, which may be a further name of it,
-// and whether the settings know the name. If not, and for "" and [team.Inherit], it is
-// the default, which is "" if there is none.
+// Resolve returns the alias for name, which may be a further name of it, and whether the settings have the name. If
+// not, and for "" and [team.Inherit], it is the default, "" if there is none.
 func (r *Router) Resolve(name string) (alias string, known bool) { return r.now().resolve(name) }
 
-// Meant returns the alias that is asked for name, and what its endpoint calls its model;
-// both are "" if there is none.
+// Meant returns the alias for name, and its endpoint's name of the model; both are "" if there is none.
 func (r *Router) Meant(name string) (alias, model string) {
 	t := r.now()
 	alias, _ = t.resolve(name)
@@ -140,7 +133,7 @@ func (r *Router) Meant(name string) (alias, model string) {
 	return alias, model
 }
 
-// Limits is what the alias asked for name takes and gives in one call.
+// Limits returns the limits of one call of the alias for name.
 func (r *Router) Limits(name string) model.Limits {
 	t := r.now()
 	alias, _ := t.resolve(name)
@@ -150,18 +143,16 @@ func (r *Router) Limits(name string) model.Limits {
 	return model.Limits{}
 }
 
-// Complete asks the alias req.Model, as [model.Client.Complete] does, and sets Reply.Alias
-// and what Reply.Usage cost.
+// Complete calls the alias req.Model, as [model.Client.Complete] does, and sets Reply.Alias and the cost in
+// Reply.Usage.
 //
-// If it refuses this account or is away, its fallbacks are asked, in order. A model that
-// refused is tried last for a while. Retries with backoff happen only at the last healthy
-// candidate and at the very last one. Those whose
-// window is known to be too small are passed over. That a request is too long or not let
-// through is no reason to ask another. What was thrown away on the way is part of the
-// Usage.
+// If the alias refuses this account or is away, its fallbacks are called, in order. A model that refused is tried last
+// for a while. Only the last healthy candidate and the very last one are retried with backoff. A fallback whose known
+// window is too small is skipped. A request that is too long or filtered is not passed to another model. The Usage
+// includes discarded tries.
 //
-// Errors: a *[model.Refusal]; that of the alias itself if all refuse, its advice TryAgain if
-// one of them is only away; ctx's. Its Window is that of the alias itself, if any.
+// Errors: a *[model.Refusal]: the alias's own if all refuse, with the advice TryAgain if one of them is only away;
+// ctx's. Its Window is that of the alias itself, if any.
 func (r *Router) Complete(ctx context.Context, req model.Request, onDelta func(text string)) (model.Reply, error) {
 	t := r.now()
 	alias, _ := t.resolve(req.Model)
@@ -211,7 +202,7 @@ func (r *Router) Complete(ctx context.Context, req model.Request, onDelta func(t
 	return model.Reply{}, all.of(asked, used)
 }
 
-// price returns u with what it cost, and counts that.
+// price returns u with its cost, and counts it.
 func (r *Router) price(of *route, u model.Usage) model.Usage {
 	u = of.Prices.price(u, model.LongPromptOf(of.Options.Model))
 	if of.Prices != nil {
@@ -222,14 +213,14 @@ func (r *Router) price(of *route, u model.Usage) model.Usage {
 
 func currencyLabel(p *Prices) string { return cmp.Or(p.Currency, "none") }
 
-// together adds two parts of what one call has used.
+// together adds two parts of the usage of one call.
 func together(a, b model.Usage) model.Usage {
 	sum := a.Add(b)
 	sum.Unpriced = min(sum.Unpriced, 1)
 	return sum
 }
 
-// countingClient is the client of a route that counts where one view of the router does.
+// countingClient is the client of a route with the metrics of one view of the router.
 type countingClient struct {
 	asker
 	of *route
@@ -246,7 +237,7 @@ func (r *Router) client(to *route) asker {
 	return c
 }
 
-// refusals are those of one call.
+// refusals are the refusals of one call.
 type refusals []refusedBy
 
 type refusedBy struct {
@@ -254,7 +245,7 @@ type refusedBy struct {
 	refusal *model.Refusal
 }
 
-// of is the refusal of the alias that was asked for, in the name of all.
+// of returns the refusal of the alias asked, on behalf of all.
 func (all refusals) of(asked *route, used model.Usage) *model.Refusal {
 	var first model.Refusal
 	var others []string

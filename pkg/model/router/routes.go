@@ -12,7 +12,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Alias is a model under the name by which the settings of a process speak of it.
+// Alias is a model under its name in the settings of a process.
 type Alias struct {
 	Name      string
 	Options   model.Options // of its client; without Logger and Registry
@@ -27,14 +27,13 @@ type Routes struct {
 	Default string            // the alias that is asked when none is named; default: the first
 }
 
-// asker is all that a router needs of a client; *Client is one.
+// asker is the part of a client that a router needs; *Client implements it.
 type asker interface {
 	Complete(ctx context.Context, req model.Request, onDelta func(text string)) (model.Reply, error)
 	Limits() model.Limits
 }
 
-// opener makes the client of an alias. What it returns gives the client that counts in
-// the metrics of a registry.
+// opener makes the client of an alias. The function that it returns gives the client with the metrics of a registry.
 type opener func(o model.Options) (counting func(prometheus.Registerer) asker, err error)
 
 func openClient(o model.Options) (func(prometheus.Registerer) asker, error) {
@@ -54,7 +53,7 @@ type route struct {
 	spells   int       // times that it has begun to rest; guarded likewise
 }
 
-// routeTable is Routes made ready. It does not change, but for the rests of its routes.
+// routeTable is Routes made ready. It does not change, except for the cooldowns of its routes.
 type routeTable struct {
 	routes  map[string]*route
 	names   []string // of the aliases, in the order of the settings
@@ -63,8 +62,8 @@ type routeTable struct {
 	changed chan struct{} // closed when another table has taken its place
 }
 
-// newTable makes r ready. The clients of those aliases that are in old as they are in
-// r go on: with them go their connections and what they have learned.
+// newTable makes r ready. It keeps the clients of aliases whose options are the same in old, with their connections and
+// lessons.
 func newTable(r Routes, old *routeTable, open opener, fill func(*model.Options)) (*routeTable, error) {
 	t := &routeTable{routes: map[string]*route{}, further: r.Names, first: r.Default, changed: make(chan struct{})}
 	for _, a := range r.Aliases {
@@ -94,8 +93,7 @@ func newTable(r Routes, old *routeTable, open opener, fill func(*model.Options))
 	return t, nil
 }
 
-// chain adds to so far to and all that stand in for it, those of a fallback right after
-// the fallback; each comes once.
+// chain appends to and all its fallbacks to sofar, the fallbacks of a fallback right after it; each comes once.
 func (t *routeTable) chain(sofar []*route, to *route) ([]*route, error) {
 	if slices.Contains(sofar, to) {
 		return sofar, nil
@@ -114,7 +112,7 @@ func (t *routeTable) chain(sofar []*route, to *route) ([]*route, error) {
 	return sofar, nil
 }
 
-// route is that of an alias, nil if there is none.
+// route returns the route of an alias, nil if there is none.
 func (t *routeTable) route(name string) *route {
 	if t == nil {
 		return nil

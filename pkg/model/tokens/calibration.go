@@ -1,8 +1,7 @@
 package tokens
 
-// Gauge learns from an endpoint's own reports how its tokens compare with our estimates,
-// for one conversation or model. The zero value trusts the estimates. It is not safe for
-// concurrent use.
+// Gauge learns from an endpoint's reports how its tokens compare with our estimates, for one conversation or model. The
+// zero value trusts the estimates. It is not safe for concurrent use.
 type Gauge struct {
 	factor float64 // tokens of the endpoint for each that we estimate; 0: not known
 }
@@ -13,9 +12,8 @@ const (
 	leastSent               = 500      // below that it is the chat template's tokens that count
 )
 
-// Counted takes in that an endpoint has counted prompt tokens in a request that was
-// estimated, by the sum of [Estimate] or [Count] and not by the gauge, at sent. Reports
-// of nothing, of very short requests and of prompts that were cut teach nothing.
+// Counted records that an endpoint has counted prompt tokens in a request with the estimate sent, the sum of [Estimate]
+// or [Count] without the gauge. It ignores reports of 0, of very short requests and of cut prompts.
 func (g *Gauge) Counted(prompt, sent int) {
 	if prompt <= 0 || sent < leastSent || Cut(sent, prompt) {
 		return
@@ -27,7 +25,7 @@ func (g *Gauge) Counted(prompt, sent int) {
 	g.factor = factor
 }
 
-// Tokens returns how many tokens of the endpoint an estimate is worth.
+// Tokens returns the endpoint's tokens for an estimate.
 func (g *Gauge) Tokens(estimate int) int {
 	if g.factor == 0 {
 		return estimate
@@ -35,9 +33,8 @@ func (g *Gauge) Tokens(estimate int) int {
 	return int(float64(estimate)*g.factor + 0.5)
 }
 
-// Cut reports whether an endpoint that reported so many tokens for a prompt estimated at
-// estimated must have left out a part of it: no vocabulary takes so few. It says nothing
-// of short prompts, which no window cuts, nor of a report of 0, which is none.
+// Cut reports whether an endpoint that reported so many tokens for a prompt estimated at estimated must have cut it: no
+// vocabulary needs so few. It returns false for short prompts, which no window cuts, and for a report of 0.
 func Cut(estimated, reported int) bool {
 	return reported > 0 && estimated >= leastCut && reported < estimated*6/10
 }

@@ -2,8 +2,8 @@ package tokens
 
 import "unicode/utf8"
 
-// What the runs of a text cost, in thousandths of a token; found by comparing with [Count] on
-// prose, code, data and noise. See TestEstimate for how near that is.
+// The costs of the runs of a text, in thousandths of a token; found by comparison with [Count] on prose, code, data and
+// noise. TestEstimate shows the precision.
 const (
 	token = 1000 // the first sign of a run
 
@@ -18,10 +18,10 @@ const (
 	symbol    = 1300 // character of four bytes, such as an emoji, besides
 )
 
-// Estimate returns about how many tokens a text is, without a vocabulary: it cuts the text as
-// [Count] does, where letters, numbers, marks and blanks meet, and guesses each run by its
-// length. It takes a thirtieth of Count's time and no memory, and returns rather too much than
-// too little: from 5 % under to 25 % over for English, code, Chinese, JSON, base64 and digests.
+// Estimate estimates the tokens of a text without a vocabulary: it cuts the text as [Count] does, where letters,
+// numbers, marks and blanks meet, and estimates each run by its length. It takes a thirtieth of Count's time and no
+// memory, and returns too much rather than too little: from 5 % under to 25 % over for English, code, Chinese, JSON,
+// base64 and digests.
 func Estimate(text string) int {
 	cost := 0
 	for at := 0; at < len(text); {
@@ -65,7 +65,7 @@ func Estimate(text string) int {
 	return (cost + token/2) / token
 }
 
-// class is what a byte counts as.
+// class is the class of a byte.
 type class byte
 
 const (

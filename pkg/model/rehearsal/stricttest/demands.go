@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Each demand on a request says whether it is broken, and where.
+// Each demand on a request reports whether and where the request breaks it.
 
 // eachMessage returns a demand on single messages; the place is the message's.
 func eachMessage(broken func(m message) bool) func(*request) (string, bool) {
@@ -55,7 +55,7 @@ func missing(field string) func(*request) (string, bool) {
 	})
 }
 
-// otherFields returns the demand that the body has no fields but these.
+// otherFields returns the demand that the body has no other fields.
 func otherFields(known ...string) func(*request) (string, bool) {
 	return func(r *request) (string, bool) {
 		for _, k := range slices.Sorted(maps.Keys(r.fields)) {
@@ -67,8 +67,7 @@ func otherFields(known ...string) func(*request) (string, bool) {
 	}
 }
 
-// otherMessageFields returns the demand that messages have no fields but the usual
-// and these.
+// otherMessageFields returns the demand that messages have only the usual fields and these.
 func otherMessageFields(known ...string) func(*request) (string, bool) {
 	known = append(known, "role", "content", "tool_calls", "tool_call_id", "name")
 	return func(r *request) (string, bool) {
@@ -83,7 +82,7 @@ func otherMessageFields(known ...string) func(*request) (string, bool) {
 	}
 }
 
-// eachCall returns a demand on single calls; where says the place.
+// eachCall returns a demand on single calls; where returns the place.
 func eachCall(broken func(c toolCall) bool, where func(i, k int, c toolCall) string) func(*request) (string, bool) {
 	return func(r *request) (string, bool) {
 		for i, m := range r.Messages {
@@ -112,7 +111,7 @@ func badName(pattern *regexp.Regexp) func(*request) (string, bool) {
 		func(i, k int, _ toolCall) string { return fmt.Sprintf("messages[%d].tool_calls[%d]", i, k) })
 }
 
-// renamedLimit: OpenAI's models since o1 know max_tokens no more.
+// renamedLimit: OpenAI's models since o1 refuse max_tokens.
 func renamedLimit(r *request) (string, bool) {
 	_, has := r.fields["max_tokens"]
 	return "max_tokens", has && !strings.HasPrefix(r.Model, "gpt-4") && !strings.HasPrefix(r.Model, "gpt-3")
@@ -120,8 +119,7 @@ func renamedLimit(r *request) (string, bool) {
 
 var newestModel = regexp.MustCompile(`^gpt-(5\.([4-9]|\d\d)|[6-9]|\d\d)`)
 
-// responsesOnly: OpenAI's newest models take tools over Responses only, unless they are
-// told not to think.
+// responsesOnly: OpenAI's newest models take tools over Responses only, unless thinking is off.
 func responsesOnly(r *request) (string, bool) {
 	return r.Model, len(r.Tools) > 0 && newestModel.MatchString(r.Model) && string(r.fields["reasoning_effort"]) != `"none"`
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// strictness is what the endpoint of one kind refuses, beyond what all do.
+// strictness is the refusals of one kind of endpoint, beyond those of all.
 type strictness struct {
 	demands []demand
 	body    func(*refusal) any // its errors, as JSON
@@ -17,14 +17,13 @@ type strictness struct {
 	nine      bool // the ids of its calls are nine letters and digits
 }
 
-// demand is one thing that is refused.
+// demand is a reason to refuse a request.
 type demand struct {
 	broken func(*request) (where string, bad bool)
 	refusal
 }
 
-// refusal is an error of an endpoint, in its words; {} in the message is where the
-// request is wrong.
+// refusal is an error of an endpoint, in its words; {} in the message is the place of the fault.
 type refusal struct {
 	status     int
 	kind, code string
@@ -46,9 +45,8 @@ func (s *strictness) refusedBy(r *request) *refusal {
 	return nil
 }
 
-// strictest is the table: what public reports tell of each, with the words of its
-// errors. What all refuse, such as an empty turn, stands here again where an endpoint
-// has words of its own for it.
+// strictest is the table: the refusals of each kind in public reports, with the words of its errors. A common refusal,
+// such as that of an empty turn, is repeated where an endpoint has its own words for it.
 var strictest = map[string]*strictness{
 	"openai":        openAI,
 	"azure":         openAI,
@@ -118,8 +116,7 @@ var openAIDemands = []demand{
 	{badName(regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)), refusal{http.StatusBadRequest, "invalid_request_error", "invalid_value", "Invalid '{}.function.name': string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'.", ""}},
 }
 
-// templates are servers that run the model's own template, some of which want roles
-// to alternate.
+// templates are servers that run the model's own template; some templates require alternating roles.
 var templates = &strictness{body: openAIError, demands: []demand{
 	{emptyTurn, refusal{http.StatusBadRequest, "invalid_request_error", "", "Assistant message must contain either 'content' or 'tool_calls'!", ""}},
 	alternation(http.StatusInternalServerError, "server_error", userAfterTool),

@@ -20,8 +20,7 @@ func googleError(r *refusal) any {
 	return []any{map[string]any{"error": map[string]any{"code": r.status, "message": r.Error(), "status": r.code}}}
 }
 
-// mistralError has two shapes: its own, and that of the library which checks the
-// body for it.
+// mistralError has two forms: its own, and that of the library which checks the body.
 func mistralError(r *refusal) any {
 	doc := map[string]any{"object": "error", "message": r.Error(), "type": r.kind, "param": nil, "code": orNull(r.code)}
 	if r.status == http.StatusUnprocessableEntity {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// request is a chat completion request, as far as an endpoint can be strict about it.
+// request is the part of a chat completion request that an endpoint can be strict about.
 type request struct {
 	Model    string    `json:"model"`
 	Messages []message `json:"messages"`

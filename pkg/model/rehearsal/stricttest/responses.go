@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// responsesRequest is a request of Responses, as far as a script cares.
+// responsesRequest is the part of a Responses request that a script uses.
 type responsesRequest struct {
 	Model        string          `json:"model"`
 	Instructions string          `json:"instructions"`
@@ -32,7 +32,7 @@ type responsesTool struct {
 	Parameters json.RawMessage `json:"parameters"`
 }
 
-// item is one thing in the input of Responses.
+// item is one item in the input of Responses.
 type item struct {
 	Type      string          `json:"type"`
 	ID        string          `json:"id"`
@@ -54,12 +54,12 @@ var responsesFields = []string{
 	"previous_response_id", "conversation", "prompt", "prompt_cache_key", "prompt_cache_retention", "safety_identifier",
 }
 
-// says is a refusal in OpenAI's own words.
+// says returns a refusal in OpenAI's words.
 func says(format string, args ...any) error {
 	return &refusal{status: http.StatusBadRequest, kind: "invalid_request_error", message: fmt.Sprintf(format, args...)}
 }
 
-// chatMessage is a message of the chat completion that the rehearsal is asked for.
+// chatMessage is a message of the chat completion for the rehearsal.
 type chatMessage struct {
 	Role       string     `json:"role"`
 	Content    []chatPart `json:"content"`
@@ -83,7 +83,7 @@ type chatFunction struct {
 	Arguments string `json:"arguments"`
 }
 
-// asChat is a request of Responses in the words of chat completions.
+// asChat is a Responses request as a chat completion.
 type asChat struct {
 	Model    string           `json:"model"`
 	Messages []chatMessage    `json:"messages"`
@@ -96,8 +96,7 @@ func saying(role, text string) chatMessage {
 	return chatMessage{Role: role, Content: []chatPart{{"text", text}}}
 }
 
-// parseResponses reads a request of Responses. It refuses what OpenAI is reported to refuse, in its
-// words.
+// parseResponses decodes a Responses request. It refuses what OpenAI is reported to refuse, in its words.
 func parseResponses(body []byte) (r asChat, err error) {
 	var in responsesRequest
 	var fields map[string]json.RawMessage
@@ -154,8 +153,7 @@ func inputItems(input json.RawMessage) (items []item, err error) {
 	return items, nil
 }
 
-// take adds the i-th item to the messages. Text and calls of one turn of the assistant
-// become one message.
+// take adds the i-th item to the messages. Text and calls of one turn of the assistant become one message.
 func (r *asChat) take(i int, it item, all []item, stored bool) error {
 	turn := func() *chatMessage {
 		last := &r.Messages[len(r.Messages)-1]
@@ -213,7 +211,7 @@ func (r *asChat) take(i int, it item, all []item, stored bool) error {
 	return nil
 }
 
-// result puts a result behind its turn. Over chat completions nothing may come in between.
+// result inserts a result after its turn. In chat completions nothing may come in between.
 func (r *asChat) result(id, output string) {
 	m := saying("tool", output)
 	m.ToolCallID = id
@@ -251,8 +249,8 @@ func itemText(i int, it item) (text string, err error) {
 	return text, nil
 }
 
-// checkResponsesOrder sees to it that every call is answered, once, and that there is
-// something to reply to. Unlike over chat completions, input may come in between.
+// checkResponsesOrder checks that every call is answered, once, and that there is something to reply to. Unlike in chat
+// completions, input may come in between.
 func (r *asChat) checkResponsesOrder() error {
 	open := map[string]bool{}
 	for _, m := range r.Messages {
@@ -285,10 +283,10 @@ func (r *asChat) checkResponsesOrder() error {
 	return nil
 }
 
-// sealed is what the encrypted thinking of a rehearsal begins with.
+// sealed begins the encrypted thinking of a rehearsal.
 const sealed = "gAAA"
 
-// responsesAnswer is the rehearsal's answer on its way to one who asked over Responses.
+// responsesAnswer is the rehearsal's answer for a Responses request.
 type responsesAnswer struct {
 	responsesChoice
 	model       string
@@ -311,7 +309,7 @@ type responsesUsage struct {
 	Total      int `json:"total_tokens"`
 }
 
-// serveResponses has the script answer a request of Responses.
+// serveResponses answers a Responses request from the script.
 func (h *handler) serveResponses(w http.ResponseWriter, r *http.Request, body []byte) {
 	req, err := parseResponses(body)
 	var refused *refusal
@@ -362,7 +360,7 @@ func (h *handler) serveResponses(w http.ResponseWriter, r *http.Request, body []
 
 func newID(prefix string) string { return prefix + strings.ToLower(rand.Text()) }
 
-// pieces cuts text into a few, between characters.
+// pieces cuts text into a few pieces, between characters.
 func pieces(text string) (ps []string) {
 	chars := []rune(text)
 	for part := range slices.Chunk(chars, max(1, (len(chars)+3)/4)) {
@@ -371,7 +369,7 @@ func pieces(text string) (ps []string) {
 	return ps
 }
 
-// outputs are the items of the answer: thinking if it was asked for, text, calls.
+// outputs returns the items of the answer: thinking if it was requested, text, calls.
 func (a responsesAnswer) outputs() (items []map[string]any) {
 	if a.thinks {
 		items = append(items, map[string]any{"type": "reasoning", "id": newID("rs_"), "summary": []any{}, "encrypted_content": newID(sealed)})
@@ -387,8 +385,7 @@ func (a responsesAnswer) outputs() (items []map[string]any) {
 	return items
 }
 
-// response is the object that an answer of Responses is about, with what it has put out
-// so far.
+// response returns the response object of an answer, with the output so far.
 func (a responsesAnswer) response(id, status string, output []map[string]any) map[string]any {
 	if output == nil {
 		output = []map[string]any{}
@@ -406,7 +403,7 @@ func (a responsesAnswer) response(id, status string, output []map[string]any) ma
 	return doc
 }
 
-// status is how a response ends that does not break.
+// status returns the final status of a response that does not break.
 func (a responsesAnswer) status() string {
 	if a.Finish == "length" {
 		return "incomplete"
@@ -414,7 +411,7 @@ func (a responsesAnswer) status() string {
 	return "completed"
 }
 
-// stream sends the answer as the events of a response; one that breaks off has brought nothing whole.
+// stream sends the answer as the events of a response; a broken one has completed no item.
 func (a responsesAnswer) stream(w http.ResponseWriter) {
 	id, number := newID("resp_"), 0
 	send := func(typ string, event map[string]any) {
@@ -448,7 +445,7 @@ type responsesEvent struct {
 	data map[string]any
 }
 
-// itemEvents are the events that bring one item: its begin, its pieces, its end.
+// itemEvents returns the events of one item: its begin, its pieces, its end.
 func itemEvents(index int, it map[string]any) (events []responsesEvent) {
 	add := func(typ, key string, value any) {
 		data := map[string]any{"output_index": index, key: value}

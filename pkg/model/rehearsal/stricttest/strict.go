@@ -17,8 +17,8 @@ import (
 	"agentteam/pkg/model/rehearsal"
 )
 
-// NewHandler returns [rehearsal.NewHandler] for an endpoint that refuses in addition what
-// endpoints of the named kind refuse, in their words. It panics if the kind is unknown.
+// NewHandler returns [rehearsal.NewHandler] with the additional refusals of the named kind of endpoint, in its words.
+// It panics if the kind is unknown.
 func NewHandler(name string, s *rehearsal.Script, logger *slog.Logger) http.Handler {
 	strict, ok := strictest[name]
 	if !ok {
@@ -63,7 +63,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.script.ServeHTTP(w, r)
 }
 
-// completed returns body with the fields that the rehearsal demands and s does not.
+// completed returns body with the fields that the rehearsal requires and s does not.
 func (s *strictness) completed(body []byte) []byte {
 	var r map[string]any
 	if json.Unmarshal(body, &r) != nil {
@@ -134,8 +134,8 @@ func (w *shortWriter) Write(p []byte) (int, error) {
 
 func (w *shortWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// Check returns why an endpoint of the named kind refuses body, a chat completion request
-// from an agent, or nil if it takes it; name "" stands for no special kind.
+// Check returns why an endpoint of the named kind refuses body, a chat completion request from an agent, or nil if it
+// accepts it; name "" is no special kind.
 func Check(name string, body []byte) error {
 	h := rehearsal.NewHandler(anything, nil)
 	if name != "" {
@@ -144,8 +144,7 @@ func Check(name string, body []byte) error {
 	return refusalOf(h, "/v1/chat/completions", body)
 }
 
-// CheckResponses returns why OpenAI refuses body, a request of its Responses, or nil if
-// it takes it.
+// CheckResponses returns why OpenAI refuses body, a Responses request, or nil if it accepts it.
 func CheckResponses(body []byte) error {
 	return refusalOf(NewHandler("openai", anything, nil), "/v1/responses", body)
 }
