@@ -13,7 +13,7 @@ import (
 	"agentteam/pkg/telemetry"
 )
 
-// metrics count requests. What streams do, package stream counts.
+// metrics count requests. Package stream counts streams.
 type metrics struct {
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
@@ -28,19 +28,19 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 }
 
-// noRoute is the route of what was refused, or what nobody answers for.
+// noRoute is the route of refused requests and unknown paths.
 const noRoute = "none"
 
-// attended counts the requests to next, gives their bodies and each of its writes a
-// deadline, and answers for those whose handler panics.
+// attended counts the requests to next, sets deadlines for their bodies and each write, and answers if a handler
+// panics.
 func (s *Server) attended(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		w := &writer{ResponseWriter: rw, rc: http.NewResponseController(rw), within: s.limits.writeWait, route: noRoute}
 		begun := time.Now()
 		_ = w.rc.SetWriteDeadline(time.Time{}) // the last request of this connection had one
 		if r.ContentLength != 0 {
-			// Also where nobody reads it: before the server ends a connection, or takes the
-			// next request, it waits for the rest of the body.
+			// Also for an unread body: before the server ends a connection, or takes the next request, it waits for the
+			// rest.
 			_ = w.rc.SetReadDeadline(begun.Add(s.limits.bodyWait))
 		}
 		defer func() {
@@ -82,9 +82,8 @@ func (s *Server) count(w *writer, r *http.Request, took time.Duration) {
 	}
 }
 
-// writer is what handlers write their answer to. Each write has a deadline of its own, and
-// none holds between: a stream may be silent for as long as it likes, but a client that
-// takes nothing is cut off.
+// writer is the ResponseWriter of handlers. Each write has a separate deadline, and none holds in between: a stream may
+// be silent for any time, but a client that takes nothing is cut off.
 type writer struct {
 	http.ResponseWriter
 	rc     *http.ResponseController
@@ -93,7 +92,7 @@ type writer struct {
 	code   int    // of the answer; 0 = nothing was written yet
 }
 
-// Unwrap is for [http.ResponseController].
+// Unwrap returns the wrapped writer, for [http.ResponseController].
 func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (w *writer) WriteHeader(code int) {
@@ -114,7 +113,7 @@ func (w *writer) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-// FlushError is for [http.ResponseController].
+// FlushError flushes the answer, for [http.ResponseController].
 func (w *writer) FlushError() error {
 	if w.code == 0 {
 		w.code = http.StatusOK
@@ -126,6 +125,5 @@ func (w *writer) FlushError() error {
 
 func (w *writer) limit() { _ = w.rc.SetWriteDeadline(time.Now().Add(w.within)) }
 
-// unlimit matters under HTTP/2, where a deadline that passes ends the stream whether or not
-// anything is being written.
+// unlimit removes the deadline: under HTTP/2 a deadline that passes ends the stream even if nothing is being written.
 func (w *writer) unlimit() { _ = w.rc.SetWriteDeadline(time.Time{}) }

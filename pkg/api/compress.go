@@ -7,8 +7,8 @@ import (
 	"github.com/klauspost/compress/gzhttp"
 )
 
-// compressed has a handler's answers sent with gzip to those who take that: JSON, and what the page
-// is of. Streams compress themselves (package stream), since each of their sends has to arrive.
+// compressed returns next with gzip for clients that accept it: JSON, and the files of the page. Streams compress
+// themselves (package stream), since each of their sends has to arrive.
 func compressed(next http.Handler) (http.Handler, error) {
 	wrap, err := gzhttp.NewWrapper(gzhttp.EnableZstd(false),
 		gzhttp.ContentTypes([]string{"application/json", "text/html", "text/javascript", "text/css"}))

@@ -1,8 +1,6 @@
-// Package api is the HTTP server of a leader process: what people ask by teamctl,
-// programs and pages ask here. Any leader process answers for any team; several behind a
-// load balancer are alike.
+// Package api is the HTTP server of a leader process, the counterpart of teamctl for programs and pages. Any leader
+// process serves any team; several behind a load balancer are equivalent.
 //
-// It listens, bounds what a request may take, counts, and mounts the handlers, which are
-// its sub-packages. Who may ask, package access decides. It stores nothing, and asks the
-// cluster by package client only.
+// It listens, bounds the resources of requests, counts them, and mounts the handlers of its sub-packages. Package
+// access authorizes requests. The package stores nothing, and reaches the cluster through package client only.
 package api

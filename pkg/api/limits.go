@@ -16,7 +16,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// limits bound what clients may take. Tests have smaller ones.
+// limits bound the resources of clients. Tests have smaller ones.
 type limits struct {
 	open       int           // connections, and requests that are being answered, streams among them
 	each       int           // requests of one client that are being answered; with more connections than that open, none is kept without a request
@@ -32,14 +32,14 @@ var defaultLimits = limits{
 	open: 4096, each: 2048, body: 1 << 20, headerWait: 5 * time.Second, bodyWait: 30 * time.Second, writeWait: 10 * time.Second, idleWait: 2 * time.Minute,
 }
 
-// spare connections beyond the limit are told so; more are closed without a word.
+// spare connections beyond the limit get an answer; further ones are closed without one.
 const spare = 128
 
-// retryAfter is for those who are told so, in seconds.
+// retryAfter is the Retry-After of refusals, in seconds.
 const retryAfter = 5
 
-// connState counts the connections that are open, and closes those beyond all limits. Each begins
-// and ends once, since no handler hijacks any.
+// connState counts the open connections, and closes those beyond all limits. Each begins and ends once, since no
+// handler hijacks any.
 func (s *Server) connState(c net.Conn, now http.ConnState) {
 	switch now {
 	case http.StateNew:
@@ -51,15 +51,14 @@ func (s *Server) connState(c net.Conn, now http.ConnState) {
 	}
 }
 
-// places counts the requests that are being answered, of all and of each client.
+// places counts the requests in progress, of all clients and of each.
 type places struct {
 	mu  sync.Mutex
 	all int
 	by  map[string]int
 }
 
-// take takes a place, and returns how many are taken now, this one among them. It is to be
-// given back in any case.
+// take takes a place, and returns how many are taken, this one included. The caller gives it back in any case.
 func (p *places) take(client string) (all, own int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -77,15 +76,15 @@ func (p *places) giveBack(client string) {
 	}
 }
 
-// clientOf is who asks, as far as it can be told: an address with one of the tokens. Many
-// programs may share both, such as all on this machine.
+// clientOf returns the client of a request, as far as it is known: an address with one of the tokens. Many programs may
+// share both, such as all on this machine.
 func clientOf(r *http.Request) string {
 	host, _, _ := net.SplitHostPort(r.RemoteAddr)
 	return host + " " + access.By(r.Context())
 }
 
-// bounded passes requests on to next while there is room, with their whole bodies: no
-// handler waits for a client that is slow to send. One client cannot take all the room.
+// bounded passes requests to next while there is room, with their whole bodies: no handler waits for a slow client. One
+// client cannot take all the room.
 func (s *Server) bounded(next http.Handler) http.Handler {
 	requests := places{by: map[string]int{}}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -115,8 +114,8 @@ func (s *Server) bounded(next http.Handler) http.Handler {
 	})
 }
 
-// takeBody reads the body, in the time that [Server.attended] has set. It reports whether
-// that was possible; if not, it has answered.
+// takeBody reads the body, in the time that [Server.attended] has set. It reports whether it could; if not, it has
+// answered.
 func (s *Server) takeBody(w http.ResponseWriter, r *http.Request) bool {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.limits.body))
 	var large *http.MaxBytesError

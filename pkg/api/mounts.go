@@ -14,15 +14,13 @@ import (
 	"agentteam/pkg/team"
 )
 
-// mount is a handler and the paths that it answers for, in the pattern language of
-// [http.ServeMux].
+// mount is a handler and its paths, in the pattern language of [http.ServeMux].
 type mount struct {
 	paths []string
 	make  func() (http.Handler, error)
 }
 
-// mounts are all that the API serves. The handlers know nothing of tokens, origins and
-// limits.
+// mounts returns everything that the API serves. The handlers check no tokens, origins and limits.
 func (s *Server) mounts() []mount {
 	return []mount{
 		{[]string{"/{$}", "/health", "/team/", "/files/"}, s.teamwire},
@@ -53,8 +51,8 @@ func nothing(w http.ResponseWriter, _ *http.Request) {
 	problem.Document{Status: http.StatusNotFound, Code: team.NotFound, Detail: "the API has nothing at this path", Hint: "/ tells what there is"}.Write(w)
 }
 
-// direct answers for paths with empty parts, or with . or .. among them. A mux would send whoever
-// asks to another path, and a client that followed could delete a team where it meant a member.
+// direct answers for paths with empty parts, or with . or .. among them. A mux would redirect the client, and a client
+// that followed could delete a team where it meant a member.
 func direct(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked := r.URL.EscapedPath()
@@ -66,8 +64,7 @@ func direct(next http.Handler) http.Handler {
 	})
 }
 
-// named takes note of the route by which a request found its handler; of several muxes in
-// a row, that of the last one.
+// named records the route of a request's handler; of several muxes in a row, that of the last one.
 func named(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
@@ -91,7 +88,7 @@ func (s *Server) v1() (http.Handler, error) {
 	return compressed(h)
 }
 
-// teamwire also answers at /, with what the service is; browsers are shown a page there.
+// teamwire serves also /: the description of the service, or the page for browsers.
 func (s *Server) teamwire() (http.Handler, error) {
 	secrets := slices.DeleteFunc([]string{s.opt.TokenFile, s.opt.ReadTokenFile, s.opt.Key}, func(name string) bool { return name == "" })
 	wire, err := teamwire.New(teamwire.Options{

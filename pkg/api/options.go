@@ -17,7 +17,7 @@ import (
 	"agentteam/pkg/telemetry"
 )
 
-// Options say where the API listens, who may ask, and what it answers from.
+// Options state where the API listens, who may call it, and what it serves.
 type Options struct {
 	config.API // Addr is required, and TokenFile
 
@@ -37,8 +37,7 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// Check reports what [Listen] would refuse of these settings, the address being in use
-// aside.
+// Check returns the error that [Listen] would return for these settings, except for an address in use.
 func Check(a config.API) error {
 	_, gate, err := read(a)
 	if err == nil {
@@ -47,9 +46,8 @@ func Check(a config.API) error {
 	return err
 }
 
-// read reads the files that the settings name, and makes the token of a file that is not
-// there yet. cert is nil without TLS. Errors: InvalidArgument; InvalidState for a file that
-// cannot be made.
+// read reads the files in the settings, and creates a missing token file. cert is nil without TLS. Errors:
+// InvalidArgument; InvalidState for a file that cannot be created.
 func read(o config.API) (cert *tls.Certificate, gate access.Options, err error) {
 	if o.TokenFile == "" {
 		return nil, gate, team.Errorf(team.InvalidArgument, "the API at %s has no token", o.Addr).
@@ -79,8 +77,8 @@ func read(o config.API) (cert *tls.Certificate, gate access.Options, err error) 
 	return &pair, gate, nil
 }
 
-// checkReach refuses to serve without TLS beyond this machine, where anybody on the way
-// could read the token, unless that is wanted.
+// checkReach refuses to serve without TLS beyond this machine, where the token could be read on the way, unless the
+// setting allows it.
 func checkReach(o config.API) error {
 	if o.Insecure {
 		return nil
@@ -96,8 +94,8 @@ func checkReach(o config.API) error {
 		WithHint("name the files of a certificate and its key by AGENTTEAM_API_TLS_CERT and AGENTTEAM_API_TLS_KEY, or allow it with --insecure, or listen on 127.0.0.1")
 }
 
-// ownHosts are the names by which an API that listens there is called: those in its setting
-// and, at, in its URL, and beyond loopback the machine's.
+// ownHosts returns the names of an API that listens there: those in its setting and, at, in its URL, and beyond
+// loopback the machine's.
 func ownHosts(o config.API, at string) []string {
 	host, _, _ := net.SplitHostPort(o.Addr)
 	names := []string{host, at}

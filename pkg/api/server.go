@@ -29,9 +29,9 @@ type Server struct {
 	metrics *metrics
 }
 
-// Listen takes the address. Callers connect but are not answered until [Server.Run].
-// Errors: InvalidArgument for settings that are wrong, such as an address beyond loopback
-// without TLS, or a token file that others can read; InvalidState for an address in use.
+// Listen opens the address. Callers connect but are not answered until [Server.Run]. Errors: InvalidArgument for wrong
+// settings, such as an address beyond loopback without TLS, or a token file that others can read; InvalidState for an
+// address in use.
 func Listen(o Options) (*Server, error) { return listen(o, defaultLimits) }
 
 func listen(o Options, l limits) (*Server, error) {
@@ -62,8 +62,7 @@ func listen(o Options, l limits) (*Server, error) {
 	s.http = &http.Server{
 		Handler: handler, ConnState: s.connState, ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
 		ReadHeaderTimeout: l.headerWait, MaxHeaderBytes: mostHeader - slack, IdleTimeout: l.idleWait,
-		// Neither ReadTimeout nor WriteTimeout: both would cut event streams. Bodies and
-		// writes have limits of their own.
+		// Neither ReadTimeout nor WriteTimeout: both would cut event streams. Bodies and writes have separate limits.
 		DisableGeneralOptionsHandler: true, // it answers OPTIONS * before anybody has asked who asks
 	}
 	if cert != nil {
@@ -72,7 +71,7 @@ func listen(o Options, l limits) (*Server, error) {
 	return s, nil
 }
 
-// handler is mux behind all that stands before it.
+// handler returns mux behind the common handlers.
 func (s *Server) handler(o access.Options, mux http.Handler) (http.Handler, error) {
 	gate, err := access.New(o)
 	if err != nil {
@@ -90,10 +89,9 @@ func (s *Server) URL() string {
 	return scheme + telemetry.HostPort(s.ln.Addr())
 }
 
-// Run serves until ctx ends, and stops within [shutdown.Close]: it tells the readers of
-// streams, ends the context of every request, waits for the handlers, and cuts off those
-// that do not return. It returns nil after that, or the error that made serving impossible.
-// Call it once.
+// Run serves until ctx ends, and stops within [shutdown.Close]: it notifies the readers of streams, ends the context of
+// every request, waits for the handlers, and cuts off those that do not return. Then it returns nil, or the error that
+// ended serving. Call it once.
 func (s *Server) Run(ctx context.Context) error {
 	base, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
@@ -125,13 +123,11 @@ func (s *Server) Run(ctx context.Context) error {
 	return err
 }
 
-// Close gives the address back. It is for a process that could not start after [Listen];
-// Run does it by itself.
+// Close releases the address, for a process that could not start after [Listen]; Run does it automatically.
 func (s *Server) Close() error { return s.ln.Close() }
 
-// slack is what net/http lets pass beyond its limit, in bytes.
+// slack is how far net/http exceeds its limit, in bytes.
 const slack = 4 << 10
 
-// mostHeader is how much the header lines of a request may hold, its address among them, in
-// bytes.
+// mostHeader bounds the header lines of a request, its address included, in bytes.
 const mostHeader = 16 << 10

@@ -28,7 +28,7 @@ const (
 	slack = time.Minute
 )
 
-// use says what a signature is for, so that one thing is not taken for another.
+// use is the purpose of a signature, so that it is not accepted for another.
 type use string
 
 const (
@@ -39,21 +39,21 @@ const (
 
 type nonce [16]byte
 
-// A signed text is base64 of a nonce, the time at which it expires, and a MAC of both. The
-// numbers are where its parts begin, and its length.
+// A signed text is base64 of a nonce, its expiry time, and a MAC of both. The numbers are the offsets of its parts, and
+// its length.
 const (
 	expiryAt = len(nonce{})
 	macAt    = expiryAt + 8
 	signed   = macAt + sha256.Size
 )
 
-// NewCode makes a one-time code for whoever has the token: its bearer opens
-// /login?code=CODE within [codeLife]. It needs no process of the API, only its token.
+// NewCode returns a one-time code: its bearer opens /login?code=CODE within [codeLife]. It needs only the token, no
+// process of the API.
 func NewCode(token config.Secret, now time.Time) string {
 	return sign(token, forCode, now.Add(codeLife))
 }
 
-// sign makes a text that only whoever has the token can make.
+// sign returns a text that only an owner of the token can make.
 func sign(token config.Secret, u use, expires time.Time) string {
 	text := make([]byte, macAt, signed)
 	rand.Read(text[:expiryAt])
@@ -69,8 +69,7 @@ func mac(token config.Secret, u use, text []byte) []byte {
 	return h.Sum(nil)
 }
 
-// check returns the nonce of what the token has signed for this use, and when it
-// expires. It does not know what time it is.
+// check returns the nonce and the expiry of a text that the token has signed for this use. It does not check the time.
 func check(token config.Secret, u use, text string) (n nonce, expires time.Time, ok bool) {
 	raw, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || len(raw) != signed || token == "" || !hmac.Equal(raw[macAt:], mac(token, u, raw[:macAt])) {
@@ -80,8 +79,8 @@ func check(token config.Secret, u use, text string) (n nonce, expires time.Time,
 	return n, time.Unix(int64(binary.BigEndian.Uint64(raw[expiryAt:])), 0), true
 }
 
-// signer returns the token by which text was signed for this use, "" if none of ours was,
-// or if it has expired. Nothing of ours is made to hold for longer than life.
+// signer returns the token that signed text for this use, "" if none of ours did, or it has expired. A text whose life
+// is longer than life is not ours.
 func (g *Gate) signer(text string, u use, life time.Duration) (token config.Secret, n nonce, expires time.Time) {
 	for _, token := range g.tokens() {
 		n, expires, ok := check(token, u, text)
@@ -92,18 +91,17 @@ func (g *Gate) signer(text string, u use, life time.Duration) (token config.Secr
 	return "", n, expires
 }
 
-// cookieName is another for each cluster: browsers do not tell the ports of a machine
-// apart.
+// cookieName returns a name for each cluster: browsers do not distinguish the ports of a machine.
 func (g *Gate) cookieName() string {
 	return "agentteam_" + hex.EncodeToString(mac(g.opt.Token, forName, nil)[:4])
 }
 
-// ahead reports whether a browser asks before anybody wants to see the answer.
+// ahead reports whether a browser prefetches.
 func ahead(r *http.Request) bool {
 	return strings.Contains(r.Header.Get("Sec-Purpose"), "prefetch") || r.Header.Get("Purpose") == "prefetch"
 }
 
-// logout ends the cookie of a browser: here for whoever has it, elsewhere by taking it away.
+// logout ends the cookie of a browser: this process refuses it from then on, and the browser drops it.
 func (g *Gate) logout(w http.ResponseWriter, r *http.Request) {
 	if ahead(r) {
 		refuse(w, r, tooEarly)
@@ -121,12 +119,11 @@ func (g *Gate) logout(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(`{"status":"logged_out"}` + "\n")) // whoever has left needs it no more
 }
 
-// tooEarly refuses what a browser asks for ahead of its time.
+// tooEarly refuses prefetching.
 var tooEarly = &problem.Document{Status: http.StatusServiceUnavailable, Code: team.Unavailable,
 	Detail: "this address is not for fetching ahead", Hint: "open it"}
 
-// login exchanges a code, once, for a cookie that gives the same right, and goes on to
-// the page.
+// login exchanges a code, once, for a cookie with the same right, and redirects to the page.
 func (g *Gate) login(w http.ResponseWriter, r *http.Request) {
 	if ahead(r) { // the code is for whoever opens the address
 		refuse(w, r, tooEarly)
@@ -152,7 +149,7 @@ func (g *Gate) ended(n nonce) bool {
 	return ended
 }
 
-// firstUse takes note of a code that is exchanged, or a cookie that is ended, and reports whether it was not used here before.
+// firstUse records a code that is exchanged, or a cookie that is ended, and reports whether this is its first use here.
 func (g *Gate) firstUse(n nonce, expires time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -1,10 +1,8 @@
-// Package access decides who may ask the HTTP API: it stands before every handler and
-// refuses what has no token, comes from a page of another site, or was sent to another
-// name than the API's own.
+// Package access authorizes requests to the HTTP API: it runs before every handler and refuses a request without a
+// token, from a page of another site, or to another host name than the API's.
 //
-// It keeps nothing but the one-time codes that it has seen: codes and cookies are signed
-// with the token, so all processes that have the same token file take them.
+// It stores only the one-time codes that were used: codes and cookies are signed with the token, so all processes with
+// the same token file accept them.
 //
-// It does not bound how much a request may hold or how long it may take; package api
-// does.
+// It does not bound the size or the time of a request; package api does.
 package access

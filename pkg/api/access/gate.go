@@ -16,7 +16,7 @@ import (
 	"agentteam/pkg/telemetry"
 )
 
-// Options say who may ask, and from where.
+// Options state who may call the API, and from where.
 type Options struct {
 	Token     config.Secret // lets its bearer do everything; required
 	ReadToken config.Secret // lets its bearer read only; "" = there is none
@@ -32,15 +32,14 @@ type Options struct {
 	Now func() time.Time // default: time.Now
 }
 
-// Gate lets requests through to the API, or refuses them. Safe for concurrent use.
+// Gate passes requests to the API, or refuses them. Safe for concurrent use.
 type Gate struct {
 	opt  Options
 	mu   sync.Mutex
 	used map[nonce]time.Time // codes that were exchanged here, and cookies that were ended, until they have expired
 }
 
-// New returns a gate. Errors: InvalidArgument for an origin or a host that is none, and
-// for two tokens that are one.
+// New returns a gate. Errors: InvalidArgument for a malformed origin or host, and for two equal tokens.
 func New(o Options) (*Gate, error) {
 	if o.Token == "" {
 		return nil, errors.New("access: Options.Token is empty")
@@ -68,7 +67,7 @@ func New(o Options) (*Gate, error) {
 	return &Gate{opt: o, used: map[nonce]time.Time{}}, nil
 }
 
-// plainHost is a Host header's name in the one form in which names are compared.
+// plainHost returns the name in a Host header in the normal form.
 func plainHost(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -77,11 +76,10 @@ func plainHost(host string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
 }
 
-// answersTo reports whether host, as a Host header has it, is one of the API's own names.
-// Without this a page elsewhere could have its own name resolve to this machine (DNS
-// rebinding), and would then be of the same origin as the API. A name of loopback counts with the
-// port at which the request came in over loopback; the other names, and what came in otherwise, with
-// any: a proxy, or the port of a container, may be before them.
+// answersTo reports whether the Host header names the API. Without this check a page elsewhere could have its own name
+// resolve to this machine (DNS rebinding), and would then have the origin of the API. For a name of loopback the port
+// must be the one of the connection over loopback; for other names and connections any port will do: a proxy, or the
+// port of a container, may be in between.
 func (g *Gate) answersTo(r *http.Request) bool {
 	if slices.Contains(g.opt.Hosts, plainHost(r.Host)) {
 		return true
@@ -94,7 +92,7 @@ func (g *Gate) answersTo(r *http.Request) bool {
 	return telemetry.IsLoopback(r.Host) && at != nil && (!at.IP.IsLoopback() || port == strconv.Itoa(at.Port))
 }
 
-// scheme is that by which the client came to this process.
+// scheme returns the scheme of the client's connection to this process.
 func scheme(r *http.Request) string {
 	if r.TLS != nil {
 		return "https"
@@ -102,8 +100,7 @@ func scheme(r *http.Request) string {
 	return "http"
 }
 
-// from judges where a request comes from: whether its Origin is one of the settings', and
-// why it may not ask, nil if it may.
+// from checks where a request comes from: whether its Origin is configured, and why it is refused, nil if it is not.
 func (g *Gate) from(r *http.Request) (configured bool, no *problem.Document) {
 	if !g.answersTo(r) {
 		return false, &problem.Document{Status: http.StatusMisdirectedRequest, Code: team.InvalidArgument, Detail: "the API does not answer for this Host",
@@ -122,8 +119,8 @@ func (g *Gate) from(r *http.Request) (configured bool, no *problem.Document) {
 			return false, forbidden("pages of other sites may not ask here, and lead to the page only", "type or paste the address")
 		}
 	case "same-site":
-		// Such as another port of this machine, whose requests have our cookie. It may
-		// lead here, but an image of it, say, would hold a stream open.
+		// Such as another port of this machine, whose requests have our cookie. It may link here, but an image of it,
+		// say, would hold a stream open.
 		if r.Header.Get("Sec-Fetch-Dest") != "document" {
 			return false, forbidden("pages of this origin may not ask here", "it is allowed by the setting api_origins")
 		}
@@ -131,8 +128,8 @@ func (g *Gate) from(r *http.Request) (configured bool, no *problem.Document) {
 	return false, nil
 }
 
-// followsLink reports whether a person has followed a link to the page, from wherever. The browser sends no
-// cookie with it. The page itself holds nothing, and what it asks for then has the cookie.
+// followsLink reports whether a person has followed a link to the page, from anywhere. The browser sends no cookie with
+// it. The page itself contains no data, and its own requests have the cookie.
 func followsLink(r *http.Request) bool {
 	return r.Method == http.MethodGet && r.URL.Path == "/" && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
 }

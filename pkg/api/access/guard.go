@@ -11,7 +11,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// What pages elsewhere may send and see, if their origin is among those of the settings.
+// The methods and headers that pages of configured origins may use.
 const (
 	corsMethods = "GET, HEAD, POST, PUT, PATCH, DELETE"
 	corsHeaders = "Authorization, Content-Type, Last-Event-ID, Idempotency-Key, If-Match, If-None-Match, X-Request-Id"
@@ -19,16 +19,13 @@ const (
 	corsMaxAge  = "600" // seconds
 )
 
-// policy lets a page of the API load and send nothing. A handler that serves a page may
-// set one of its own.
+// policy forbids a page of the API to load or send anything. A handler of a page may set another.
 const policy = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// Guard returns a handler that passes on to next what may be asked, and answers the rest
-// with a problem document: 421 for another Host, 403 for another Origin and for what a
-// read-only token must not do, 401 without a token that holds, 415 for what changes
-// something and is not JSON; only programs may leave that out where there is no body. GET
-// /health without a body needs no token: nobody reads much for those who have none. GET
-// /login takes a one-time code (see [NewCode]), and answers with a cookie, which /logout ends.
+// Guard returns a handler that passes authorized requests to next, and answers others with a problem document: 421 for
+// another Host, 403 for another Origin and for a change with a read-only token, 401 without a valid token, 415 for a
+// change that is not JSON; only programs may omit the type, where there is no body. GET /health without a body needs no
+// token. GET /login takes a one-time code (see [NewCode]), and answers with a cookie, which /logout ends.
 func (g *Gate) Guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		secure(w.Header())
@@ -65,8 +62,8 @@ func (g *Gate) Guard(next http.Handler) http.Handler {
 // rightKey is the key of a request's right in its context.
 type rightKey struct{}
 
-// By names the token by which [Gate.Guard] let a request through, whose context this is: full,
-// reading, or "" without one. A cookie counts as the token that signed it.
+// By returns the name of the token with which [Gate.Guard] passed the request of this context: full, reading, or "" for
+// none. A cookie counts as the token that signed it.
 func By(ctx context.Context) string {
 	switch ctx.Value(rightKey{}) {
 	case full:
@@ -80,7 +77,7 @@ func By(ctx context.Context) string {
 // Reading is the name of the token that lets its bearer read only.
 const Reading = "reading"
 
-// unfit is why a request that comes from where it may is refused; nil if it is not.
+// unfit returns the refusal of a request from a permitted place; nil if it is not refused.
 func (g *Gate) unfit(r *http.Request) *problem.Document {
 	switch right, way := g.right(r); {
 	case right == none && way != byNothing:
@@ -98,7 +95,7 @@ func (g *Gate) unfit(r *http.Request) *problem.Document {
 
 func reads(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
 
-// secure sets what all answers have in common. Texts of models are never more than text.
+// secure sets the headers of all answers. Texts of models stay plain text.
 func secure(h http.Header) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Content-Security-Policy", policy)
@@ -108,8 +105,7 @@ func secure(h http.Header) {
 	h.Set("Vary", "Origin")
 }
 
-// shared tells a page of a configured origin what it may do. It reports whether that was
-// all that was asked (a preflight).
+// shared sets the CORS headers for a page of a configured origin. It reports whether the request was a preflight.
 func (g *Gate) shared(w http.ResponseWriter, r *http.Request) bool {
 	h := w.Header()
 	h.Set("Access-Control-Allow-Origin", r.Header.Get("Origin"))
@@ -124,14 +120,14 @@ func (g *Gate) shared(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// isJSON reports whether a request says that its body is JSON. A form of a page elsewhere
-// cannot: it would have to ask first.
+// isJSON reports whether the body of a request is declared as JSON. A form of a page elsewhere cannot declare that
+// without a preflight.
 func isJSON(r *http.Request) bool {
 	t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	return err == nil && t == "application/json"
 }
 
-// notLoggedIn is for people whose browser has no cookie, or one that holds no more.
+// notLoggedIn is for people whose browser has no cookie, or an expired one.
 const notLoggedIn = "This browser is not logged in to agentteam, or not any more: %s.\n\n" +
 	"Run this where the cluster is, and open the address that it prints:\n\n    teamctl web\n"
 
@@ -145,8 +141,7 @@ func forbidden(detail, hint string) *problem.Document {
 	return &problem.Document{Status: http.StatusForbidden, Code: team.PermissionDenied, Detail: detail, Hint: hint}
 }
 
-// refuse answers with a problem document. What is left of the request is not waited for:
-// its body may never end.
+// refuse answers with a problem document. It does not wait for the rest of the request: its body may never end.
 func refuse(w http.ResponseWriter, r *http.Request, d *problem.Document) {
 	if d.Status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="agentteam"`)
@@ -163,8 +158,7 @@ func refuse(w http.ResponseWriter, r *http.Request, d *problem.Document) {
 	d.Write(w)
 }
 
-// withoutToken is r without the token in its address, which handlers and logs need not
-// know.
+// withoutToken returns r without the token in its address, for handlers and logs.
 func withoutToken(r *http.Request) *http.Request {
 	if !mayAskByAddress(r) {
 		return r

@@ -18,16 +18,16 @@ const (
 	full
 )
 
-// tokenParameter is the token in an address, where nothing else can carry it.
+// tokenParameter is the parameter of a token in an address, where no header can carry it.
 const tokenParameter = "token"
 
-// mayAskByAddress reports whether the token may stand in the address: for the event
-// streams of /team, whose pages cannot send a header.
+// mayAskByAddress reports whether the address may contain the token: for the event streams of /team, whose pages cannot
+// send a header.
 func mayAskByAddress(r *http.Request) bool {
 	return r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, "/team/")
 }
 
-// way is how a request says who asks.
+// way is the way in which a request authenticates.
 type way int
 
 const (
@@ -36,8 +36,7 @@ const (
 	byCookie // which a browser sends by itself, whoever made it ask
 )
 
-// right tells what a request may do, by the first of header, address and cookie that it
-// has.
+// right returns the right of a request, by the first of header, address and cookie that it has.
 func (g *Gate) right(r *http.Request) (right, way) {
 	if header := r.Header.Get("Authorization"); header != "" {
 		kind, token, _ := strings.Cut(header, " ")
@@ -61,7 +60,7 @@ func (g *Gate) right(r *http.Request) (right, way) {
 	return none, byNothing
 }
 
-// bearer is the right of whoever bears this text as a token.
+// bearer returns the right of a token.
 func (g *Gate) bearer(text string) right {
 	for _, token := range g.tokens() {
 		if same(text, token) {
@@ -71,7 +70,7 @@ func (g *Gate) bearer(text string) right {
 	return none
 }
 
-// tokens are those that hold.
+// tokens returns the valid tokens.
 func (g *Gate) tokens() []config.Secret {
 	if g.opt.ReadToken == "" {
 		return []config.Secret{g.opt.Token}
@@ -79,7 +78,7 @@ func (g *Gate) tokens() []config.Secret {
 	return []config.Secret{g.opt.Token, g.opt.ReadToken}
 }
 
-// rightOf is the right that a token of ours gives; none without one.
+// rightOf returns the right of one of our tokens; none for "".
 func (g *Gate) rightOf(token config.Secret) right {
 	switch token {
 	case "":
@@ -90,7 +89,7 @@ func (g *Gate) rightOf(token config.Secret) right {
 	return reading
 }
 
-// same compares in a time that tells nothing of the secret, nor of its length.
+// same compares in constant time, so that the time reveals neither the secret nor its length.
 func same(text string, secret config.Secret) bool {
 	a, b := sha256.Sum256([]byte(text)), sha256.Sum256([]byte(secret))
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1

@@ -14,18 +14,17 @@ import (
 	"agentteam/pkg/team"
 )
 
-// How long a token may be. The shortest, 32 hexadecimal digits, are 128 bits.
+// The bounds of a token's length. The shortest, 32 hexadecimal digits, has 128 bits.
 const (
 	leastToken = 32
 	mostToken  = 512
 )
 
-// newToken is the hint for whoever has to write a token.
+// newToken is the hint how to write a token.
 const newToken = "write one line of 32 to 512 letters, digits or signs into it, such as the output of: openssl rand -hex 32"
 
-// ReadToken reads a token from the first line of a file. Errors: InvalidArgument for a
-// file that is not there, that others than its owner can use, or that holds no token; they
-// tell nothing of what it holds.
+// ReadToken reads a token from the first line of a file. Errors, without the file's content: InvalidArgument for a
+// missing file, for one that others than its owner can use, and for one without a token.
 func ReadToken(path string) (config.Secret, error) {
 	info, err := os.Stat(path) // before it is opened: that of a pipe would wait
 	if err != nil {
@@ -55,8 +54,8 @@ func ReadToken(path string) (config.Secret, error) {
 	return config.Secret(line), nil
 }
 
-// Token reads a token from the first line of a file, and makes one, with mode 0600, if there
-// is no file. Errors: those of [ReadToken]; InvalidState for a file that cannot be made.
+// Token reads a token from the first line of a file, and creates the file, with mode 0600, if it is missing. Errors:
+// those of [ReadToken]; InvalidState for a file that cannot be created.
 func Token(path string) (config.Secret, error) {
 	if err := makeToken(path); err != nil {
 		return "", err
@@ -64,8 +63,8 @@ func Token(path string) (config.Secret, error) {
 	return ReadToken(path)
 }
 
-// makeToken writes a new token into the file unless it is there. A reader sees no file or
-// all of it, and of several that make it at once one does.
+// makeToken writes a new token into the file unless it exists. A reader sees no file or all of it; of several
+// concurrent calls one writes it.
 func makeToken(path string) error {
 	if _, err := os.Lstat(path); err == nil {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// base is what each event has.
+// base has the fields of every event.
 type base struct {
 	Type          string `json:"type"`
 	Timestamp     int64  `json:"timestamp,omitempty"`     // milliseconds since 1970; none of a text that is being written
@@ -88,11 +88,11 @@ type (
 	}
 )
 
-// subagent is the run of a member that an event is of; "" = the leader's.
+// subagent returns the run of the member that an event belongs to; "" for the leader's.
 func (b base) subagent() string { return b.SubagentRunID }
 
-// withoutSubagents writes for clients that know no subagents: each event of a member's run
-// becomes the value of an event that they may ignore.
+// withoutSubagents returns a writer for clients without subagents: it wraps each event of a member's run in an event
+// that they may ignore.
 func withoutSubagents(write func(any) error) func(any) error {
 	return func(event any) error {
 		if e, ok := event.(interface{ subagent() string }); ok && e.subagent() != "" {
@@ -106,7 +106,7 @@ func withoutSubagents(write func(any) error) func(any) error {
 	}
 }
 
-// result is what came of a goal.
+// result is the outcome of a goal.
 type result struct {
 	Status  team.Status `json:"status"`
 	Summary string      `json:"summary"`
@@ -118,14 +118,14 @@ type outcome struct {
 
 var success = outcome{"success"}
 
-// board is the state that clients have.
+// board is the state that clients keep.
 type board struct {
 	Team  team.TeamID          `json:"team"`
 	Goal  string               `json:"goal"`
 	Tasks map[team.TaskID]task `json:"tasks"`
 }
 
-// task is a task as the state has it.
+// task is a task in that state.
 type task struct {
 	Title        string          `json:"title"`
 	Description  string          `json:"description"`
@@ -152,7 +152,7 @@ func taskOf(t team.Task) task {
 	return v
 }
 
-// told are the types of entries from which a run makes events.
+// told are the types of entries that a run turns into events.
 var told = []team.EventType{
 	team.RunStarted, team.RunFinished, team.RunError, team.TextChunk, team.ToolCallChunk, team.ToolCallResult, team.MailSent,
 	team.TaskCreated, team.TaskUpdated, team.TaskClaimed, team.TaskAssigned, team.TaskAdopted, team.TaskReleased,
@@ -172,10 +172,10 @@ func newRun(thread, id string, write func(any) error) *run {
 	return &run{thread: thread, id: id, write: write, team: state.New(), runs: map[team.AgentID]string{}}
 }
 
-// know makes known who is in the team.
+// know adds the members of the team.
 func (r *run) know(members []team.Member) { r.team.KnowMembers(members) }
 
-// begin writes the beginning of the run, and the board as it is.
+// begin writes the beginning of the run, and the present board.
 func (r *run) begin(record team.Team, tasks []team.Task) error {
 	r.record = record
 	if err := r.write(runStarted{base{Type: "RUN_STARTED"}, r.thread, r.id}); err != nil {
@@ -184,7 +184,7 @@ func (r *run) begin(record team.Team, tasks []team.Task) error {
 	return r.snapshot(tasks)
 }
 
-// reset writes the board again, since part of the feed is missing.
+// reset writes the board again, since a part of the feed is missing.
 func (r *run) reset(views []team.TaskView) error {
 	tasks := make([]team.Task, len(views))
 	for i, v := range views {
@@ -210,7 +210,7 @@ func (r *run) take(i stream.Item) error {
 	return r.tell(r.team.Apply(*i.Entry), i.Entry.Event.Event)
 }
 
-// tell writes the events of the changes that an entry has made.
+// tell writes the events for the changes of an entry.
 func (r *run) tell(changes []state.Change, body team.EventBody) error {
 	for _, c := range changes {
 		for _, event := range r.events(c, body) {
@@ -222,8 +222,8 @@ func (r *run) tell(changes []state.Change, body team.EventBody) error {
 	return nil
 }
 
-// events are those of a change. The goal is the leader's run, whatever runs that has; what
-// comes of a member's run after its end is left out.
+// events returns the events for a change. The leader's runs are one run, that of the goal; entries of a member's run
+// after its end are left out.
 func (r *run) events(c state.Change, body team.EventBody) []any {
 	of := func(name string) base { return base{Type: name, Timestamp: body.Timestamp} }
 	leads := false
@@ -276,8 +276,7 @@ func (r *run) events(c state.Change, body team.EventBody) []any {
 	return nil
 }
 
-// started is the event of the beginning of a run, which is that of a member or, beneath that, of a
-// subagent of a member.
+// started returns the event of the beginning of a run: of a member or, beneath that, of a subagent of a member.
 func (r *run) started(a team.AgentID, b base) subagentStarted {
 	e := subagentStarted{base: b, Name: string(a), Description: r.team.Member(a).Role}
 	if owner := a.Owner(); owner != a {
@@ -288,7 +287,7 @@ func (r *run) started(a team.AgentID, b base) subagentStarted {
 	return e
 }
 
-// called are the events of a call.
+// called returns the events of a call.
 func called(id string, c state.Call, of func(string) base) []any {
 	all := []any{toolCallStart{of("TOOL_CALL_START"), id, c.Name, c.MessageID}}
 	if c.Args != "" {
@@ -297,7 +296,7 @@ func called(id string, c state.Call, of func(string) base) []any {
 	return append(all, toolCall{of("TOOL_CALL_END"), id, ""})
 }
 
-// changed is the event of a changed task; none if its part of the board is the same.
+// changed returns the event of a changed task; none if its part of the board is unchanged.
 func changed(c state.TaskChanged, b base) []any {
 	before, after := board{Tasks: map[team.TaskID]task{}}, board{Tasks: map[team.TaskID]task{c.After.ID: taskOf(c.After.Task)}}
 	if c.Before != nil {
@@ -310,8 +309,7 @@ func changed(c state.TaskChanged, b base) []any {
 	return []any{stateDelta{b, patch}}
 }
 
-// callID is the id of a call for clients. Its own is the agent's, and some models use one
-// again and again.
+// callID returns the id of a call for clients. Its own id is the agent's, and some models repeat ids.
 func callID(a team.AgentID, c *state.Call) string {
 	return string(a) + "/" + c.MessageID + "/" + c.ID
 }

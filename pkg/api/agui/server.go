@@ -20,14 +20,14 @@ import (
 	"agentteam/pkg/telemetry"
 )
 
-// Options say what the handler works with.
+// Options are the settings of the handler.
 type Options struct {
 	Client *client.Client // required
 	Hub    *stream.Hub    // required
 	Log    *slog.Logger   // default: discard
 }
 
-// Path is what the handler answers for. It takes POST only.
+// Path is the path of the handler. It takes POST only.
 const Path = "/v1/teams/{team}/agui"
 
 type server struct{ Options }
@@ -43,7 +43,7 @@ func New(o Options) (http.Handler, error) {
 	return problem.Mux(mux, "POST "+Path+" is what there is"), nil
 }
 
-// input is what a client sends, as far as it matters here.
+// input is the used part of a client's request.
 type input struct {
 	ThreadID string            `json:"threadId"`
 	RunID    string            `json:"runId"`
@@ -57,13 +57,13 @@ type message struct {
 	Content json.RawMessage `json:"content"` // of a user: a text, or a list of parts
 }
 
-// part is a part of what a user says.
+// part is a part of a user's message.
 type part struct {
 	Type string `json:"type"`
 	Text string `json:"text"`
 }
 
-// item is something that the client has told besides.
+// item is further information from the client.
 type item struct {
 	Description string `json:"description"`
 	Value       string `json:"value"`
@@ -90,7 +90,7 @@ func read(r *http.Request) (in input, goal string, err error) {
 	return in, goal, (team.Message{Type: team.MsgUser, Content: goal}).Validate()
 }
 
-// noInput says what is wrong with a body in the words of JSON.
+// noInput returns the error for a malformed body.
 func noInput(err error) error {
 	var wrong *json.UnmarshalTypeError
 	switch {
@@ -112,7 +112,7 @@ func checkID(name, id string) error {
 	return nil
 }
 
-// goal is the last message of the user, with the context below it.
+// goal returns the last message of the user, with the context below it.
 func (in input) goal() (string, error) {
 	said := ""
 	for i := len(in.Messages) - 1; i >= 0 && said == ""; i-- {
@@ -139,7 +139,7 @@ func (in input) goal() (string, error) {
 	return b.String(), nil
 }
 
-// textOf is what a message says: a text, or the texts among its parts.
+// textOf returns the text of a message: a string, or the texts among its parts.
 func textOf(content json.RawMessage) (string, error) {
 	var text string
 	if len(content) == 0 || bytes.Equal(content, []byte("null")) || json.Unmarshal(content, &text) == nil {
@@ -160,11 +160,10 @@ func textOf(content json.RawMessage) (string, error) {
 	return strings.Join(texts, "\n"), nil
 }
 
-// startWait bounds the setting of a goal, which goes on if its client leaves.
+// startWait bounds the setting of a goal, which continues if its client leaves.
 const startWait = 30 * time.Second
 
-// start sets the team the goal, or mails it to the leader of a team that is at work, and
-// returns the board as it was.
+// start sets the goal, or mails it to the leader of a team at work, and returns the board as it was.
 func (s *server) start(ctx context.Context, id team.TeamID, goal string) (*client.Team, *client.Goal, []team.Task, []team.Member, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), startWait)
 	defer cancel()
@@ -184,7 +183,7 @@ func (s *server) start(ctx context.Context, id team.TeamID, goal string) (*clien
 	return t, g, tasks, members, isSet(err)
 }
 
-// isSet is err after the goal was set.
+// isSet returns err for a goal that was set already.
 func isSet(err error) error {
 	if err == nil {
 		return nil
@@ -196,7 +195,7 @@ func isSet(err error) error {
 // errStopping ends the runs of a process that stops.
 var errStopping = team.Errorf(team.Unavailable, "this process is stopping; the goal goes on")
 
-// run sets a goal and follows it. A client that leaves does not stop it.
+// run sets a goal and streams its progress. A client that leaves does not stop it.
 func (s *server) run(w http.ResponseWriter, r *http.Request) {
 	id, err := team.ParseTeamID(r.PathValue("team"))
 	var in input
@@ -245,7 +244,7 @@ func (s *server) run(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// end ends the run as its goal or its stream has ended.
+// end ends the run for the end of its goal or its stream.
 func (r *run) end(record team.Team, err error) error {
 	switch {
 	case errors.Is(err, stream.ErrClosed):
@@ -262,8 +261,7 @@ func (r *run) end(record team.Team, err error) error {
 	return r.finish(record)
 }
 
-// writing is how a client wants members' runs to be told, by the parameter subagents. Errors:
-// InvalidArgument.
+// writing returns the form of members' runs that the client wants, by the parameter subagents. Errors: InvalidArgument.
 func writing(r *http.Request) (func(func(any) error) func(any) error, error) {
 	query := r.URL.Query()
 	subagents, err := true, error(nil)
@@ -279,7 +277,7 @@ func writing(r *http.Request) (func(func(any) error) func(any) error, error) {
 	return withoutSubagents, nil
 }
 
-// fail answers with a problem document. What is none of ours is logged and not told.
+// fail answers with a problem document. It logs an error without a code and does not send its text.
 func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = team.Errorf(team.Unavailable, "the cluster did not answer in time").WithHint("look whether the team has the goal before you send it again")

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// requests are what programs send where people call teamctl; TEAM, ID and NAME stand for what
-// is meant. Commands that are for whoever runs the cluster have none.
+// requests maps commands of teamctl to the requests with the same effect; TEAM, ID and NAME are placeholders. Commands
+// for the operator of the cluster have none.
 var requests = map[string]string{
 	"diff":              "GET /v1/teams/TEAM/diff",
 	"agents":            "GET /v1/teams/TEAM/members",
@@ -35,21 +35,19 @@ var requests = map[string]string{
 	"teams set":         "PATCH /v1/teams/TEAM",
 }
 
-// stopTeam stands for teamctl stop without a name. It is no name of a member, so that no hint
-// about one is taken for it.
+// stopTeam stands for teamctl stop without a name. It cannot be a member's name, so no hint about a member matches it.
 const stopTeam = "stop Team"
 
 var (
 	command = regexp.MustCompile(`\bteamctl ([a-z]+)( [a-zA-Z]+)?`)
-	// By HTTP a team is made before it gets a goal or tasks, and stopped at another place than
-	// a member.
+	// By HTTP a team is made before it gets a goal or tasks, and stopped by another path than a member.
 	makes = regexp.MustCompile(`teamctl (run|tasks add) [^;]* makes `)
 	stops = regexp.MustCompile(`teamctl stop( --team|,)`)
 	// The names of all teams are no help to a program that may list them.
 	names = regexp.MustCompile(`^name one with --team: [^;]*; `)
 )
 
-// overHTTP puts before a hint that names commands of teamctl how the same is asked for here.
+// overHTTP adds to a hint with commands of teamctl the requests with the same effect.
 func overHTTP(hint string) string {
 	hint = names.ReplaceAllString(hint, "`teamctl teams` lists the teams; ")
 	said := makes.ReplaceAllString(hint, "teamctl teams add; ")

@@ -6,8 +6,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Mux answers as mux does, and with a problem document where that has nothing for a path, or
-// not for the method. hint says where to look for what there is.
+// Mux returns mux with problem documents for unknown paths and methods. hint names the known ones.
 func Mux(mux *http.ServeMux, hint string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		status, allow := Refused(mux, r)
@@ -23,8 +22,8 @@ func Mux(mux *http.ServeMux, hint string) http.Handler {
 	})
 }
 
-// Refused returns the status by which mux refuses r, and, if that is 405, the methods that it
-// allows; 0 if it has a handler for r.
+// Refused returns the status with which mux refuses r, and, if that is 405, the allowed methods; 0 if it has a handler
+// for r.
 func Refused(mux *http.ServeMux, r *http.Request) (status int, allow string) {
 	h, pattern := mux.Handler(r)
 	if pattern != "" {
@@ -35,7 +34,7 @@ func Refused(mux *http.ServeMux, r *http.Request) (status int, allow string) {
 	return said.status, said.header.Get("Allow")
 }
 
-// head keeps the head of an answer only.
+// head keeps only the head of an answer.
 type head struct {
 	header http.Header
 	status int

@@ -1,5 +1,4 @@
-// Package problem writes errors as the API's clients get them: problem documents of
-// RFC 9457, with the codes that all of agentteam uses.
+// Package problem writes errors of the API as problem documents of RFC 9457, with the codes of all of agentteam.
 package problem
 
 import (
@@ -14,8 +13,8 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Document is a problem document of RFC 9457. Its type is always about:blank, so the
-// title is that of the status; what is wrong is told by Code and Detail.
+// Document is a problem document of RFC 9457. Its type is always about:blank, so its title is that of the status; Code
+// and Detail describe the error.
 type Document struct {
 	Title  string    `json:"title"`
 	Status int       `json:"status"`
@@ -29,13 +28,13 @@ type Document struct {
 	Errors []Fault `json:"errors,omitempty"` // all that is wrong with a request that was not as it must be
 }
 
-// Fault is one thing that is wrong with a request.
+// Fault is one fault of a request.
 type Fault struct {
 	Location string `json:"location,omitempty"` // such as body.tasks[3].title or query.limit
 	Message  string `json:"message"`
 }
 
-// Status returns the HTTP status for an error code; 500 for one that is none of ours.
+// Status returns the HTTP status for an error code; 500 for an unknown code.
 func Status(c team.Code) int {
 	switch c {
 	case team.InvalidArgument:
@@ -52,8 +51,8 @@ func Status(c team.Code) int {
 	return http.StatusInternalServerError
 }
 
-// Of returns the document of an error. What is no error of ours is not told to clients,
-// since it may name what is none of their business: it is to be logged. Nor are names in NATS.
+// Of returns the document of an error. It hides the text of an error without a code, which may contain internal
+// details: callers log it. It also hides names in NATS.
 func Of(err error) Document {
 	code := team.CodeOf(err)
 	d := Document{Status: Status(code), Code: code, Hint: subject.Hidden(overHTTP(team.HintOf(err)))}
@@ -64,10 +63,10 @@ func Of(err error) Document {
 	return d
 }
 
-// Write answers with the document of err. It is called before anything else is written.
+// Write answers with the document of err. Call it before any other write.
 func Write(w http.ResponseWriter, err error) { Of(err).Write(w) }
 
-// Write answers with the document, whose title, if it has none, is that of its status.
+// Write answers with the document; the default title is that of its status.
 func (d Document) Write(w http.ResponseWriter) {
 	d.Title = cmp.Or(d.Title, http.StatusText(d.Status))
 	for name, values := range d.Headers() {
@@ -83,7 +82,7 @@ func (d Document) Write(w http.ResponseWriter) {
 	_ = json.NewEncoder(w).Encode(d) // a client that has left needs none
 }
 
-// Headers are those of the answer that the document needs: after 503 that is when to try again.
+// Headers returns the headers for the document: after 503 the time of the next try.
 func (d Document) Headers() http.Header {
 	if d.Status == http.StatusServiceUnavailable {
 		return http.Header{"Retry-After": {retryAfter}}
@@ -101,8 +100,8 @@ const instance = "urn:agentteam:request:"
 
 type requestKey struct{}
 
-// Named returns a handler that names each request for next: by the requestIDHeader of the client, if that is one,
-// else by a new one. It is in the header of the answer.
+// Named returns a handler that names each request for next: by the client's requestIDHeader, if it is valid, else by a
+// new one. The answer has it in its header.
 func Named(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := r.Header.Get(requestIDHeader)
@@ -116,13 +115,13 @@ func Named(next http.Handler) http.Handler {
 
 var requestID = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,128}$`)
 
-// Request is the name of the request whose context this is; "" if it has none.
+// Request returns the name of the request of this context; "" if it has none.
 func Request(ctx context.Context) string {
 	id, _ := ctx.Value(requestKey{}).(string)
 	return id
 }
 
-// In is the document as an answer to the request whose context this is.
+// In returns the document as an answer to the request of this context.
 func (d Document) In(ctx context.Context) Document {
 	if id := Request(ctx); id != "" {
 		d.Instance = instance + id

@@ -23,8 +23,8 @@ type follower struct {
 	linger  *time.Timer // ends it; nil while there are readers
 }
 
-// started waits until the ring holds what had happened when its first reader came. Errors: ctx's; what the follower ended with is
-// in the ring.
+// started waits until the ring contains the entries from before its first reader came. Errors: ctx's; the follower's
+// own error is in the ring.
 func (w *follower) started(ctx context.Context) error {
 	select {
 	case <-w.begun:
@@ -34,7 +34,7 @@ func (w *follower) started(ctx context.Context) error {
 	}
 }
 
-// attach returns the follower of the team, with one reader more.
+// attach returns the follower of the team, with one more reader.
 func (h *Hub) attach(t *client.Team) (*follower, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -57,7 +57,7 @@ func (h *Hub) attach(t *client.Team) (*follower, error) {
 	return w, nil
 }
 
-// detach counts one reader less.
+// detach removes one reader.
 func (h *Hub) detach(w *follower) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -77,7 +77,7 @@ func (h *Hub) forget(w *follower) {
 	}
 }
 
-// remove has the next reader of the team begin another follower.
+// remove makes the next reader of the team start another follower.
 func (h *Hub) remove(w *follower) {
 	if h.teams[w.team.ID()] == w {
 		delete(h.teams, w.team.ID())
@@ -124,15 +124,14 @@ func (h *Hub) follow(ctx context.Context, w *follower) error {
 	return g.Wait()
 }
 
-// lookBack and lookBackMost are how much of the past a ring begins with, of each of the
-// streams that a feed is read from: when a process ends, its readers come to another one
-// all at once, and each was there a moment ago.
+// lookBack and lookBackMost bound the past entries in a new ring, for each of the streams of a feed: when a process
+// ends, its readers all come to another one at the same time, and each was up to date a moment ago.
 const (
 	lookBack     = 30 * time.Second
 	lookBackMost = 1000
 )
 
-// begin begins the ring, and returns where it begins.
+// begin starts the ring, and returns the cursor of its beginning.
 func (w *follower) begin(ctx context.Context) (client.Cursor, error) {
 	ctx, cancel := context.WithTimeout(ctx, beginWithin)
 	defer cancel()
@@ -144,5 +143,5 @@ func (w *follower) begin(ctx context.Context) (client.Cursor, error) {
 	return from.Cursor(w.team.ID()), nil
 }
 
-// beginWithin is how long a server may take to report where a feed begins and ends.
+// beginWithin limits the time in which a server reports where a feed begins and ends.
 const beginWithin = 10 * time.Second

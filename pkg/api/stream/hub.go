@@ -1,15 +1,13 @@
-// Package stream hands the feed of a team to many readers at once: what is stored, in
-// its order and with its cursor, and between it the text that models are writing now.
+// Package stream serves the feed of a team to many readers: the stored entries, in order and with cursors, and in
+// between the text that models are writing.
 //
-// Of each team that is followed, one follower reads the feed, however many readers
-// there are, and keeps its newest part. A reader that comes from farther back reads for
-// itself until it is there. Each goes at its own pace, and none waits for another: one
-// that falls behind what is kept is cut off, and may come back with its cursor, here or
-// at another process.
+// For each followed team one follower reads the feed, however many readers there are, and keeps its newest part. A
+// reader from farther back reads separately until it has caught up. Each reader has its own pace, and none waits for
+// another: a reader that falls behind the kept part is cut off, and may return with its cursor, here or at another
+// process.
 //
-// It stores nothing. [Hub.Stream] is the one writer of server-sent events: each protocol gives
-// it the events and their end. [Hub.Serve] is the protocol of /v1; packages beside this one
-// have others.
+// The package stores nothing. [Hub.Stream] is the only writer of server-sent events: each protocol supplies the events
+// and their end. [Hub.Serve] is the protocol of /v1; other packages have others.
 package stream
 
 import (
@@ -31,9 +29,8 @@ import (
 	"agentteam/pkg/telemetry"
 )
 
-// Item is one thing to show: an entry of the feed, or a piece of a text that is being
-// written. Exactly one of the two is set; many readers share it, so it must not be
-// changed.
+// Item is an entry of the feed, or a chunk of a text that is being written. Exactly one of the two is set; many readers
+// share it, so it must not be changed.
 type Item struct {
 	Entry *client.Entry
 	Delta *team.Delta
@@ -52,7 +49,7 @@ func (i Item) JSON() (json.RawMessage, error) {
 	return json.Marshal(i.Entry)
 }
 
-// Options say what a reader wants.
+// Options state what a reader wants.
 type Options struct {
 	After  client.Cursor    // the place in the feed to continue at; "" is its beginning
 	Follow bool             // continue with what comes, until ctx ends
@@ -71,16 +68,15 @@ func (o Options) writes(d *team.Delta) bool {
 		(len(o.Types) == 0 || slices.Contains(o.Types, team.TextChunk))
 }
 
-// errSlow ends a reader that has fallen behind what the hub keeps. It may begin again
-// with its last cursor.
+// errSlow ends a reader that has fallen behind the kept part. It may start again with its last cursor.
 var errSlow = team.Errorf(team.Unavailable, "the reader is too slow for this stream").
 	WithHint("read faster, or follow fewer agents or types; go on with the last cursor")
 
-// ErrClosed ends a reader when the process stops. What it follows continues.
+// ErrClosed ends a reader when the process stops. The team continues.
 var ErrClosed = team.Errorf(team.Unavailable, "this process is stopping").
 	WithHint("go on with the last cursor, at another leader process or when it is back")
 
-// HubOptions are the parts of a hub. The zero value will do.
+// HubOptions are the settings of a hub. The zero value is valid.
 type HubOptions struct {
 	Metrics   prometheus.Registerer // default: none
 	Logger    *slog.Logger          // default: discard
@@ -103,14 +99,14 @@ type Hub struct {
 	busy  sync.WaitGroup // followers, their readers and streams; none is added once it is closed
 }
 
-// times are how long things take. Tests shorten them.
+// times are the durations of a hub. Tests shorten them.
 type times struct {
 	linger    time.Duration // a follower without readers continues
 	keepAlive time.Duration // see [HubOptions]
 	closing   time.Duration // that followers and readers have to end when the hub is closed
 }
 
-// New returns a hub that reads through c. It is to be closed.
+// New returns a hub that reads through c. The caller closes it.
 func New(c *client.Client, o HubOptions) *Hub {
 	ctx, end := context.WithCancelCause(context.Background()) // what it follows outlives the request of its first reader
 	return &Hub{
@@ -123,7 +119,7 @@ func New(c *client.Client, o HubOptions) *Hub {
 	}
 }
 
-// enter counts one more who uses the hub until busy.Done, unless it is closed.
+// enter counts one more user of the hub until busy.Done, unless it is closed.
 func (h *Hub) enter() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -134,9 +130,8 @@ func (h *Hub) enter() bool {
 	return true
 }
 
-// Close ends all that is followed and all streams, with [ErrClosed]. It waits until their
-// readers have returned and use the client no more, but not for longer than half of
-// [shutdown.Close]: a reader may wait for a client that takes nothing.
+// Close ends all followers and streams, with [ErrClosed]. It waits until their readers have returned and no longer use
+// the client, for at most half of [shutdown.Close]: a reader may wait for a client that takes nothing.
 func (h *Hub) Close() {
 	h.mu.Lock()
 	h.end(ErrClosed)
@@ -153,20 +148,20 @@ func (h *Hub) Close() {
 	}
 }
 
-// Follow calls f for each item, in order, until ctx ends, and then returns nil; without
-// o.Follow up to the present end of the feed. f is called by one goroutine. A reader that
-// went on with the cursor of an entry, at any process, is given each entry behind it once.
+// Follow calls f for each item, in order, until ctx ends, and then returns nil; without o.Follow up to the present end
+// of the feed. One goroutine calls f. A reader that continues with the cursor of an entry, at any process, gets each
+// later entry once.
 //
-// Deltas may be lost. One whose text is in the feed already is left out.
+// Deltas may be lost. A delta is left out if its text is in the feed already.
 //
-// Errors: f's; NotFound for a team that is not there; InvalidArgument for a cursor that is
-// none of this team's, or lies beyond its end, before f was called; [ErrClosed];
+// Errors: f's; NotFound for an unknown team; InvalidArgument, before f is called, for a cursor of another team, or
+// beyond the end; [ErrClosed]; Unavailable, also for a reader that is too slow.
 // Unavailable, also for a reader that is too slow.
 func (h *Hub) Follow(ctx context.Context, id team.TeamID, o Options, f func(Item) error) error {
 	return h.read(ctx, id, o, reader{item: f, pause: func() error { return nil }})
 }
 
-// reader takes what a stream holds.
+// reader handles the items of a stream.
 type reader struct {
 	begin func(*client.Team) error // if set: the request is good, and the stream begins
 	item  func(Item) error
@@ -187,8 +182,8 @@ func (h *Hub) read(ctx context.Context, id team.TeamID, o Options, r reader) err
 	return err
 }
 
-// openWithin bounds what comes before the first item of a stream. Without NATS the first call would wait for it, and
-// its client would hear nothing.
+// openWithin bounds the time before the first item of a stream. Without NATS the first call would wait for it, and its
+// client would get no answer.
 const openWithin = 30 * time.Second
 
 func (h *Hub) readOn(ctx context.Context, id team.TeamID, o Options, r reader) error {
@@ -246,7 +241,7 @@ func (h *Hub) readOn(ctx context.Context, id team.TeamID, o Options, r reader) e
 	}
 }
 
-// begin begins a stream at a cursor, if that is good.
+// begin starts a stream at a cursor, if that is valid.
 func (h *Hub) begin(ctx context.Context, t *client.Team, after client.Cursor, r reader) error {
 	err := t.CheckCursor(ctx, after)
 	if err == nil && r.begin != nil {
@@ -277,8 +272,8 @@ func (h *Hub) catchUp(ctx context.Context, t *client.Team, o Options, seen *text
 	}
 }
 
-// What readers that catch up may take: so many of them read at once, while the others
-// wait, and each so much at a time, which it then hands on at its own pace.
+// Bounds for readers that catch up: so many of them read at the same time, while the others wait, and each reads so
+// much at a time, which it then passes on at its own pace.
 const (
 	maxPages     = 16
 	firstPage    = 256 // entries
@@ -286,11 +281,10 @@ const (
 	maxPageBytes = 1 << 20
 )
 
-// errPage: there is more.
+// errPage: there are more entries.
 var errPage = errors.New("the page is full")
 
-// page reads at most so many entries behind o.After, and returns the place behind them.
-// Error: errPage if they are not all.
+// page reads at most most entries after o.After, and returns the place behind them. Error: errPage if there are more.
 func (h *Hub) page(ctx context.Context, t *client.Team, o client.FeedOptions, most int) (page []client.Entry, at feed.Place, err error) {
 	select {
 	case h.pages <- struct{}{}:
@@ -310,8 +304,7 @@ func (h *Hub) page(ctx context.Context, t *client.Team, o client.FeedOptions, mo
 	return page, at, err
 }
 
-// stay gives what the follower reads, from number n of its ring on, to a reader who has
-// had all that lies before at.
+// stay passes the items of the follower's ring, from number n on, to a reader at position at.
 func (h *Hub) stay(ctx context.Context, w *follower, o Options, n uint64, at feed.Place, seen *texts, r reader) error {
 	want, joined := o.feed(nil), time.Now()
 	var batch []*kept

@@ -6,7 +6,7 @@ import (
 	"agentteam/pkg/telemetry"
 )
 
-// metrics show what a hub does.
+// metrics are the metrics of a hub.
 type metrics struct {
 	open, kept            prometheus.Gauge
 	entries, deltas, slow prometheus.Counter

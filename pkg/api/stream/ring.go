@@ -9,9 +9,8 @@ import (
 	"agentteam/pkg/team"
 )
 
-// ring is the newest part of a team's feed, with the deltas between. Whoever reads it
-// knows the number of what comes next; nothing is kept for a reader. Safe for concurrent
-// use.
+// ring is the newest part of a team's feed, with the deltas between. A reader keeps the number of its next item; the
+// ring stores nothing for readers. Safe for concurrent use.
 type ring struct {
 	limits  limits
 	metrics metrics
@@ -28,10 +27,10 @@ type ring struct {
 	err    error         // why nothing more comes
 }
 
-// limits say how much of a feed is kept for its readers.
+// limits bound the part of a feed that is kept for readers.
 type limits struct{ items, bytes int }
 
-// kept is one item of a ring, which does not change.
+// kept is one immutable item of a ring.
 type kept struct {
 	step   feed.Step // the entry, unless there is a delta
 	delta  *team.Delta
@@ -39,7 +38,7 @@ type kept struct {
 	data   json.RawMessage
 }
 
-// overhead is about what an item takes besides its texts, in bytes.
+// overhead is about the size of an item besides its texts, in bytes.
 const overhead = 1 << 10
 
 func (k *kept) size() int { return 2*len(k.data) + overhead } // once as JSON, once as it was read
@@ -48,14 +47,14 @@ func newRing(l limits, m metrics) *ring {
 	return &ring{limits: l, metrics: m, stored: newTexts(maxStored), more: make(chan struct{})}
 }
 
-// begin sets the place that the ring begins at, and where the feed ends just then.
+// begin sets the beginning of the ring, and the present end of the feed.
 func (r *ring) begin(at, end feed.Place) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.base, r.tip, r.known = at, at, end
 }
 
-// step puts an entry in.
+// step appends an entry.
 func (r *ring) step(s feed.Step) error {
 	data, err := json.Marshal(s.Entry)
 	if err != nil {
@@ -69,7 +68,7 @@ func (r *ring) step(s feed.Step) error {
 	return nil
 }
 
-// write puts a delta in, unless its text is stored by now.
+// write appends a delta, unless its text is already stored.
 func (r *ring) write(d team.Delta) {
 	data, err := json.Marshal(d)
 	if err != nil {
@@ -93,7 +92,7 @@ func (r *ring) put(k *kept) {
 	r.more = make(chan struct{})
 }
 
-// drop lets go of the oldest item.
+// drop removes the oldest item.
 func (r *ring) drop() {
 	k := r.items[0]
 	r.items[0] = nil
@@ -104,7 +103,7 @@ func (r *ring) drop() {
 	r.metrics.kept.Dec()
 }
 
-// end ends the ring: nothing more comes, for this reason.
+// end ends the ring with err.
 func (r *ring) end(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -117,16 +116,15 @@ func (r *ring) end(err error) {
 	r.metrics.kept.Sub(float64(len(r.items)))
 }
 
-// had reports whether all that lies before at is known to have been stored.
+// had reports whether everything before at is known to have been stored.
 func (r *ring) had(at feed.Place) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.tip.Covers(at) || r.known.Covers(at)
 }
 
-// join returns the index of the next item for a reader at position at; ok is false if the ring
-// no longer has an item in between. Error: that with which the ring ended, if nothing is left
-// for this reader.
+// join returns the index of the next item for a reader at position at; ok is false if the ring no longer has an item in
+// between. Error: the ring's, if nothing is left for this reader.
 //
 // An item's position covers exactly the items before it. A reader may therefore join at the
 // first item whose position it has not passed.
@@ -143,12 +141,11 @@ func (r *ring) join(at feed.Place) (n uint64, ok bool, err error) {
 	return r.first + uint64(i), true, nil
 }
 
-// batch is how many items a reader takes at once.
+// batch is how many items a reader takes at a time.
 const batch = 256
 
-// take appends to into what comes from number n on, and returns the number of what comes
-// then; or nothing, and what is closed once there is more. Errors: [errSlow] if n is not
-// kept any more; that with which the ring ended.
+// take appends to into the items from number n on, and returns the next number; or nothing, and a channel that is
+// closed with the next item. Errors: [errSlow] if n is no longer kept; the error with which the ring ended.
 func (r *ring) take(into []*kept, n uint64) ([]*kept, uint64, <-chan struct{}, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -169,10 +166,10 @@ func (r *ring) take(into []*kept, n uint64) ([]*kept, uint64, <-chan struct{}, e
 	return into, n, r.more, nil
 }
 
-// How many of the texts that were stored last are known, by a ring and by a reader.
+// The numbers of recently stored texts that a ring and a reader remember.
 const maxStored, maxSeen = 1024, 64
 
-// texts are the messages that were stored last. A nil one knows none.
+// texts are the messages that were stored last. A nil one is empty.
 type texts struct {
 	ids  map[string]bool
 	list []string // a circle
@@ -181,7 +178,7 @@ type texts struct {
 
 func newTexts(size int) *texts { return &texts{ids: map[string]bool{}, list: make([]string, size)} }
 
-// took takes in an event of the feed.
+// took records an event of the feed.
 func (t *texts) took(e team.Event) {
 	id := e.Event.MessageID
 	if t == nil || id == "" || t.ids[id] || e.Event.Type != team.TextChunk && e.Event.Type != team.ToolCallChunk {

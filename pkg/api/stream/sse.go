@@ -17,8 +17,8 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Names of the events that [Hub.Serve] writes. An entry of the feed has none, so that a
-// browser's EventSource hands it to onmessage.
+// Names of the events of [Hub.Serve]. An entry of the feed has none, so that a browser's EventSource passes it to
+// onmessage.
 const (
 	deltaEvent      = "delta"      // a piece of a text that is being written: a [team.Delta]; without id
 	resetEvent      = "reset"      // something is missing that the reader has not had: an entry; without id
@@ -28,7 +28,7 @@ const (
 	problemEvent    = "problem"    // why the stream ends: a [problem.Document]; without id
 )
 
-// snapshot is how a team stands. What follows it may tell of changes that it holds already.
+// snapshot is the state of a team. Later entries may report changes that it already contains.
 type snapshot struct {
 	Members []client.Agent  `json:"members"` // those that have not stopped
 	Tasks   []team.TaskView `json:"tasks"`
@@ -37,10 +37,9 @@ type snapshot struct {
 // maxAfter is longer than any cursor.
 const maxAfter = 1 << 10
 
-// Ask reads what a request wants of a stream: where to begin, from the header
-// Last-Event-ID, which a browser sends when it comes back, or else the parameter after;
-// agent and type, which may be given several times and hold several, with commas; and
-// live, which is true unless it is false. Error: InvalidArgument.
+// Ask returns the stream that a request asks for: the cursor from the header Last-Event-ID, which a browser sends when
+// it reconnects, or else the parameter after; agent and type, which may occur several times and have several values,
+// with commas; and live, true unless it is false. Error: InvalidArgument.
 func Ask(r *http.Request) (Options, error) {
 	q, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -84,10 +83,9 @@ func list(values []string) (all []string) {
 	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
 }
 
-// Serve answers r with the team's stream, until its reader leaves or is cut off. o is most
-// often what [Ask] has read; it follows in any case. The id of an event is the cursor of its
-// entry. Errors, before anything is sent: of an o that is wrong, and of a team that is not
-// there.
+// Serve answers r with the team's stream, until its reader leaves or is cut off. o is usually the result of [Ask]; the
+// stream follows in any case. The id of an event is the cursor of its entry. Errors, before anything is sent: for an
+// invalid o, and for an unknown team.
 func (h *Hub) Serve(w http.ResponseWriter, r *http.Request, id team.TeamID, o Options) error {
 	o.Follow = true
 	return h.Stream(w, r, func(ctx context.Context, out *Writer) error {
@@ -114,8 +112,7 @@ func (h *Hub) Serve(w http.ResponseWriter, r *http.Request, id team.TeamID, o Op
 	}, Problem)
 }
 
-// Resumable begins a stream whose events have ids. A browser that loses it asks for the rest
-// after a second.
+// Resumable starts a stream whose events have ids. A browser that loses it reconnects after a second.
 func (o *Writer) Resumable() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -123,7 +120,7 @@ func (o *Writer) Resumable() error {
 	return o.send()
 }
 
-// Problem ends a stream with why it ends, as an event named [problemEvent].
+// Problem ends a stream with the reason err, as an event named [problemEvent].
 func Problem(out *Writer, err error) {
 	if err == nil {
 		return
@@ -133,7 +130,7 @@ func Problem(out *Writer, err error) {
 	}
 }
 
-// standing returns how the team stands.
+// standing returns the state of the team.
 func standing(ctx context.Context, t *client.Team) (s snapshot, err error) {
 	if s.Members, err = t.Members().List(ctx, false); err != nil {
 		return s, err
@@ -148,7 +145,7 @@ type sse struct {
 	snapshot func() (snapshot, error)
 }
 
-// connection writes that NATS is away, of which nothing else shows, or is back.
+// connection writes that NATS is away, which no other event shows, or is back.
 func (s *sse) connection(connected bool) {
 	if s.out.Event("", connectionEvent, fmt.Appendf(nil, `{"connected":%t}`, connected)) == nil {
 		_ = s.out.Flush() // a reader that has left needs none
@@ -169,8 +166,8 @@ func (s *sse) item(i Item) error {
 	return s.out.Event(string(i.Entry.Cursor), "", data)
 }
 
-// reset writes what is missing, and how the team stands. Only the second has an id: who
-// is cut off between the two is told both again.
+// reset writes the missing part, and the state of the team. Only the second has an id: a reader that is cut off between
+// the two gets both again.
 func (s *sse) reset(i Item) error {
 	data, err := i.JSON()
 	if err == nil {

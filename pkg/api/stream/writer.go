@@ -20,15 +20,13 @@ import (
 	"agentteam/pkg/team/codec"
 )
 
-// Stream answers r with a stream of server-sent events, which read writes. The stream ends
-// when read returns, when its reader leaves or takes nothing for too long, or when the
-// process stops; ctx ends with the last three. Then end writes why, in the form of its
-// protocol: err is nil if read has ended without error, and [ErrClosed] if the process stops.
-// A reader that has left or was cut off gets no end, nor one that asked for the head only.
+// Stream answers r with a stream of server-sent events, which read writes. The stream ends when read returns, when its
+// reader leaves or takes nothing for too long, or when the process stops; ctx ends with the last three. Then end writes
+// the reason, in the form of its protocol: err is nil if read returned nil, and [ErrClosed] if the process stops. A
+// reader that has left, was cut off or asked for the head only gets no end.
 //
-// Each write to w has a deadline, which the server sets (package api). The answer begins with
-// the first send. If there was none, Stream returns the error of read, and the caller answers
-// with it; else it returns nil.
+// Each write to w has a deadline, which the server sets (package api). The answer begins with the first send. If there
+// was none, Stream returns the error of read, and the caller answers with it; else it returns nil.
 func (h *Hub) Stream(w http.ResponseWriter, r *http.Request, read func(ctx context.Context, out *Writer) error, end func(out *Writer, err error)) error {
 	if !h.enter() {
 		return ErrClosed
@@ -62,9 +60,9 @@ func (h *Hub) Stream(w http.ResponseWriter, r *http.Request, read func(ctx conte
 	return nil
 }
 
-// Writer writes one stream of server-sent events, for [Hub.Stream]. What is written is
-// gathered, and sent once it is 16 KiB or flushed, which is done when nothing more is there
-// at the moment. After a send that has failed nothing can be written. Safe for concurrent use.
+// Writer writes one stream of server-sent events, for [Hub.Stream]. It buffers events, and sends them at 16 KiB or at a
+// flush, which follows when there is nothing more at the moment. After a failed send nothing can be written. Safe for
+// concurrent use.
 type Writer struct {
 	hub *Hub
 	w   http.ResponseWriter
@@ -80,14 +78,14 @@ type Writer struct {
 	broken  bool // nothing more can be written
 }
 
-// errCutOff is the error of writes that cannot be sent any more.
+// errCutOff is the error of writes after the stream has broken.
 var errCutOff = errors.New("the reader was cut off")
 
-// full is how much is gathered before it is sent, in bytes.
+// full is the size of the buffer at which it is sent, in bytes.
 const full = 16 << 10
 
-// Event writes an event. Its id and its name may be empty; data has no line breaks. The error
-// is that of a reader that has left, or was cut off.
+// Event writes an event. Its id and its name may be empty; data has no line breaks. It returns an error if the reader
+// has left, or was cut off.
 func (o *Writer) Event(id, name string, data []byte) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -106,8 +104,8 @@ func (o *Writer) Event(id, name string, data []byte) error {
 	return o.send()
 }
 
-// JSON writes an event that is nothing but v as JSON, in which <, > and & are as they are.
-// Errors: those of Event, and of a value that cannot be written as JSON.
+// JSON writes an event that consists of v as JSON, with <, > and & unescaped. Errors: those of Event, and of a value
+// that cannot be encoded.
 func (o *Writer) JSON(v any) error {
 	data, err := codec.Plain(v)
 	if err != nil {
@@ -116,14 +114,14 @@ func (o *Writer) JSON(v any) error {
 	return o.Event("", "", data)
 }
 
-// Flush sends what was gathered. The first one begins the answer. The error is that of Event.
+// Flush sends the buffer. The first flush begins the answer. The error is that of Event.
 func (o *Writer) Flush() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.send()
 }
 
-// Follow is [Hub.Follow], whose items f writes.
+// Follow is [Hub.Follow]; f writes the items.
 func (o *Writer) Follow(ctx context.Context, id team.TeamID, opt Options, f func(Item) error) error {
 	if err := o.Flush(); err != nil {
 		return err
@@ -131,8 +129,7 @@ func (o *Writer) Follow(ctx context.Context, id team.TeamID, opt Options, f func
 	return o.hub.read(ctx, id, opt, reader{item: f, pause: o.Flush})
 }
 
-// Goal is Follow until the goal has ended, and returns the team's record as it then was. See
-// [client.Goal.FollowToEnd].
+// Goal is Follow until the goal has ended, and returns the team's record at that time. See [client.Goal.FollowToEnd].
 func (o *Writer) Goal(ctx context.Context, id team.TeamID, g *client.Goal, opt Options, f func(Item) error) (team.Team, error) {
 	record, err := g.FollowToEnd(ctx, func(ctx context.Context, on bool, belongs func(time.Time) bool) error {
 		opt.Follow = on
@@ -190,7 +187,7 @@ func (o *Writer) send() error {
 	return err
 }
 
-// begin begins the answer.
+// begin starts the answer.
 func (o *Writer) begin() {
 	o.begun = true
 	o.hub.metrics.open.Inc()
@@ -202,14 +199,14 @@ func (o *Writer) begin() {
 	head.Add("Vary", "Accept-Encoding")
 	if takesGzip(o.r.Header) {
 		head.Set("Content-Encoding", "gzip")
-		// Each write is compressed whole and apart: nothing is held back, and a silent
-		// stream takes no memory for it.
+		// Each write is compressed whole and separately: nothing is held back, and a silent stream takes no memory for
+		// it.
 		o.body, _ = gzip.NewWriterLevel(o.w, gzip.StatelessCompression) // there is that level
 	}
 	o.w.WriteHeader(http.StatusOK)
 }
 
-// takesGzip reports whether a request names gzip among the codings that it takes, with a weight above 0.
+// takesGzip reports whether a request accepts gzip, with a weight above 0.
 func takesGzip(h http.Header) bool {
 	for coding := range strings.SplitSeq(strings.Join(h.Values("Accept-Encoding"), ","), ",") {
 		name, weight, _ := strings.Cut(coding, ";")
@@ -222,7 +219,7 @@ func takesGzip(h http.Header) bool {
 	return false
 }
 
-// close writes the end of what is compressed.
+// close writes the end of the compressed data.
 func (o *Writer) close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -238,8 +235,8 @@ func (o *Writer) state() (begun, broken bool) {
 	return o.begun, o.broken
 }
 
-// keepAlive writes a comment whenever nothing else was written for so long, so that no proxy
-// on the way takes the connection for dead. It returns when ctx ends.
+// keepAlive writes a comment after each interval without other writes, so that no proxy takes the connection for dead.
+// It returns when ctx ends.
 func (o *Writer) keepAlive(ctx context.Context) {
 	shutdown.Every(ctx, o.hub.times.keepAlive, func(context.Context) { o.sign() })
 }

@@ -1,9 +1,7 @@
-// Package teamwire answers the requests of pages and scripts that were written for another
-// team server: /team/..., /files/..., / and /health, with its fields, defaults and frames.
-// docs/api.md tells what they are. Where that server is wrong, this one is right: what is not
-// there is 404, what cannot be is 409, what is malformed is 422.
+// Package teamwire serves pages and scripts that were written for another team server: /team/..., /files/..., / and
+// /health, with its fields, defaults and frames, which docs/api.md describes. It corrects that server's errors: 404 for
+// a missing thing, 409 for an impossible change, 422 for malformed input.
 //
-// A pair (user_id, session_id) names one team. Everything is asked of the cluster through
-// package client and read from the team's one feed; nothing is kept here. Who may ask is
-// told by package access, around this handler.
+// A pair (user_id, session_id) names one team. The package calls the cluster through package client, reads the team's
+// one feed, and stores nothing. Package access, around this handler, authorizes requests.
 package teamwire

@@ -17,14 +17,14 @@ type detail struct {
 	Detail string `json:"detail"`
 }
 
-// fault is one thing that is wrong with a request.
+// fault is one fault of a request.
 type fault struct {
 	Loc  []any  `json:"loc"` // "body" or "query", then the field; of a list, also the place in it
 	Msg  string `json:"msg"`
 	Type string `json:"type"`
 }
 
-// invalid is the error of a request of which fields are missing or of the wrong type.
+// invalid is the error of a request with missing fields or wrong types.
 type invalid []fault
 
 func (v invalid) Error() string {
@@ -35,7 +35,7 @@ func (v invalid) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// fail answers with an error. What is none of ours is logged and not told.
+// fail answers with an error. It logs an error without a code and does not send its text.
 func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	err = late(r, err)
 	if bad, ok := errors.AsType[invalid](err); ok {
@@ -50,12 +50,11 @@ func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	writeJSON(w, problem.Status(team.CodeOf(err)), detail{textOf(err)})
 }
 
-// errStopping ends the requests of a process that stops. Without it they would be answered
-// 200 with nothing, which is no answer.
+// errStopping ends the requests of a process that stops. Without it their answer would be an empty 200.
 var errStopping = team.Errorf(team.Unavailable, "This process is stopping; the team is not")
 
-// late is the error to tell of a request that has taken too long, or has lost its process or
-// its client; of any other it is err.
+// late returns the error of a request that has taken too long, or has lost its process or its client; it returns any
+// other err unchanged.
 func late(r *http.Request, err error) error {
 	switch {
 	case r.Context().Err() != nil, errors.Is(err, stream.ErrClosed):
@@ -66,8 +65,8 @@ func late(r *http.Request, err error) error {
 	return err
 }
 
-// textOf is what a client is told of an error, as problem documents say it. The hints of our errors name
-// commands of teamctl, which a page has no use for.
+// textOf returns the text of an error for clients, as in problem documents. The hints of our errors name commands of
+// teamctl, which are useless to a page.
 func textOf(err error) string {
 	if team.CodeOf(err) == "" {
 		return http.StatusText(http.StatusInternalServerError)

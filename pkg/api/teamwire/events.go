@@ -11,10 +11,10 @@ import (
 	"agentteam/pkg/team/codec"
 )
 
-// This file is the one place where what happens in a team becomes what clients of this wire
-// know. What they have no word for (tasks, members, plans) is left out.
+// This file alone converts a team's feed into this wire's events. It omits entries without an equivalent (tasks,
+// members, plans).
 
-// Envelope is an event and whose it is.
+// Envelope is an event with the agent that it belongs to.
 type Envelope struct {
 	TeamID   team.TeamID  `json:"team_id"`
 	AgentID  team.AgentID `json:"agent_id"`
@@ -23,7 +23,7 @@ type Envelope struct {
 	Event    any          `json:"event"`  // one of the types below
 }
 
-// base is what each event has.
+// base has the fields of every event.
 type base struct {
 	Type      string           `json:"type"`
 	Timestamp *int64           `json:"timestamp"` // milliseconds since 1970; null of a text that is being written
@@ -115,15 +115,14 @@ type (
 	}
 )
 
-// told are the events of the feed of which a converter makes something. Those of members
-// tell whom a broadcast is for.
+// told are the events of the feed that a converter uses. Those of members show who receives a broadcast.
 var told = []team.EventType{
 	team.RunStarted, team.RunFinished, team.RunError, team.TextChunk, team.ToolCallChunk, team.ToolCallResult,
 	team.Retry, team.Compacted, team.MailSent,
 	team.MemberCreated, team.MemberJoined, team.MemberStopped, team.MemberRemoved,
 }
 
-// converter makes envelopes of a team's feed, in its order. It is for one reader.
+// converter converts a team's feed, in its order, into envelopes. It is for one reader.
 type converter struct {
 	id   team.TeamID
 	team *state.Team
@@ -134,10 +133,10 @@ func newConverter(id team.TeamID) *converter {
 	return &converter{id, state.New(), map[team.AgentID]string{}}
 }
 
-// know makes known who was in the team before the feed's part that is converted.
+// know adds the members from before the converted part of the feed.
 func (c *converter) know(members []team.Member) { c.team.KnowMembers(members) }
 
-// convert returns the envelopes of an item; of many there are none.
+// convert returns the envelopes of an item; many items have none.
 func (c *converter) convert(i stream.Item) (all []Envelope) {
 	if i.Delta != nil {
 		return c.envelopes(c.team.Write(*i.Delta, time.Time{}), nil, nil, "")
@@ -160,8 +159,8 @@ func (c *converter) convert(i stream.Item) (all []Envelope) {
 	return append(all, c.envelopes(changes, at, written, "")...)
 }
 
-// close returns what ends all that is open, since nothing more is told of a goal that has come
-// to that end: its runs are over, or are being ended.
+// close returns the events that end everything open, since no more events follow for a goal that has ended: its runs
+// are over, or are being ended.
 func (c *converter) close(end team.Status) []Envelope {
 	return c.envelopes(c.team.Close(), nil, nil, end)
 }
@@ -169,7 +168,7 @@ func (c *converter) close(end team.Status) []Envelope {
 // noResult is the result of a call whose run ended before it had one.
 const noResult = "The run ended before this call did; it may or may not have taken effect."
 
-// envelopes are those of changes at a time, of texts at another, or at the end of the goal.
+// envelopes returns the envelopes of changes at a time, of texts at another, or at the end of the goal.
 func (c *converter) envelopes(changes []state.Change, at, written *int64, end team.Status) (all []Envelope) {
 	tell := func(a team.AgentID, event any) { all = append(all, c.envelope(a, event)) }
 	of := func(name string) base { return base{Type: name, Timestamp: at} }
@@ -205,7 +204,7 @@ func (c *converter) envelopes(changes []state.Change, at, written *int64, end te
 	return all
 }
 
-// runEnd is the event of the end of a run, which may be that of the goal.
+// runEnd returns the event of the end of a run, which may be that of the goal.
 func runEnd(x state.RunEnded, of func(string) base, end team.Status) any {
 	code := team.RunStopped
 	switch {
@@ -240,7 +239,7 @@ func orNull(s string) *string {
 	return &s
 }
 
-// question is how pages of this wire are asked something.
+// question is a question in the form of this wire's pages.
 type question struct {
 	Question string   `json:"question"`
 	Header   string   `json:"header"` // stands before the answer that the page sends
@@ -253,8 +252,7 @@ type option struct {
 	Description string `json:"description"`
 }
 
-// argsOf are the arguments of a call. Those of ask_user have questions besides, from which
-// pages make a box to answer in.
+// argsOf returns the arguments of a call. Those of ask_user also have questions, for which pages make an input box.
 func argsOf(call state.Call) string {
 	var in struct {
 		Question string   `json:"question"`
@@ -276,9 +274,9 @@ func argsOf(call state.Call) string {
 	return string(args)
 }
 
-// mail is what people and members write to each other; what the team's own programs write is
-// left out. Each receiver of a broadcast gets an envelope. Mail to a person is the sender's: pages
-// take whoever has an envelope for an agent at work, and of a person's run no end is told.
+// mail returns the envelopes of mail between people and members, not of mail from the team's own programs. Each
+// receiver of a broadcast gets an envelope. Mail to a person belongs to its sender: pages show an agent with an
+// envelope as at work, and a person's run never ends.
 func (c *converter) mail(m team.Message, at *int64) (all []Envelope) {
 	to := []team.AgentID{m.To}
 	if m.To == team.Everyone {

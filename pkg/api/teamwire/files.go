@@ -27,7 +27,7 @@ type entry struct {
 	Size        int64  `json:"size"` // 0 of what is no file
 }
 
-// maxEntries bounds what is listed of one folder.
+// maxEntries bounds the listed entries of one folder.
 const maxEntries = 10_000
 
 // tree lists a folder, its folders first.
@@ -71,7 +71,7 @@ func (s *server) tree(r *http.Request, in *input) (any, error) {
 	return list, nil
 }
 
-// file is what a file holds.
+// file is the content of a file.
 type file struct {
 	Path      string `json:"path"`
 	Content   string `json:"content"`
@@ -80,13 +80,13 @@ type file struct {
 	Language  string `json:"language"`
 }
 
-// maxContent is how much of a file is shown, in bytes.
+// maxContent bounds the shown part of a file, in bytes.
 const maxContent = 1 << 20
 
-// notText is shown instead of what is no text.
+// notText replaces the content of a binary file.
 const notText = "(Binary file — cannot display)"
 
-// content shows a file. Of one that is no text, only that is told.
+// content returns a file; of a binary file only that it is one.
 func (s *server) content(r *http.Request, in *input) (any, error) {
 	asked := in.text("path")
 	if err := in.err(); err != nil {
@@ -122,8 +122,7 @@ func (s *server) content(r *http.Request, in *input) (any, error) {
 	return told, nil
 }
 
-// files opens the files that are shown: those of a session, if one is named, else those of the
-// folder; the caller calls release.
+// files opens the shown files: those of a session, if one is named, else those of the folder; the caller calls release.
 func (s *server) files(r *http.Request, in *input) (ws *workspace.Workspace, release func(), err error) {
 	if in.query.Has("user_id") || in.query.Has("session_id") {
 		n := in.pair()
@@ -144,7 +143,7 @@ func (s *server) files(r *http.Request, in *input) (ws *workspace.Workspace, rel
 	return ws, release, err
 }
 
-// private reports whether a file is one that nobody is shown, under whatever name.
+// private reports whether a file is never shown, under any name.
 func (s *server) private(info fs.FileInfo) bool {
 	return slices.ContainsFunc(s.Private, func(name string) bool {
 		other, err := os.Stat(name)
@@ -152,7 +151,7 @@ func (s *server) private(info fs.FileInfo) bool {
 	})
 }
 
-// refused is the error of the workspace in the words of this wire.
+// refused returns the error of the workspace in the words of this wire.
 func refused(name string, err error) error {
 	var number syscall.Errno
 	switch {
@@ -170,7 +169,7 @@ func refused(name string, err error) error {
 
 const plain = "plaintext"
 
-// languages are the names by which highlighters know what has these endings.
+// languages maps file extensions to the names that highlighters use.
 var languages = map[string]string{
 	".py": "python", ".js": "javascript", ".ts": "typescript", ".tsx": "tsx", ".jsx": "jsx", ".json": "json",
 	".yaml": "yaml", ".yml": "yaml", ".md": "markdown", ".html": "html", ".css": "css", ".sh": "bash", ".bash": "bash",

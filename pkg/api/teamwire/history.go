@@ -11,7 +11,7 @@ import (
 	"agentteam/pkg/team/codec"
 )
 
-// Agent is what one agent has said and done so far, as a page shows it.
+// Agent is the output of one agent so far, as a page shows it.
 type Agent struct {
 	AgentID  team.AgentID `json:"agentId"`
 	RoleName string       `json:"roleName"`
@@ -39,10 +39,10 @@ type (
 	}
 )
 
-// snapshot is what the envelopes of a team amount to, by agent.
+// snapshot is the result of a team's envelopes, by agent.
 type snapshot map[team.AgentID]*Agent
 
-// add takes in the next envelope.
+// add adds the next envelope.
 func (s snapshot) add(e Envelope) {
 	a := s[e.AgentID]
 	if a == nil {
@@ -92,7 +92,7 @@ func (a *Agent) last() any {
 	return a.Blocks[len(a.Blocks)-1]
 }
 
-// call is the newest tool call of that id, nil if there is none.
+// call returns the newest tool call of that id, nil if there is none.
 func (a *Agent) call(id string) *toolBlock {
 	for _, b := range slices.Backward(a.Blocks) {
 		if b, ok := b.(*toolBlock); ok && b.ID == id {
@@ -102,7 +102,7 @@ func (a *Agent) call(id string) *toolBlock {
 	return nil
 }
 
-// history tells what has happened so far: what it amounts to, or each envelope.
+// history returns the past of a team: its result, or each envelope.
 func (s *server) history(r *http.Request, in *input) (any, error) {
 	n, after, raw := in.pair(), in.number("after"), in.flag("raw")
 	if err := in.err(); err != nil {
@@ -136,7 +136,7 @@ func (s *server) history(r *http.Request, in *input) (any, error) {
 	}{sum, count}, nil
 }
 
-// past calls f for all envelopes that there are.
+// past calls f for all envelopes so far.
 func (s *server) past(r *http.Request, t *client.Team, f func(Envelope) error) error {
 	c := newConverter(t.ID())
 	return s.Hub.Follow(r.Context(), t.ID(), stream.Options{Types: told}, func(i stream.Item) error {

@@ -11,8 +11,8 @@ import (
 	"strconv"
 )
 
-// input are the fields of a request, from its body or its query. What is wrong with them is
-// collected, so that a client is told all at once. Fields that are not asked for are ignored.
+// input has the fields of a request, from its body or its query. It collects their faults, so that a client gets all of
+// them together. Fields that are not read are ignored.
 type input struct {
 	at    []any // where they stand: "body" or "query", and the fields around them
 	body  map[string]json.RawMessage
@@ -24,7 +24,7 @@ func queryOf(r *http.Request) *input {
 	return &input{at: []any{"query"}, query: r.URL.Query(), wrong: new(invalid)}
 }
 
-// bodyOf reads the body, which is a JSON object. Errors: invalid.
+// bodyOf reads the body, a JSON object. Errors: invalid.
 func bodyOf(r *http.Request) (*input, error) {
 	in := &input{at: []any{"body"}, wrong: new(invalid)}
 	data, err := io.ReadAll(r.Body)
@@ -46,7 +46,7 @@ func bodyOf(r *http.Request) (*input, error) {
 	return in, nil
 }
 
-// err is what is wrong with the fields that were asked for, or nil.
+// err returns the faults of the fields that were read, or nil.
 func (in *input) err() error {
 	if len(*in.wrong) == 0 {
 		return nil
@@ -62,7 +62,7 @@ func (in *input) pair() pair {
 	return pair{in.text("user_id"), in.text("session_id")}
 }
 
-// text is a field that must be there.
+// text returns a required string.
 func (in *input) text(name string) string {
 	v, ok := in.given(name, false)
 	if !ok {
@@ -71,7 +71,7 @@ func (in *input) text(name string) string {
 	return v
 }
 
-// textOr is a field that may be left out.
+// textOr returns an optional string.
 func (in *input) textOr(name, def string) string {
 	if v, ok := in.given(name, false); ok {
 		return v
@@ -79,11 +79,10 @@ func (in *input) textOr(name, def string) string {
 	return def
 }
 
-// nullable is a field that may be left out or null; given tells whether it is neither.
+// nullable returns a string that may be missing or null; given reports whether it is neither.
 func (in *input) nullable(name string) (v string, given bool) { return in.given(name, true) }
 
-// given is a field that is a string. One that is of another type is refused, and counts as
-// given so that it is not refused twice.
+// given returns a string. A value of another type is refused, and counts as given so that it is not refused twice.
 func (in *input) given(name string, null bool) (v string, given bool) {
 	if in.query != nil {
 		return in.query.Get(name), in.query.Has(name)
@@ -98,7 +97,7 @@ func (in *input) given(name string, null bool) (v string, given bool) {
 	return v, true
 }
 
-// number is a whole number that may be left out; it is 0 then.
+// number returns an optional whole number; the default is 0.
 func (in *input) number(name string) (n int) {
 	if in.query != nil {
 		if v := in.query.Get(name); in.query.Has(name) {
@@ -115,7 +114,7 @@ func (in *input) number(name string) (n int) {
 	return n
 }
 
-// flag is a query parameter that is true or false; it is false if it is left out.
+// flag returns an optional boolean of the query; the default is false.
 func (in *input) flag(name string) bool {
 	if !in.query.Has(name) {
 		return false
@@ -127,7 +126,7 @@ func (in *input) flag(name string) bool {
 	return b
 }
 
-// texts is a list of strings that may be left out.
+// texts returns an optional list of strings.
 func (in *input) texts(name string) (list []string) {
 	raw, ok := in.body[name]
 	if !ok {
@@ -147,7 +146,7 @@ func (in *input) texts(name string) (list []string) {
 	return list
 }
 
-// object is a field that is an object, null or left out; it is nil then.
+// object returns a field that is an object; nil if it is null or missing.
 func (in *input) object(name string) *input {
 	raw, ok := in.body[name]
 	if !ok || string(raw) == "null" {
@@ -161,7 +160,7 @@ func (in *input) object(name string) *input {
 	return o
 }
 
-// strings is a field that maps strings to strings; it may be null or left out.
+// strings returns a map of strings; nil if it is null or missing.
 func (in *input) strings(name string) map[string]string {
 	o := in.object(name)
 	if o == nil {

@@ -15,7 +15,7 @@ import (
 	"agentteam/pkg/telemetry"
 )
 
-// Options say what the handler works with.
+// Options are the settings of the handler.
 type Options struct {
 	Client    *client.Client                 // required
 	Hub       *stream.Hub                    // required
@@ -25,7 +25,7 @@ type Options struct {
 	Log       *slog.Logger                   // default: discard
 }
 
-// server is the handler. It keeps nothing of a request.
+// server is the handler. It stores nothing of a request.
 type server struct {
 	Options
 	mux *http.ServeMux
@@ -69,10 +69,10 @@ func New(o Options) (http.Handler, error) {
 	return s, nil
 }
 
-// answerWait bounds an answer that waits for no goal; stopping a team takes longest.
+// answerWait bounds an answer that does not wait for a goal; stopping a team takes longest.
 const answerWait = time.Minute
 
-// ServeHTTP answers. What no route takes gets the JSON of this wire, not a text.
+// ServeHTTP serves a request. Unknown routes get the JSON of this wire.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	status, allow := problem.Refused(s.mux, r)
 	if status == 0 {
@@ -85,7 +85,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, status, detail{http.StatusText(status)})
 }
 
-// reading gives f the fields of a request: of its query, or of its body if it changes something.
+// reading returns f with the fields of a request: of its query, or of its body for a change.
 func reading(f func(*http.Request, *input) (any, error)) func(*http.Request) (any, error) {
 	return func(r *http.Request) (any, error) {
 		if r.Method == http.MethodGet || r.Method == http.MethodHead {
@@ -99,7 +99,7 @@ func reading(f func(*http.Request, *input) (any, error)) func(*http.Request) (an
 	}
 }
 
-// answer writes what f returns, or its error.
+// answer writes the result of f, or its error.
 func (s *server) answer(w http.ResponseWriter, r *http.Request, f func(*http.Request) (any, error), ctx context.Context) {
 	v, err := f(r.WithContext(ctx))
 	if err != nil {
@@ -109,7 +109,7 @@ func (s *server) answer(w http.ResponseWriter, r *http.Request, f func(*http.Req
 	writeJSON(w, http.StatusOK, v)
 }
 
-// pair are the two words that name a team.
+// pair is the two words that name a team.
 type pair struct{ user, session string }
 
 // open opens the team of a session. Errors: NotFound.
@@ -117,7 +117,7 @@ func (s *server) open(ctx context.Context, n pair) (*client.Team, error) {
 	return s.Client.OpenSession(ctx, n.user, n.session)
 }
 
-// make makes the team of a session, or opens it.
+// make creates the team of a session, or opens it.
 func (s *server) make(ctx context.Context, n pair) (*client.Team, error) {
 	with, err := s.NewTeam()
 	if err != nil {
@@ -126,7 +126,7 @@ func (s *server) make(ctx context.Context, n pair) (*client.Team, error) {
 	return s.Client.MakeSession(ctx, n.user, n.session, with)
 }
 
-// info is what the service is.
+// info describes the service.
 func (s *server) info(*http.Request, *input) (any, error) {
 	endpoints := map[string]string{"health": "/health", "files": "/files/tree", "v1": "/v1/openapi.json"}
 	for _, name := range strings.Fields("stream query teammates tasks message user-message stop status subscribe history sessions") {
@@ -140,10 +140,10 @@ func (s *server) info(*http.Request, *input) (any, error) {
 	}{"agentteam", telemetry.Version(), "running", endpoints}, nil
 }
 
-// healthWait bounds the question whether NATS is there.
+// healthWait bounds the check of NATS.
 const healthWait = 2 * time.Second
 
-// health tells whether a request would be served: 503 without NATS.
+// health reports whether requests can be served: 503 without NATS.
 func (s *server) health(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), healthWait)
 	defer cancel()
@@ -163,7 +163,7 @@ func (s *server) sessions(r *http.Request, in *input) (any, error) {
 	return s.Client.Sessions(r.Context(), user)
 }
 
-// status tells whether the session's team is at work on a goal.
+// status reports whether the session's team works on a goal.
 func (s *server) status(r *http.Request, in *input) (any, error) {
 	n := in.pair()
 	if err := in.err(); err != nil {
@@ -179,7 +179,7 @@ func (s *server) status(r *http.Request, in *input) (any, error) {
 	}{record.AtWork(), n.session}, nil
 }
 
-// record is the record of the session's team, the zero Team if there is none.
+// record returns the record of the session's team, the zero Team if there is none.
 func (s *server) record(ctx context.Context, n pair) (team.Team, error) {
 	t, err := s.open(ctx, n)
 	if err != nil {
@@ -188,7 +188,7 @@ func (s *server) record(ctx context.Context, n pair) (team.Team, error) {
 	return t.Record(ctx)
 }
 
-// unlessUnknown is nil for a session that is not there, else err.
+// unlessUnknown returns nil for an unknown session, else err.
 func unlessUnknown(err error) error {
 	if errors.Is(err, team.NotFound) {
 		return nil

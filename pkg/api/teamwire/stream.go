@@ -14,7 +14,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// frame is one message of a stream. All four keys are always there.
+// frame is one message of a stream. All four keys are always present.
 type frame struct {
 	Type      string    `json:"type"` // team_event, complete or error
 	Envelope  *Envelope `json:"envelope"`
@@ -42,9 +42,8 @@ func (f *frames) events(envelopes []Envelope) error {
 	return nil
 }
 
-// frames answers with the frames that read writes, and in the last one with how that has
-// ended: with a failure of the goal, "" if there is none, or an error, such as that of a
-// process that stops.
+// frames answers with the frames that read writes, and in the last one with the outcome: the failure of the goal, "" if
+// there is none, or an error, such as that of a process that stops.
 func (s *server) frames(w http.ResponseWriter, r *http.Request, session string, read func(context.Context, *frames) (failure string, err error)) {
 	var failure string
 	err := s.Hub.Stream(w, r, func(ctx context.Context, out *stream.Writer) (err error) {
@@ -67,7 +66,7 @@ func (s *server) frames(w http.ResponseWriter, r *http.Request, session string, 
 	}
 }
 
-// run is a message to a team: a goal, or mail to the leader of a team that is at work.
+// run is a message to a team: a goal, or mail to the leader of a team at work.
 type run struct {
 	pair
 	text string
@@ -97,7 +96,7 @@ func runOf(r *http.Request) (run, error) {
 	return m, (team.Message{Type: team.MsgUser, Content: m.text}).Validate()
 }
 
-// variables is how a goal tells of them: a heading and a line for each, in order of name.
+// variables returns them as lines of a goal: a heading and a line for each, in order of name.
 func variables(heading string, m map[string]string) string {
 	if len(m) == 0 {
 		return ""
@@ -110,12 +109,10 @@ func variables(heading string, m map[string]string) string {
 	return b.String()
 }
 
-// startWait bounds the setting of a goal, which goes on if its client leaves: half a goal
-// would be one that nobody waits for.
+// startWait bounds the setting of a goal, which continues if its client leaves: no client would wait for half a goal.
 const startWait = 30 * time.Second
 
-// start makes the team and sets it the goal, or mails it to the leader. members are those
-// who were there before.
+// start creates the team and sets the goal, or mails it to the leader. members are the members before.
 func (s *server) start(ctx context.Context, m run) (t *client.Team, g *client.Goal, members []team.Member, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), startWait)
 	defer cancel()
@@ -129,8 +126,8 @@ func (s *server) start(ctx context.Context, m run) (t *client.Team, g *client.Go
 	return t, g, members, err
 }
 
-// stream sets a goal and follows it. While the team is at work, the text is mail to its
-// leader, and the stream tells what happens from then on.
+// stream sets a goal and streams its progress. While the team is at work, the text is mail to its leader, and the
+// stream begins at that time.
 func (s *server) stream(w http.ResponseWriter, r *http.Request) {
 	m, err := runOf(r)
 	if err != nil {
@@ -161,8 +158,7 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// subscribe tells all that has happened in a team, but for the first envelopes, and goes on
-// until the team is at work no more.
+// subscribe streams the past of a team without the first envelopes, and continues until the team is no longer at work.
 func (s *server) subscribe(w http.ResponseWriter, r *http.Request) {
 	in := queryOf(r)
 	n, after := in.pair(), in.number("after")
@@ -186,9 +182,8 @@ func (s *server) subscribe(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// follow writes all envelopes of a team but for the first ones, in order, until it is at work
-// no more. Texts that are being written are left out, so that a count of envelopes is a place
-// in the feed.
+// follow writes all envelopes of a team except the first ones, in order, until it is no longer at work. It omits texts
+// that are being written, so that a count of envelopes is a place in the feed.
 func (f *frames) follow(ctx context.Context, t *client.Team, after int) error {
 	give := func(all []Envelope) error {
 		known := min(after, len(all))
@@ -215,7 +210,7 @@ func (f *frames) follow(ctx context.Context, t *client.Team, after int) error {
 	return give(c.close(record.Status))
 }
 
-// query sets a goal and waits for its end; for a team at work, for that of its present one.
+// query sets a goal and waits for its end; for a team at work, for the end of its present goal.
 func (s *server) query(r *http.Request) (any, error) {
 	m, err := runOf(r)
 	if err != nil {

@@ -7,11 +7,10 @@ import (
 	"agentteam/pkg/team"
 )
 
-// apiSeat is the seat of whoever claims a task and says no name, and in the list the creator
-// of what people have made.
+// apiSeat is the seat of a client that claims a task without a name, and in the list the creator of people's tasks.
 const apiSeat team.AgentID = "api"
 
-// taskOut is a task as this wire sends it.
+// taskOut is a task in the form of this wire.
 type taskOut struct {
 	TaskID          team.TaskID     `json:"task_id"`
 	Title           string          `json:"title"`
@@ -60,8 +59,7 @@ func (s *server) tasks(r *http.Request, in *input) (any, error) {
 	return list, err
 }
 
-// addTask puts a task on the board, and makes the team if it is not there. Nothing is made
-// for a task that is refused.
+// addTask adds a task to the board, and creates a missing team. It creates nothing for a refused task.
 func (s *server) addTask(r *http.Request, in *input) (any, error) {
 	n := in.pair()
 	task := team.NewTask{Title: in.text("title"), Description: in.textOr("description", ""), Priority: min(max(in.number("priority"), 0), len(team.Priorities())-1)}
@@ -91,7 +89,7 @@ func (s *server) addTask(r *http.Request, in *input) (any, error) {
 	return taskOf(v), err
 }
 
-// makeFor opens the team of a task, or makes it for one that waits for no other.
+// makeFor opens the team of a task, or creates it for a task without dependencies.
 func (s *server) makeFor(r *http.Request, n pair, task team.NewTask) (*client.Team, error) {
 	if len(task.Dependencies) > 0 {
 		return s.open(r.Context(), n)
@@ -99,7 +97,7 @@ func (s *server) makeFor(r *http.Request, n pair, task team.NewTask) (*client.Te
 	return s.make(r.Context(), n)
 }
 
-// taskID is the id of a task. What could be none is not there.
+// taskID returns the id of a task. A malformed id is not found.
 func taskID(name string) (team.TaskID, error) {
 	id, err := team.ParseTaskID(name)
 	if err != nil {
@@ -108,8 +106,8 @@ func taskID(name string) (team.TaskID, error) {
 	return id, nil
 }
 
-// claimTask gives a task to a member; the only seat that it makes is [apiSeat]. Errors: Busy
-// if it holds another; NotFound for a name that nobody has.
+// claimTask gives a task to a member; it creates no other seat than [apiSeat]. Errors: Busy if the member holds
+// another; NotFound for an unknown name.
 func (s *server) claimTask(r *http.Request, in *input) (any, error) {
 	n, name := in.pair(), in.text("task_id")
 	who, named := in.nullable("assignee_agent_id")
@@ -142,8 +140,8 @@ func (s *server) claimTask(r *http.Request, in *input) (any, error) {
 	}{task.ID, "claimed", task.Assignee}, err
 }
 
-// changeTask changes the status of a task: what a seat holds is completed, fails or is put
-// back, and any open one is cancelled. Errors: Conflict for what an agent holds, or nobody.
+// changeTask changes the status of a task: a seat's task is completed, failed or put back, and any open one is
+// cancelled. Errors: Conflict for a task of an agent, or of no member.
 func (s *server) changeTask(r *http.Request, in *input) (any, error) {
 	where := queryOf(r)
 	where.wrong = in.wrong
@@ -176,12 +174,12 @@ func (s *server) changeTask(r *http.Request, in *input) (any, error) {
 	}{task.ID, task.Status}, err
 }
 
-// noSummary is the summary of a task that was completed without a word.
+// noSummary is the summary of a task that was completed without one.
 const noSummary = "Completed."
 
 func (s *server) change(r *http.Request, t *client.Team, v team.TaskView, status team.TaskStatus, summary string) (team.Task, error) {
 	ctx := r.Context()
-	// A repetition is no error, unless it would say other words, or an agent's, than are there.
+	// A repetition is no error, unless its words, or the holder, differ from the record.
 	words := v.Reason
 	if v.Status == team.Completed {
 		words = v.ResultSummary
@@ -218,7 +216,7 @@ func (s *server) change(r *http.Request, t *client.Team, v team.TaskView, status
 	return t.Board().Release(ctx, v.ID, v.Assignee, summary)
 }
 
-// held is what the assignee of a task of that status does with it, or did.
+// held returns what the assignee of a task of that status does with it, or did.
 func held(s team.TaskStatus) string {
 	if s == team.InProgress {
 		return "held"

@@ -9,7 +9,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// teammate is a member of a team, the leader and people's seats aside.
+// teammate is a member of a team other than the leader and people's seats.
 type teammate struct {
 	AgentID  team.AgentID `json:"agent_id"`
 	RoleName string       `json:"role_name"`
@@ -36,7 +36,7 @@ func (s *server) teammates(r *http.Request, in *input) (any, error) {
 	return list, err
 }
 
-// statusOf says of a member what this wire has a word for. Who waits, for whatever, is idle.
+// statusOf returns the state of a member in the words of this wire. A waiting member is idle.
 func statusOf(s team.MemberState) string {
 	switch s {
 	case team.Running, team.Stalled:
@@ -47,7 +47,7 @@ func statusOf(s team.MemberState) string {
 	return "idle"
 }
 
-// message has a person, or a seat, write to one member or to all.
+// message sends the mail of a person, or a seat, to one member or to all.
 func (s *server) message(r *http.Request, in *input) (any, error) {
 	n, from, content := in.pair(), in.text("from_agent_id"), in.text("content")
 	to, toOne := in.nullable("to_agent_id")
@@ -78,7 +78,7 @@ func (s *server) message(r *http.Request, in *input) (any, error) {
 	}{sent.ID, status}, err
 }
 
-// receiver is the name of a member. What could be none is not there.
+// receiver returns the name of a member. A malformed name is not found.
 func receiver(name string) (team.AgentID, error) {
 	a, err := team.ParseAgentID(name)
 	if err != nil {
@@ -101,7 +101,7 @@ func (s *server) seat(r *http.Request, t *client.Team, name string) (team.AgentI
 	return "", team.Errorf(team.PermissionDenied, "from_agent_id is %q; it must be user, or a seat that has claimed a task", team.Clean(name, 80))
 }
 
-// userMessage has the person before the team write to a member.
+// userMessage sends the user's mail to a member.
 func (s *server) userMessage(r *http.Request, in *input) (any, error) {
 	n, content, name := in.pair(), in.text("content"), in.textOr("to_agent_id", string(team.Leader))
 	if err := in.err(); err != nil {
@@ -128,7 +128,7 @@ func (s *server) userMessage(r *http.Request, in *input) (any, error) {
 	}{"enqueued", to}, err
 }
 
-// leaveWait is how long members may take to leave by themselves.
+// leaveWait is how long members may take to leave before they are stopped.
 const leaveWait = 10 * time.Second
 
 // stop stops the team.

@@ -76,8 +76,8 @@ func auditPage(ctx context.Context, t *client.Team, in *auditIn) (*auditOut, err
 	return &out, nil
 }
 
-// behind is the place of the entry behind which the page begins, nil at the beginning. It is no
-// number of an entry: a call that ends meanwhile moves to a later place. Errors: InvalidArgument.
+// behind returns the entry after which the page begins, nil at the beginning. It is not an index: a call that ends
+// meanwhile moves to a later place. Errors: InvalidArgument.
 func (in *auditIn) behind() (*audit.Entry, error) {
 	if in.Page == "" {
 		return nil, nil

@@ -13,13 +13,13 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Changed is a task that is to be changed.
+// Changed is a request to change a task.
 type Changed struct {
 	OfTask
 	IfMatch string `header:"If-Match" doc:"The ETag with which the task was read. If it has been written since, nothing is changed, and the status is 412."`
 }
 
-// open opens the team's board, for a change at the revision that is asked for.
+// open opens the team's board, for a change at the requested revision.
 func (in Changed) open(ctx context.Context, s *service) (client.Board, team.TaskID, error) {
 	revision, err := in.revision()
 	if err != nil {
@@ -32,7 +32,7 @@ func (in Changed) open(ctx context.Context, s *service) (client.Board, team.Task
 	return t.Board().At(revision), id, nil
 }
 
-// revision is the one that is asked for, 0 if any. Errors: InvalidArgument.
+// revision returns the requested revision, 0 if any. Errors: InvalidArgument.
 func (in Changed) revision() (uint64, error) {
 	if in.IfMatch == "" || in.IfMatch == "*" {
 		return 0, nil
@@ -62,7 +62,7 @@ type editTaskIn struct {
 	} `nameHint:"TaskEdit"`
 }
 
-// seated is a request in somebody's name.
+// seated is a request on behalf of a member.
 type seated struct {
 	As   string `json:"as" doc:"The member in whose name: a person's seat, or an agent, which is asked." example:"ann"`
 	Seat bool   `json:"seat,omitempty" doc:"If no member has that name, make a person's seat with it."`
@@ -95,7 +95,7 @@ type completeIn struct {
 	} `nameHint:"Completion"`
 }
 
-// reason is what may be said of a task that is given up; it may be left out altogether.
+// reason is why a task is given up; it may be left out altogether.
 type reason struct {
 	As     string `json:"as,omitempty" doc:"The person's seat that holds the task; left out, a person with full rights."`
 	Reason string `json:"reason,omitempty" doc:"Why."`
@@ -116,7 +116,7 @@ type assignOut struct {
 	} `nameHint:"AssignedTask"`
 }
 
-// seating is b for a request that may ask for a seat.
+// seating returns b, with a seat for a if the request asks for one.
 func seating(b client.Board, asked bool, a team.AgentID) client.Board {
 	if !asked {
 		return b
@@ -124,7 +124,7 @@ func seating(b client.Board, asked bool, a team.AgentID) client.Board {
 	return b.Seating(a)
 }
 
-// checkTime is how long a task's check may run.
+// checkTime limits a task's check.
 const checkTime = 5 * time.Minute
 
 func (s *service) changes() {
@@ -167,8 +167,7 @@ func (s *service) changes() {
 	}, s.assign)
 }
 
-// change makes a change of a task and answers with the task as it stands then. as may be left
-// out unless it is required.
+// change changes a task and returns its new state. as may be empty unless it is required.
 func (s *service) change(ctx context.Context, in Changed, as string, required bool, f func(client.Board, team.TaskID, team.AgentID) (team.Task, error)) (*taskOut, error) {
 	name, err := nameOf(as)
 	if required && as == "" {
@@ -192,7 +191,7 @@ func (s *service) change(ctx context.Context, in Changed, as string, required bo
 	return taskAnswer(v), nil
 }
 
-// giveUp is change for a request that may have no body.
+// giveUp is change for a request without a required body.
 func (s *service) giveUp(f func(client.Board, context.Context, team.TaskID, team.AgentID, string) (team.Task, error)) func(context.Context, *giveUpIn) (*taskOut, error) {
 	return func(ctx context.Context, in *giveUpIn) (*taskOut, error) {
 		said := *cmp.Or(in.Body, &reason{})

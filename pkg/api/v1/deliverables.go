@@ -25,7 +25,7 @@ type deliverablesOut struct {
 	} `nameHint:"Deliverables"`
 }
 
-// download is how long a deliverable, of at most 64 MiB, may take on its way.
+// download limits the transfer of a deliverable of at most 64 MiB.
 const download = 10 * time.Minute
 
 func (s *service) deliverables() {
@@ -62,7 +62,7 @@ func (s *service) deliverable(w http.ResponseWriter, r *http.Request, in *struct
 	}
 	defer f.Close() // it is only read
 	opening.Stop()
-	// Models write these files: no browser is to show one as a page of ours.
+	// Models write these files: no browser may show one as a page of ours.
 	head := w.Header()
 	head.Set("Content-Type", "application/octet-stream")
 	head.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": path.Base(d.Path)}))

@@ -16,9 +16,8 @@ import (
 	"agentteam/pkg/team"
 )
 
-// This file is what the OpenAPI says beyond the Go types of requests and answers: the words of
-// fields that take only some, and the names of lists. All of it is made from the same values that
-// the code goes by.
+// This file adds to the OpenAPI what the Go types of requests and answers lack: the words of enumerated fields, and the
+// names of lists. All of it comes from the values that the code uses.
 
 // tags are the groups of operations, in the order in which a reader needs them.
 var tags = []*huma.Tag{
@@ -33,7 +32,7 @@ var tags = []*huma.Tag{
 	{Name: tagEvents, Description: "What happens in a team."},
 }
 
-// worded is the schema of a type whose values are some words only.
+// worded is the schema of a type with a fixed set of values.
 type worded[T ~string] string
 
 // Schema implements [huma.SchemaProvider].
@@ -63,7 +62,7 @@ func anyOf(words []string) []any {
 	return out
 }
 
-// wordedAs has the schemas name the words of a type.
+// wordedAs makes the schemas list the words of a type.
 func wordedAs[T ~string](r huma.Registry) {
 	r.RegisterTypeAlias(reflect.TypeFor[T](), reflect.TypeFor[worded[T]]())
 }
@@ -96,13 +95,13 @@ func nameWords(r huma.Registry) {
 	r.RegisterTypeAlias(reflect.TypeFor[gitrepo.Entry](), reflect.TypeFor[lineCommit]())
 }
 
-// shownStatuses are those of tasks as people see them.
+// shownStatuses returns the statuses of tasks as people see them.
 func shownStatuses() []string {
 	return slices.Insert(slices.Insert(team.Strings(team.TaskStatuses()...), 2, "merging"), 1, team.ShownBlocked)
 }
 
-// finish says what the types cannot: the words of fields that are plain strings or numbers in
-// Go, and of each list the name of its array. It is called once all operations are there.
+// finish adds to the schemas the words of fields that are plain strings or numbers in Go, and to each list the name of
+// its array. It is called once all operations are registered.
 func (s *service) finish() {
 	doc := s.api.OpenAPI()
 	doc.Tags = tags
@@ -141,7 +140,7 @@ func (s *service) finish() {
 	}
 }
 
-// lists says which arrays an answer of an operation has, if it is one of lists.
+// lists describes the arrays in an answer of an operation, if it has some.
 func lists(doc *huma.OpenAPI, op *huma.Operation) string {
 	for _, status := range slices.Sorted(maps.Keys(op.Responses)) {
 		content := op.Responses[status].Content["application/json"]
@@ -166,7 +165,7 @@ func lists(doc *huma.OpenAPI, op *huma.Operation) string {
 	return ""
 }
 
-// numbers are the priorities as answers have them.
+// numbers returns the priorities as answers have them.
 func numbers() (all []any) {
 	for n := range team.Priorities() {
 		all = append(all, n)
@@ -174,7 +173,7 @@ func numbers() (all []any) {
 	return all
 }
 
-// priorityNames says what the numbers mean.
+// priorityNames describes the numbers.
 func priorityNames() string {
 	var names []string
 	for n, name := range team.Priorities() {

@@ -13,8 +13,8 @@ import (
 
 type humaContext = huma.Context
 
-// tagged is a request that reads. Its answer gets an ETag, and is 304 without a body if it is the one that the
-// client has. A task's ETag is its revision; other answers have one of their text.
+// tagged is a reading request. Its answer gets an ETag, and is 304 without a body if the client has that one. A task's
+// ETag is its revision; that of another answer is made of its text.
 type tagged struct {
 	humaContext
 	status int
@@ -30,7 +30,7 @@ func withTag(ctx huma.Context) huma.Context {
 // Unwrap returns the request itself.
 func (t *tagged) Unwrap() huma.Context { return t.humaContext }
 
-// SetStatus keeps a success back until its text is known.
+// SetStatus holds a success back until its text is known.
 func (t *tagged) SetStatus(code int) {
 	if t.status = code; code != http.StatusOK {
 		t.humaContext.SetStatus(code)
@@ -40,7 +40,7 @@ func (t *tagged) SetStatus(code int) {
 // BodyWriter returns t.
 func (t *tagged) BodyWriter() io.Writer { return t }
 
-// Write writes the answer, which comes as a whole.
+// Write writes the answer, which arrives in one call.
 func (t *tagged) Write(text []byte) (int, error) {
 	if t.status != http.StatusOK {
 		return t.humaContext.BodyWriter().Write(text)
@@ -62,8 +62,7 @@ func (t *tagged) Write(text []byte) (int, error) {
 	return t.humaContext.BodyWriter().Write(text)
 }
 
-// has reports whether an ETag is among those of If-None-Match, which are compared without their strength
-// (RFC 9110, section 13.1.2).
+// has reports whether an ETag is in If-None-Match, compared weakly (RFC 9110, section 13.1.2).
 func has(given []string, tag string) bool {
 	for _, line := range given {
 		for one := range strings.SplitSeq(line, ",") {

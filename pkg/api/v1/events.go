@@ -16,12 +16,12 @@ import (
 // eventStream is the media type of server-sent events.
 const eventStream = "text/event-stream"
 
-// text is the schema of what has none of its own.
+// text is the schema of a type without one.
 var text = &huma.Schema{Type: huma.TypeString}
 
 func typeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }
 
-// errPage ends a reading: the page is full.
+// errPage ends reading: the page is full.
 var errPage = errors.New("the page is full")
 
 type eventsIn struct {
@@ -47,7 +47,7 @@ const tagEvents = "events"
 func (s *service) events() {
 	schemas := s.api.OpenAPI().Components.Schemas
 	page := schemas.Schema(typeOf[events](), true, "")
-	// What events hold as their value, and what a stream has besides them, is named by no operation.
+	// The values of events, and the other events of a stream, occur in no operation.
 	for _, of := range []reflect.Type{typeOf[team.Task](), typeOf[team.Member](), typeOf[team.Message](), typeOf[team.Approval](), typeOf[team.Delta](), typeOf[team.Retrying]()} {
 		schemas.Schema(of, true, "")
 	}
@@ -89,7 +89,7 @@ func (s *service) feed(w http.ResponseWriter, r *http.Request, in *eventsIn) err
 	return s.writePage(ctx, w, body, err)
 }
 
-// writePage writes a page that was read, until it was full or there was no more.
+// writePage writes a page after reading ended: it was full, or there was no more.
 func (s *service) writePage(ctx context.Context, w http.ResponseWriter, body any, err error) error {
 	if err == nil {
 		err = ctx.Err()

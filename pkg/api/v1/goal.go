@@ -22,7 +22,7 @@ type setGoalIn struct {
 	} `nameHint:"NewGoal"`
 }
 
-// goal is a team's goal and what came of it.
+// goal is a team's goal and its outcome.
 type goal struct {
 	Team           team.TeamID   `json:"team"`
 	Goal           string        `json:"goal"`

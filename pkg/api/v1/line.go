@@ -41,7 +41,7 @@ type teamShown struct {
 	} `nameHint:"TeamShown"`
 }
 
-// gitTime is how long git may take with a line that this machine does not have yet.
+// gitTime limits git's time for an integration branch that this machine does not have yet.
 const gitTime = 2 * time.Minute
 
 func (s *service) line() {

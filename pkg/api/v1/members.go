@@ -23,7 +23,7 @@ type OfMember struct {
 	Name string `path:"name" doc:"The name of a member: its agent_id." example:"coder-1"`
 }
 
-// open opens the team and reads the name.
+// member opens the team and parses the name.
 func (s *service) member(ctx context.Context, in OfMember) (*client.Team, team.AgentID, error) {
 	name, err := team.ParseAgentID(in.Name)
 	if err != nil {
@@ -90,13 +90,13 @@ type transcriptIn struct {
 	Paging
 }
 
-// Paging is which part of a list is wanted.
+// Paging selects a part of a list.
 type Paging struct {
 	Limit int    `query:"limit" default:"100" minimum:"1" maximum:"1000" doc:"How many entries a page has at most."`
 	Page  string `query:"page" maxLength:"20" doc:"The page that begins here: next of the page before."`
 }
 
-// from is the place in the list where the page begins. Errors: InvalidArgument.
+// from returns the place in the list where the page begins. Errors: InvalidArgument.
 func (p Paging) from() (int, error) {
 	if p.Page == "" {
 		return 0, nil
@@ -112,7 +112,7 @@ func noPlace(page string) error {
 	return team.Errorf(team.InvalidArgument, "query.page: %q is no place in this list", team.Clean(page, 40)).WithHint("take next of the page before, or leave page out")
 }
 
-// next is how a page names the one behind it.
+// next returns the name of the next page.
 func next(at int) string {
 	if at == 0 {
 		return ""
@@ -120,7 +120,7 @@ func next(at int) string {
 	return strconv.Itoa(at)
 }
 
-// transcript is a page of all that a member was told, said and did.
+// transcript is a page of a member's conversation.
 type transcript struct {
 	Entries []client.Entry `json:"entries" nullable:"false"`
 	Next    string         `json:"next,omitempty"` // page of the next page; "" = this is the last so far
@@ -180,13 +180,13 @@ func (s *service) members() {
 	}, map[string]*huma.MediaType{"application/json": {Schema: entries}, eventStream: {Schema: text}}, s.transcript)
 }
 
-// neverWas reports whether a member is one of a spawn that failed. Its record stays, so that a
-// process which takes it too late sees so.
+// neverWas reports whether a member's spawn failed. Its record stays, so that a process which takes it too late sees
+// that.
 func neverWas(a client.Agent) bool {
 	return a.TakenBack && a.State == team.Stopped && a.Incarnation <= 1
 }
 
-// agent is a member that is or was there. Errors: NotFound.
+// agent returns a present or former member. Errors: NotFound.
 func agent(ctx context.Context, t *client.Team, name team.AgentID) (client.Agent, error) {
 	a, err := t.Members().Get(ctx, name)
 	if err == nil && neverWas(a) {
@@ -222,7 +222,7 @@ func spawn(ctx context.Context, t *client.Team, in *spawnIn) (*spawnOut, error) 
 	return &out, nil
 }
 
-// asking is how long a member that is drained is waited for at least: it has to be asked.
+// asking is the minimal wait for a member that is drained: it has to be asked.
 const asking = 2 * time.Second
 
 func (s *service) stopMember(ctx context.Context, in *stopMemberIn) (*stopMemberOut, error) {
@@ -301,8 +301,7 @@ func (s *service) transcript(w http.ResponseWriter, r *http.Request, in *transcr
 	return s.writePage(ctx, w, body, err)
 }
 
-// followTranscript answers with a stream of a member's conversation, from a place in it on; the
-// place is the id of each event.
+// followTranscript streams a member's conversation from a place on; the place is the id of each event.
 func (s *service) followTranscript(w http.ResponseWriter, r *http.Request, t *client.Team, name team.AgentID, from int) error {
 	return s.Hub.Stream(w, r, func(ctx context.Context, out *stream.Writer) error {
 		if err := out.Resumable(); err != nil {

@@ -11,8 +11,8 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Requests call a thing as answers do. These are other names by which older requests, or other
-// operations, call it; they are taken too, and stand in no description.
+// Requests use the names of answers. These are other names, from older requests or other operations; they are accepted
+// too, and no description mentions them.
 var otherNames = map[string]map[string]string{ // by operation: the other name, and the one that counts
 	"add-tasks":       {"depends_on": "dependencies", "reserved_for": "assignee"}, // of each task
 	"assign-task":     {"to": "assignee"},
@@ -22,11 +22,11 @@ var otherNames = map[string]map[string]string{ // by operation: the other name, 
 	"spawn-members":   {"name": "agent_id"},
 }
 
-// otherParameters are those of all operations that have the one that counts.
+// otherParameters apply to all operations that have the valid name.
 var otherParameters = map[string]string{"after": "page", "page": "after"}
 
-// rename gives what a request says by other names the names that count. takes tells which query
-// parameters the operation has. Errors: InvalidArgument if a thing is said twice.
+// rename replaces other names in a request with the valid ones. takes reports which query parameters the operation has.
+// Errors: InvalidArgument if a request has both.
 func rename(r *http.Request, operation string, takes func(parameter string) bool) error {
 	query := r.URL.Query()
 	for other, name := range otherParameters {

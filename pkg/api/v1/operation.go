@@ -23,7 +23,7 @@ import (
 	"agentteam/pkg/team/codec"
 )
 
-// operation is what is told of one: its identity in the OpenAPI, and its limits.
+// operation describes an operation: its identity in the OpenAPI, and its limits.
 type operation struct {
 	id      string // of the OpenAPI; programs that were generated from it call it so
 	method  string
@@ -37,8 +37,8 @@ type operation struct {
 	here    bool          // this process answers it without NATS
 }
 
-// Headers that only some operations take. They would be of effect elsewhere too, so who sends
-// one where it has none is told.
+// Headers that only some operations take. Clients would expect an effect elsewhere too, so a header without effect is
+// refused.
 const (
 	keyHeader   = "Idempotency-Key"
 	matchHeader = "If-Match"
@@ -51,14 +51,13 @@ func newAPI(mux *http.ServeMux) huma.API {
 	c.CreateHooks = nil                                   // no $schema in answers
 	c.DocsPath, c.SchemasPath, c.OpenAPIPath = "", "", "" // see [service.describe]
 	c.RejectUnknownQueryParameters = true
-	// Answers may get more fields; requests may not have any that is not known, so their types
-	// say so themselves.
+	// Answers may get more fields; requests may not have unknown fields, so their types declare that themselves.
 	c.AllowAdditionalPropertiesByDefault = true
 	format := huma.Format{Marshal: marshal, Unmarshal: unmarshal}
 	c.Formats = map[string]huma.Format{"application/json": format, "json": format}
-	// huma's own error type would be in the OpenAPI, and in answers to what it refuses itself.
-	// Its constructor is a package variable, which programs that are linked with this one may
-	// set too; so the alias and the transformer replace the type where it comes out.
+	// huma's own error type would be in the OpenAPI, and in answers to requests that huma refuses. Its constructor is a
+	// package variable, which other packages of the program may set too; so the alias and the transformer replace the
+	// type at the output.
 	c.Transformers = []huma.Transformer{func(ctx huma.Context, _ string, v any) (any, error) {
 		switch v := v.(type) {
 		case *huma.ErrorModel:
@@ -108,7 +107,7 @@ func marshal(w io.Writer, v any) error {
 	return nil
 }
 
-// unmarshal reads a body, and tells where it is no JSON.
+// unmarshal decodes a body, and reports where it is not JSON.
 func unmarshal(data []byte, v any) error {
 	if !utf8.Valid(data) {
 		at := 0
@@ -124,7 +123,7 @@ func unmarshal(data []byte, v any) error {
 	return err
 }
 
-// failure is an error on its way to the client.
+// failure is an error that is sent to the client.
 type failure struct{ problem.Document }
 
 func (f *failure) Error() string             { return f.Detail }
@@ -132,10 +131,10 @@ func (f *failure) GetStatus() int            { return f.Status }
 func (f *failure) ContentType(string) string { return "application/problem+json" }
 func (f *failure) GetHeaders() http.Header   { return f.Document.Headers() }
 
-// maxBody is how long a body may be, in bytes; it is the limit of all that the API serves.
+// maxBody bounds the body of a request, in bytes; it is the limit of the whole API.
 const maxBody = 1 << 20
 
-// refusalOf is the document of what huma refused before anybody was asked.
+// refusalOf returns the document of a request that huma refused.
 func refusalOf(e *huma.ErrorModel) problem.Document {
 	d := problem.Document{Title: http.StatusText(e.Status), Status: e.Status, Detail: e.Detail, Code: team.InvalidArgument}
 	for _, f := range e.Errors {
@@ -157,7 +156,7 @@ func refusalOf(e *huma.ErrorModel) problem.Document {
 	return d
 }
 
-// answer is one of a body alone.
+// answer is an answer with only a body.
 type answer[T any] struct{ Body T }
 
 // errLate ends requests that take too long.
@@ -186,7 +185,7 @@ func add[I, O any](s *service, o operation, f func(context.Context, *I) (*O, err
 	}
 }
 
-// ready refuses what needs NATS while this process knows that NATS is away: nobody is to wait for that.
+// ready refuses operations that need NATS while this process knows that NATS is away, so that no client waits for it.
 // Error: Unavailable.
 func (s *service) ready(ctx context.Context, o operation) error {
 	err := s.Client.Ready(ctx)
@@ -199,7 +198,7 @@ func (s *service) ready(ctx context.Context, o operation) error {
 	return team.Errorf(team.Unavailable, "%w", err).WithHint("try again soon")
 }
 
-// addOf is add for an operation on a team that is there, which f gets opened.
+// addOf is add for an operation on an existing team, which is opened for f.
 func addOf[I, O any, P interface {
 	*I
 	of() OfTeam
@@ -213,8 +212,8 @@ func addOf[I, O any, P interface {
 	})
 }
 
-// addStream registers an operation whose f writes its answer itself, of one of these types, or
-// returns an error before it has written anything.
+// addStream registers an operation whose f writes its answer itself, with one of these types, or returns an error
+// before it has written anything.
 func addStream[I any](s *service, o operation, content map[string]*huma.MediaType, f func(http.ResponseWriter, *http.Request, *I) error) {
 	huma.Register(s.api, o.huma(reflect.TypeFor[I](), content), func(_ context.Context, in *I) (*huma.StreamResponse, error) {
 		return &huma.StreamResponse{Body: func(ctx huma.Context) {
@@ -230,10 +229,10 @@ func addStream[I any](s *service, o operation, content map[string]*huma.MediaTyp
 	})
 }
 
-// waits is a request that says itself how long it may take.
+// waits is a request with its own time limit.
 type waits interface{ wait() time.Duration }
 
-// limit is how long a request for the operation may take.
+// limit returns the time limit of a request for the operation.
 func (s *service) limit(o operation, in any) time.Duration {
 	if w, ok := in.(waits); ok {
 		return s.within + w.wait()
@@ -269,7 +268,7 @@ func (o operation) huma(in reflect.Type, content map[string]*huma.MediaType) hum
 	return op
 }
 
-// document is what a client is told of an error.
+// document returns the document of an error for clients.
 func (s *service) document(ctx context.Context, o operation, err error) problem.Document {
 	d := problem.Of(err)
 	switch {

@@ -11,7 +11,7 @@ import (
 
 const tagCluster = "cluster"
 
-// session is who asks.
+// session describes the client's access.
 type session struct {
 	Access  string `json:"access" enum:"read,write" doc:"What the token or the cookie of the request may do: read, or read and write."`
 	Version string `json:"version" doc:"Of the process that answers."`

@@ -21,7 +21,7 @@ type OfTask struct {
 	ID string `path:"task" doc:"The id of a task, such as T-001." example:"T-001"`
 }
 
-// task opens the team and reads the id.
+// task opens the team and parses the id.
 func (s *service) task(ctx context.Context, in OfTask) (*client.Team, team.TaskID, error) {
 	id, err := team.ParseTaskID(in.ID)
 	if err != nil {
@@ -46,7 +46,7 @@ type listTasksIn struct {
 	Page        string   `query:"page" doc:"The page that begins here: next of the page before."`
 }
 
-// query is what in asks for. Errors: InvalidArgument.
+// query returns the query of in. Errors: InvalidArgument.
 func (in *listTasksIn) query() (q team.Query, err error) {
 	q = team.Query{Role: team.CanonicalRole(in.Role), Text: in.Text, After: in.Page, Limit: in.Limit}
 	if q.IDs, err = idsOf(in.IDs); err != nil {
@@ -71,7 +71,7 @@ func (in *listTasksIn) query() (q team.Query, err error) {
 	return q, q.Validate()
 }
 
-// newTask is a task as plan files have it.
+// newTask is a task in the form of plan files.
 type newTask struct {
 	Name                string   `json:"name,omitempty" maxLength:"128" doc:"A name by which others of this request may depend on it; it is not kept."`
 	Title               string   `json:"title" doc:"One line: what is to be done." example:"Port the parser"`
@@ -88,10 +88,10 @@ type newTask struct {
 	_ struct{} `additionalProperties:"false"`
 }
 
-// priority is written as a word or as a number.
+// priority is a word or a number.
 type priority int
 
-// UnmarshalJSON reads normal, high or critical; or 0, 1, 2.
+// UnmarshalJSON decodes normal, high or critical; or 0, 1, 2.
 func (p *priority) UnmarshalJSON(data []byte) error {
 	var word string
 	if json.Unmarshal(data, &word) != nil {
@@ -102,7 +102,7 @@ func (p *priority) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// Schema is how the OpenAPI has it.
+// Schema returns the schema for the OpenAPI.
 func (priority) Schema(huma.Registry) *huma.Schema {
 	s := &huma.Schema{Description: priorityNames() + " The name is taken as well as the number; answers have the number."}
 	for n := range team.Priorities() {
@@ -112,10 +112,10 @@ func (priority) Schema(huma.Registry) *huma.Schema {
 	return s
 }
 
-// object is any JSON object, as it was written.
+// object is any JSON object, unchanged.
 type object json.RawMessage
 
-// UnmarshalJSON keeps what it is given; null is none.
+// UnmarshalJSON stores the text; null is none.
 func (o *object) UnmarshalJSON(data []byte) error {
 	if string(data) != "null" {
 		*o = slices.Clone(data)
@@ -123,7 +123,7 @@ func (o *object) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Schema is how the OpenAPI has it.
+// Schema returns the schema for the OpenAPI.
 func (object) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}
 }
@@ -254,7 +254,7 @@ func addTasks(ctx context.Context, t *client.Team, in *addTasksIn) (*addTasksOut
 	return &out, err
 }
 
-// seats are the names of which seats are to be made.
+// seats returns the names for which seats are created.
 func seats(in []newTask, tasks []team.NewTask) (names []team.AgentID) {
 	for i, n := range in {
 		if n.Seat {
@@ -264,7 +264,7 @@ func seats(in []newTask, tasks []team.NewTask) (names []team.AgentID) {
 	return names
 }
 
-// newTasks reads the tasks of one request. Errors: InvalidArgument, with the place.
+// newTasks parses the tasks of one request. Errors: InvalidArgument, with the place.
 func newTasks(in []newTask) ([]team.NewTask, error) {
 	places := map[string]int{}
 	for i, n := range in {

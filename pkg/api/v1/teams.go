@@ -10,7 +10,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// choices are what may be chosen of a team, by the names of its record.
+// choices are the settings of a team, by the names of its record.
 type choices struct {
 	Description  *string         `json:"description,omitempty" doc:"What the team is for."`
 	MaxTeammates *int            `json:"max_teammates,omitempty" doc:"How many teammates it may have at once."`
@@ -169,7 +169,7 @@ func (s *service) addTeam(ctx context.Context, in *addTeamIn) (*teamOut, error) 
 	return &out, err
 }
 
-// absolute refuses a folder that each process would find below its own. "" names none.
+// absolute refuses a relative folder, which each process would resolve differently. "" names none.
 func absolute(workspace string) error {
 	if workspace == "" || filepath.IsAbs(workspace) {
 		return nil

@@ -1,9 +1,8 @@
-// Package v1 is the API for programs, under /v1: what a person asks by teamctl, a program
-// asks here, by the same calls of package client and with the same meaning.
+// Package v1 is the API for programs, under /v1: the counterpart of teamctl, with the same calls of package client and
+// the same meaning.
 //
-// Its description, OpenAPI 3.1, is made from the Go types of requests and answers and served
-// at /v1/openapi.json and /v1/openapi.yaml. Errors are problem documents (package problem).
-// Who may ask is decided before a request comes here.
+// Its description, OpenAPI 3.1, is generated from the Go types of requests and answers and served at /v1/openapi.json
+// and /v1/openapi.yaml. Errors are problem documents (package problem). Requests are authorized before they come here.
 package v1
 
 import (
@@ -23,7 +22,7 @@ import (
 	"agentteam/pkg/telemetry"
 )
 
-// Options are what the API answers from.
+// Options are the settings of the API.
 type Options struct {
 	Client  *client.Client                 // required
 	Hub     *stream.Hub                    // of the same cluster; required
@@ -31,14 +30,14 @@ type Options struct {
 	Log     *slog.Logger                   // default: discard
 }
 
-// service answers for the resources; each file of this package registers some of them.
+// service implements the resources; each file of this package registers some of them.
 type service struct {
 	Options
 	api    huma.API
 	within time.Duration // how long a request may take that says nothing else
 }
 
-// New returns the handler of all paths that begin with /v1/. Error: Options lack something.
+// New returns the handler of all paths that begin with /v1/. It returns an error if Options are incomplete.
 func New(o Options) (http.Handler, error) { return newHandler(o, 30*time.Second) }
 
 func newHandler(o Options, within time.Duration) (http.Handler, error) {
@@ -55,8 +54,8 @@ func newHandler(o Options, within time.Duration) (http.Handler, error) {
 	return problem.Mux(mux, "/v1/openapi.json lists what there is"), s.describe(mux)
 }
 
-// describe serves the OpenAPI, which is made once: huma's own would make it at the first
-// request, and of two that come at once neither knows of the other.
+// describe serves the OpenAPI, which is made once: huma's own is made at the first request, without a lock for
+// concurrent ones.
 func (s *service) describe(mux *http.ServeMux) error {
 	asJSON, err := json.Marshal(s.api.OpenAPI())
 	if err != nil {
@@ -93,7 +92,7 @@ func (s *service) open(ctx context.Context, in OfTeam) (*client.Team, error) {
 	return s.Client.Open(ctx, id)
 }
 
-// nameOf reads the name of a member that may be left out. Errors: InvalidArgument.
+// nameOf parses the name of a member, which may be empty. Errors: InvalidArgument.
 func nameOf(s string) (team.AgentID, error) {
 	if s == "" {
 		return "", nil
@@ -101,7 +100,7 @@ func nameOf(s string) (team.AgentID, error) {
 	return team.ParseAgentID(s)
 }
 
-// idsOf reads the ids of tasks. Errors: InvalidArgument.
+// idsOf parses the ids of tasks. Errors: InvalidArgument.
 func idsOf(names []string) ([]team.TaskID, error) {
 	ids := make([]team.TaskID, len(names))
 	for i, name := range names {
@@ -113,14 +112,14 @@ func idsOf(names []string) ([]team.TaskID, error) {
 	return ids, nil
 }
 
-// page returns the part of a list that begins at a place and has at most limit entries, and the
-// page behind it, "" if that is the end.
+// page returns the part of a list that begins at a place and has at most limit entries, and the next page, "" at the
+// end.
 func page[T any](all []T, from, limit int) (part []T, behind string) {
 	return pageOf(all, from, limit, func(T) bool { return true })
 }
 
-// pageOf is page of those entries that are wanted. Its places are those of the whole list: who decides on the entries of a page
-// before it asks for the next one skips none.
+// pageOf is page for the wanted entries. Its places are those of the whole list: a client that decides on the entries
+// of a page before it requests the next one skips none.
 func pageOf[T any](all []T, from, limit int, wanted func(T) bool) (part []T, behind string) {
 	part = []T{}
 	for at := from; at < len(all); at++ {

@@ -1,14 +1,14 @@
-// Package web is the page for people, which a browser gets at / of the API's address. It is a
-// client of /v1 and its streams and of nothing else.
+// Package web serves the page for people, which a browser gets at / of the API's address. The page is a client of /v1
+// and its streams only.
 //
-// What is served is in dist and is embedded. It is made of src: TypeScript, bundled by esbuild; a
-// test makes it again and compares, and make page writes it. Nothing is fetched from elsewhere.
+// The files are embedded from dist. They are built of src: TypeScript, bundled by esbuild; a test builds them again and
+// compares, and make page writes them. Nothing is loaded from elsewhere.
 //
-// All texts of models, tools and mail become text nodes. The content security policy of the page
-// allows no inline script, no style attribute, no image and no connection elsewhere, and its
-// Trusted Types make every way that turns text into markup an error.
+// All texts of models, tools and mail become text nodes. The page's content security policy allows no inline script, no
+// style attribute, no image and no connection elsewhere, and its Trusted Types make every conversion of text into
+// markup an error.
 //
-// Who may see the page is decided before a request comes here (package access).
+// Package access authorizes requests before they come here.
 package web
 
 import (
@@ -27,20 +27,19 @@ import (
 //go:embed dist
 var dist embed.FS
 
-// policy lets the page load its own script, style and icon, and ask its own API.
+// policy lets the page load its own script, style and icon, and call its own API.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// Assets is the path below which all is that the page loads.
+// Assets is the path of the files that the page loads.
 const Assets = "/assets/"
 
-// types are those of what is in dist.
+// types are the media types of the files in dist.
 var types = map[string]string{
 	".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
 }
 
-// New returns the handler of / and of what is below [Assets]. Anything else there is passed to
-// nothing.
+// New returns the handler of / and of the files below [Assets]. It passes other paths to nothing.
 func New(nothing http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", nothing)
@@ -63,7 +62,7 @@ func New(nothing http.Handler) http.Handler {
 	return mux
 }
 
-// file serves one file. A browser keeps it, and asks whether it is still the same.
+// file serves one file. A browser caches it, and revalidates it.
 func file(name string, data []byte) http.Handler {
 	sum := sha256.Sum256(data)
 	tag := `"` + hex.EncodeToString(sum[:12]) + `"`
@@ -80,7 +79,7 @@ func head(h http.Header, contentType string) {
 	h.Set("Cache-Control", "private, no-cache")
 }
 
-// icon is that of the page's tab; ?n= is how much waits for the person, and stands on it.
+// icon serves the icon of the page's tab; ?n= is the number on it, of requests that wait for the person.
 func icon(w http.ResponseWriter, r *http.Request) {
 	head(w.Header(), "image/svg+xml")
 	number := ""

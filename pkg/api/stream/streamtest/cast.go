@@ -1,6 +1,5 @@
-// Package streamtest plays what the agents of a team do, for tests of what is made of a
-// team's feed: there is no agent, and everything happens in the order in which the test says
-// it.
+// Package streamtest simulates the agents of a team, for tests of readers of a team's feed: there is no agent, and
+// everything happens in the order of the test.
 package streamtest
 
 import (
@@ -23,7 +22,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Cast plays the agents of one team. Errors end the test.
+// Cast simulates the agents of one team. Errors end the test.
 type Cast struct {
 	Board *board.Board
 
@@ -33,7 +32,7 @@ type Cast struct {
 	journals map[team.AgentID]*journal.Journal
 }
 
-// Open returns the cast of a team that is there, on the NATS server at url.
+// Open returns the cast of an existing team, on the NATS server at url.
 func Open(t testing.TB, url string, id team.TeamID) *Cast {
 	t.Helper()
 	conn := brokertest.Connect(t, url)
@@ -54,7 +53,7 @@ func (c *Cast) ok(err error) {
 	}
 }
 
-// Member writes the record of a member as being in a state.
+// Member writes the record of a member in a state.
 func (c *Cast) Member(a team.AgentID, role string, state team.MemberState) {
 	c.t.Helper()
 	r := roster.New(c.storage)
@@ -67,7 +66,7 @@ func (c *Cast) Member(a team.AgentID, role string, state team.MemberState) {
 	c.ok(err)
 }
 
-// Runs tells of an agent's run, whose id is made of the agent's name.
+// Runs emits an event of an agent's run, whose id is made of the agent's name.
 func (c *Cast) Runs(a team.AgentID, b team.EventBody) {
 	c.t.Helper()
 	b.ThreadID = string(a)
@@ -91,7 +90,7 @@ func (c *Cast) Writes(a team.AgentID, r journal.Record) {
 	c.ok(err)
 }
 
-// Says writes a turn with a text and, unless it is "", the call of a tool.
+// Says writes a turn with a text and, unless tool is "", a call of that tool.
 func (c *Cast) Says(a team.AgentID, text, tool string) {
 	c.t.Helper()
 	m := model.Message{Role: "assistant", Content: text}
@@ -103,7 +102,7 @@ func (c *Cast) Says(a team.AgentID, text, tool string) {
 	c.Writes(a, journal.Record{Kind: journal.Turn, Turn: data})
 }
 
-// Hears writes the result of the call that [Cast.Says] has made.
+// Hears writes the result of the call of [Cast.Says].
 func (c *Cast) Hears(a team.AgentID, tool, result string) {
 	c.t.Helper()
 	c.Writes(a, journal.Record{Kind: journal.Result, Result: &journal.ToolResult{CallID: "call-" + tool, Name: tool, Content: result}})
@@ -117,7 +116,7 @@ func (c *Cast) Mails(from, to team.AgentID, kind team.MessageType, text string) 
 	c.ok(err)
 }
 
-// Goals is how many goals the team has had.
+// Goals returns how many goals the team has had.
 func (c *Cast) Goals() int {
 	c.t.Helper()
 	record, err := registry.Record(c.t.Context(), c.storage)
@@ -125,7 +124,7 @@ func (c *Cast) Goals() int {
 	return record.GoalNumber
 }
 
-// AtWork waits until the team is at work on a goal of a higher number.
+// AtWork waits until the team works on a goal with a number above after.
 func (c *Cast) AtWork(after int) {
 	c.t.Helper()
 	there := errors.New("there")
@@ -152,8 +151,8 @@ var (
 	times = regexp.MustCompile(`("timestamp":)\d+|("[a-z]+_at":)"[^"]+"`)
 )
 
-// Stable is a text with what differs from run to run replaced, for golden files: ids by their
-// order, times by 1.
+// Stable returns a text for golden files, with the parts that differ between runs replaced: ids by their order, times
+// by 1.
 func Stable(s string) string {
 	seen := map[string]string{}
 	s = ulids.ReplaceAllStringFunc(s, func(id string) string {
