@@ -8,9 +8,8 @@ import (
 	"agentteam/pkg/store/feed/state"
 )
 
-// Drafts returns the ends of the texts that are being written, in at most rows lines, the
-// oldest first. They are to be shown below what [Story.Tell] has told, until they are told
-// themselves; nothing is changed by it.
+// Drafts returns the ends of the texts that are being written, in at most rows lines, the oldest first. The caller
+// shows them below the lines of [Story.Tell] until those contain the texts; Drafts changes nothing.
 func (s *Story) Drafts(rows int) (lines []string) {
 	all := slices.DeleteFunc(s.team.Drafts(), func(d *state.Draft) bool { return s.o.Only != "" && d.AgentID != s.o.Only })
 	for i, d := range all {
@@ -19,7 +18,7 @@ func (s *Story) Drafts(rows int) (lines []string) {
 	return lines
 }
 
-// draft is the end of a text that is being written, in at most rows lines.
+// draft returns the end of a text that is being written, in at most rows lines.
 func (s *Story) draft(d *state.Draft, rows int) []string {
 	aside := *s // of which setting a line changes a little
 	cut, text := d.From > 0, d.Text

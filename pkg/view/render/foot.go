@@ -12,11 +12,10 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Foot returns how things stand at a moment, in one line of at most width cells: tasks
-// of the goal that are done and all, who does what for how long, tokens, and the time
-// since the beginning. What the holder of a task calls its work, and who waits for its
-// model, is told where there is room for it beside everybody. A story of one member tells what that one is at, or "" for
-// nothing. now is by the clock of the entries' times.
+// Foot returns the state of the team at a moment, in one line of at most width cells: tasks of the goal that are done
+// and all, the work of each member and its duration, tokens, and the time since the beginning. If everything else fits,
+// it adds the holders' names of their work, and members that wait for a model. In a story of one member it is that
+// member's work, or "" for none. now is by the clock of the entries' times.
 func (s *Story) Foot(now, begun time.Time, width int) string {
 	if s.o.Only != "" {
 		return s.footOfOne(now, width)
@@ -66,7 +65,7 @@ func (s *Story) Foot(now, begun time.Time, width int) string {
 	return painted + faint.Render(between+last)
 }
 
-// footOfOne is the foot of a story of one member.
+// footOfOne returns the foot of a story of one member.
 func (s *Story) footOfOne(now time.Time, width int) string {
 	for _, w := range s.works(now) {
 		if w.who == s.o.Only {
@@ -76,7 +75,7 @@ func (s *Story) footOfOne(now time.Time, width int) string {
 	return ""
 }
 
-// fill puts in behind the tasks what there is room for, and returns the room that is left.
+// fill inserts more behind the tasks where it fits, and returns the room that is left.
 func fill(works []work, room int, more func(work) string) int {
 	for i, w := range works {
 		text := more(w)
@@ -88,7 +87,7 @@ func fill(works []work, room int, more func(work) string) int {
 	return room
 }
 
-// work is what one member is at.
+// work is the work of one member.
 type work struct {
 	who   team.AgentID
 	what  string
@@ -106,8 +105,7 @@ func (w work) ink() ink {
 	return faint
 }
 
-// works is who does what: first those for whom others wait, then those who have been
-// at it for the longest.
+// works returns the work of each member: first those that others wait for, then those that have worked longest.
 func (s *Story) works(now time.Time) (all []work) {
 	for id, a := range s.team.Members {
 		w := work{who: id, since: a.Since}
@@ -151,8 +149,7 @@ func (s *Story) works(now time.Time) (all []work) {
 	return all
 }
 
-// form is how the holder of a task calls its work, as it stands between the task's id and
-// what follows.
+// form returns the holder's name of its work, as it stands after the task's id.
 func (s *Story) form(id team.TaskID) string {
 	t := s.team.Tasks[id]
 	if t == nil {
@@ -164,7 +161,7 @@ func (s *Story) form(id team.TaskID) string {
 	return ""
 }
 
-// clock is a time in whole seconds.
+// clock returns a time in whole seconds.
 func clock(d time.Duration) string {
 	d = max(d, 0)
 	if d < time.Minute {

@@ -11,7 +11,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// group are facts of one kind that are told in one line.
+// group are facts of one kind that share a line.
 type group struct {
 	kind  team.EventType
 	by    team.AgentID
@@ -19,7 +19,7 @@ type group struct {
 	parts []string
 }
 
-// Flush returns the lines of what was held back.
+// Flush returns the lines of the facts that were held back.
 func (s *Story) Flush() []string {
 	g := s.pending
 	if g == nil {
@@ -42,12 +42,11 @@ func (s *Story) Flush() []string {
 	return s.fact(g.at, g.by, plain, "+", manyTasks(g.parts))
 }
 
-// maxTasks is how many tasks that were created together are named, all but one of them
-// the first.
+// maxTasks bounds the tasks that are named of those created together; beyond it only the first is named.
 const maxTasks = 5
 
-// numberOf is the number of the task whose id a part begins with: the feed has those that were
-// created at once in any order.
+// numberOf returns the number of the task whose id begins a part: the feed has tasks that were created together in any
+// order.
 func numberOf(part string) int {
 	id, _, _ := strings.Cut(part, " ")
 	return team.TaskID(id).Number()
@@ -60,7 +59,7 @@ func manyTasks(parts []string) string {
 	return fmt.Sprintf("%d tasks: %s; … %s", len(parts), strings.Join(parts[:maxTasks-1], "; "), parts[len(parts)-1])
 }
 
-// together holds a fact back, to be told with others of its kind.
+// together holds a fact back, to be shown with others of its kind.
 func (s *Story) together(e feed.Entry, by team.AgentID, part string) []string {
 	var lines []string
 	if g := s.pending; g != nil && (g.kind != e.Event.Event.Type || g.kind == team.TaskCreated && g.by != by) {

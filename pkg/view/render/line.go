@@ -13,7 +13,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// ink is a style of letters.
+// ink is a style of text.
 type ink = lipgloss.Style
 
 var (
@@ -34,11 +34,10 @@ var inks = map[string]ink{
 	"red": red, "purple": colour("5"), "orange": colour("208"), "pink": colour("213"), "white": colour("7"), // of roles
 }
 
-// Ink returns the style for a member of a colour, as its record names it.
+// Ink returns the style for a member's colour, as named in its record.
 func Ink(colour string) lipgloss.Style { return inks[colour] }
 
-// Paint gives a text the colour of a member's state, of a task's or a team's status, or of what
-// a check found.
+// Paint returns a text in the colour of a member's state, of a task's or a team's status, or of the result of a check.
 func Paint(status, text string) string {
 	switch status {
 	case string(team.Running), string(team.InProgress), "merging", string(team.Active):
@@ -55,7 +54,7 @@ func Paint(status, text string) string {
 	return text
 }
 
-// What fits into a line of a terminal.
+// The layout of a line by the width of a terminal.
 const (
 	wide      = 60  // cells from which on a line has the whole time, and names are a column
 	narrow    = 30  // cells below which it has no time, and names stand above their lines
@@ -64,7 +63,7 @@ const (
 	leastText = 12  // cells of a text beside which something else stands
 )
 
-// line is something to be told, before it is set.
+// line is a fact before it is laid out.
 type line struct {
 	at     time.Time
 	who    team.AgentID // "" = nobody's
@@ -75,7 +74,7 @@ type line struct {
 	style  ink    // of the mark, and if it is faint of the text
 }
 
-// fact is a line of the team's, which may take several of the terminal.
+// fact returns the lines for a fact of the team.
 func (s *Story) fact(at time.Time, who team.AgentID, style ink, mark, text string) []string {
 	return s.factBeside(at, who, style, mark, text, "")
 }
@@ -84,7 +83,7 @@ func (s *Story) factBeside(at time.Time, who team.AgentID, style ink, mark, text
 	return s.text(line{at: at, who: who, mark: mark, body: text, beside: beside, style: style})
 }
 
-// aside is what is only looked at if need be.
+// aside returns the lines for a detail, which are faint.
 func (s *Story) aside(e feed.Entry, text, more string) []string {
 	if s.o.Full && more != "" {
 		text += ": " + more
@@ -92,7 +91,7 @@ func (s *Story) aside(e feed.Entry, text, more string) []string {
 	return s.text(line{at: e.Time, who: e.AgentID, body: text, style: faint})
 }
 
-// one tells l in one line, cut to the terminal.
+// one returns l in one line, cut to the terminal.
 func (s *Story) one(l line) []string {
 	above, lead := s.head(l)
 	room := s.o.Width - lead.cells()
@@ -110,7 +109,7 @@ func (s *Story) one(l line) []string {
 	return append(above, lead.paint(s)+l.paint(text)+faint.Render(beside))
 }
 
-// text tells l in as many lines as it takes.
+// text returns l in as many lines as it needs.
 func (s *Story) text(l line) []string {
 	lines := clean(l.marked())
 	if len(lines) == 0 {
@@ -138,13 +137,13 @@ func (s *Story) text(l line) []string {
 	return told
 }
 
-// A space and a hyphen at which no line is broken.
+// A space and a hyphen at which a line is not broken.
 const (
 	noBreak       = "\u00a0"
 	noBreakHyphen = "\u2011"
 )
 
-// brighten gives a line of l's text its style, and what stands beside it its own.
+// brighten styles a line of l's text, and separately the text beside it.
 func (l line) brighten(text, beside string) string {
 	if beside = strings.TrimPrefix(beside, noBreak); beside != "" {
 		if text, ok := strings.CutSuffix(text, beside); ok {
@@ -154,7 +153,7 @@ func (l line) brighten(text, beside string) string {
 	return l.paint(text)
 }
 
-// marked is the text of l behind its mark.
+// marked returns the text of l behind its mark.
 func (l line) marked() string {
 	if l.mark == "" {
 		return l.body
@@ -162,8 +161,7 @@ func (l line) marked() string {
 	return l.mark + " " + l.body
 }
 
-// paint gives a line of l's text its style: that of the mark is of the mark alone, but
-// what is faint is so as a whole.
+// paint styles a line of l's text: only its mark, or the whole line if the style is faint.
 func (l line) paint(text string) string {
 	if l.style.GetFaint() {
 		return l.style.Render(text)
@@ -174,10 +172,9 @@ func (l line) paint(text string) string {
 	return text
 }
 
-// wrap breaks text between words, for lines of width cells: the first begins behind lead
-// cells, the others behind indent.
+// wrap breaks text between words, for lines of width cells: the first begins after lead cells, the others after indent.
 func wrap(text string, lead, indent, width int) []string {
-	// A word that cannot be broken stands for what is before the first line's text.
+	// An unbreakable word stands in for the lead of the first line.
 	held := lead - indent
 	if held > 1 {
 		text = strings.Repeat("_", held-1) + " " + text
@@ -194,7 +191,7 @@ func wrap(text string, lead, indent, width int) []string {
 	return lines
 }
 
-// lead is what stands before a text.
+// lead is the columns before a text.
 type lead struct {
 	at, name, task string
 	who            team.AgentID
@@ -202,7 +199,7 @@ type lead struct {
 	indent         int // cells by which further lines are moved in
 }
 
-// cells is its width.
+// cells returns its width.
 func (d lead) cells() int {
 	n := d.pad + ansi.StringWidth(d.name)
 	for _, part := range []string{d.at, d.name, d.task} {
@@ -213,7 +210,7 @@ func (d lead) cells() int {
 	return n + len(d.at) + len(d.task)
 }
 
-// paint is it in colours.
+// paint returns it in colours.
 func (d lead) paint(s *Story) string {
 	text := ""
 	if d.at != "" {
@@ -229,8 +226,8 @@ func (d lead) paint(s *Story) string {
 	return text
 }
 
-// head returns what stands before l's text, and lines above it: the day where another
-// begins, and on a narrow terminal whose the text is.
+// head returns the lead of l's text, and lines above it: the date where another day begins, and on a narrow terminal
+// the member's name.
 func (s *Story) head(l line) (above []string, d lead) {
 	at := l.at.In(s.o.Zone)
 	day := at.Format(time.DateOnly)
@@ -267,7 +264,7 @@ func (s *Story) paintName(who team.AgentID, name string) string {
 	return inks[s.team.Member(who).Colour].Render(name)
 }
 
-// name is how a member is told.
+// name returns the shown name of a member.
 func (s *Story) name(a team.AgentID) string {
 	switch {
 	case a == "":
@@ -278,22 +275,19 @@ func (s *Story) name(a team.AgentID) string {
 	return Printable(a.At(s.o.Team))
 }
 
-// widen makes the column of names wide enough for one more.
+// widen makes the column of names wide enough for another name.
 func (s *Story) widen(a team.AgentID) {
 	if len(a) <= column {
 		s.names = max(s.names, ansi.StringWidth(s.name(a)))
 	}
 }
 
-// mostMarks is how many marks a letter may have: more of them reach into the lines above and
-// below.
+// mostMarks bounds the marks of a letter: more of them reach into the lines above and below.
 const mostMarks = 3
 
-// Printable takes out what is no text, so that what an agent read can neither move the cursor
-// of the one who watches, nor show a text as another than it is, nor take another room than
-// it seems to: control characters, those that turn the direction of writing, others without
-// ink (zero-width spaces and joiners, selectors of variants), the tones of emojis, of which
-// terminals differ in the width, and all but the first marks of a letter.
+// Printable removes characters that could move the cursor of a watcher, disguise a text, or change its width: control
+// characters, those that turn the direction of writing, others without ink (zero-width spaces and joiners, selectors of
+// variants), the tones of emojis, whose width differs between terminals, and all but the first marks of a letter.
 func Printable(s string) string {
 	marks := 0
 	return strings.Map(func(r rune) rune {
@@ -315,7 +309,7 @@ func Printable(s string) string {
 	}, s)
 }
 
-// clean are the lines of a text, fit for a terminal; empty ones are left out.
+// clean returns the lines of a text, fit for a terminal, without empty ones.
 func clean(text string) (lines []string) {
 	for l := range strings.Lines(text) {
 		if l = strings.TrimRight(Printable(strings.ReplaceAll(l, "\t", "    ")), " "); strings.TrimSpace(l) != "" {
@@ -325,7 +319,7 @@ func clean(text string) (lines []string) {
 	return lines
 }
 
-// span is a time in one or two units.
+// span returns a time in one or two units.
 func span(d time.Duration) string {
 	switch {
 	case d < 10*time.Second:
@@ -338,7 +332,7 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
 }
 
-// Amount is a number of tokens in short, such as 1.2k.
+// Amount returns a number of tokens in short, such as 1.2k.
 func Amount(n int) string {
 	switch {
 	case n < 1000:

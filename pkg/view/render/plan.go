@@ -7,8 +7,8 @@ import (
 	"agentteam/pkg/team"
 )
 
-// plan tells what became of a plan, or of a call that a person has to allow. A plan that a person
-// is to decide on is told by the mail; such a call is told here, and not by its mail.
+// plan returns the lines for a change of a plan, or of a call that a person has to allow. The request for a person's
+// decision on a plan is shown with the mail; that for a call is shown here, not with its mail.
 func (s *Story) plan(e feed.Entry, a team.Approval) []string {
 	b := e.Event.Event
 	fact := func(style ink, mark, text string) []string {
@@ -43,10 +43,10 @@ func (s *Story) plan(e feed.Entry, a team.Approval) []string {
 	return s.ifFull(e, what+": "+strings.ToLower(verb))
 }
 
-// maxAsked is how many characters of a call are told.
+// maxAsked bounds the shown characters of a call.
 const maxAsked = 4000
 
-// asked is what a person reads who is to allow a call.
+// asked returns the request for a person that may allow a call.
 func (s *Story) asked(a team.Approval) string {
 	text := a.Asking() + ":\n" + a.Call.Quoted(maxAsked) + "\nin: " + team.Escaped(a.Call.Dir) + "\nwhy: " + a.Call.Why
 	if s.o.Decide == nil {

@@ -1,11 +1,10 @@
-// Package render tells people what happens in a team: it makes lines for a terminal of
-// the entries of the team's feed (package feed), and one line of how things stand.
+// Package render turns the entries of a team's feed (package feed) into lines for a terminal, and its state into one
+// line.
 //
-// The same entries make the same lines, whoever reads them and when. Nothing that an
-// agent wrote reaches the terminal as anything but text.
+// The same entries make the same lines, for any reader at any time. Texts of agents reach the terminal as plain text
+// only.
 //
-// It prints nothing: where the lines go, which colours that takes, and what programs are
-// given instead is the business of its caller.
+// It prints nothing: the caller chooses the output and its colours, and the form for programs.
 package render
 
 import (
@@ -24,7 +23,7 @@ import (
 	"agentteam/pkg/tool"
 )
 
-// Options say how a story is told.
+// Options are the settings of a story.
 type Options struct {
 	Width   int            // cells of a line; 0 = no limit, and texts are not wrapped
 	Full    bool           // calls and results as they are, and what is else left out
@@ -47,7 +46,7 @@ type Options struct {
 	Decide func(request team.Approval) string
 }
 
-// Story is a team's story as far as it has been told. Not safe for concurrent use.
+// Story is the lines of a team's feed so far. Not safe for concurrent use.
 type Story struct {
 	o       Options
 	team    *state.Team
@@ -59,7 +58,7 @@ type Story struct {
 	pending *group
 }
 
-// New returns a story of which nothing is told.
+// New returns an empty story.
 func New(o Options) *Story {
 	if o.Zone == nil {
 		o.Zone = time.Local
@@ -70,11 +69,10 @@ func New(o Options) *Story {
 	return &Story{o: o, team: state.New()}
 }
 
-// Resize sets the cells of the lines to come.
+// Resize sets the width of later lines, in cells.
 func (s *Story) Resize(width int) { s.o.Width = width }
 
-// Know makes tasks and members known that were there before the first entry. Those of
-// an earlier goal do not count.
+// Know adds the tasks and members from before the first entry. Tasks of an earlier goal do not count.
 func (s *Story) Know(members []team.Member, tasks []team.Task, counts func(team.TaskID) bool) {
 	s.team.KnowMembers(members)
 	s.team.KnowTasks(tasks, counts)
@@ -85,8 +83,8 @@ func (s *Story) Know(members []team.Member, tasks []team.Task, counts func(team.
 	}
 }
 
-// Tell takes in an entry and returns the lines that it makes, without their ends. What
-// may be told together with what follows comes later, with it or by [Story.Flush].
+// Tell adds an entry and returns its lines, without line ends. A fact that may be shown together with later ones is
+// held back until then, or until [Story.Flush].
 func (s *Story) Tell(e feed.Entry) []string {
 	changes := s.team.Apply(e)
 	if e.Event.Event.Type == team.MemberJoined { // whether it is told or not
@@ -98,12 +96,10 @@ func (s *Story) Tell(e feed.Entry) []string {
 	return s.lines(e, changes)
 }
 
-// Write takes in a piece of a text that is being written, at that time by the clock of
-// the entries.
+// Write adds a chunk of a text that is being written, at that time by the clock of the entries.
 func (s *Story) Write(d team.Delta, now time.Time) { s.team.Write(d, now) }
 
-// concerns reports whether an entry is told in the story of one member: what it does,
-// its tasks, and its mail.
+// concerns reports whether an entry belongs to the story of one member: its actions, its tasks, and its mail.
 func (s *Story) concerns(e feed.Entry, changes []state.Change) bool {
 	if e.AgentID == s.o.Only || e.AgentID == "" {
 		return true
@@ -121,7 +117,7 @@ func (s *Story) concerns(e feed.Entry, changes []state.Change) bool {
 	return false
 }
 
-// lines returns what tells an entry, of which these changes came.
+// lines returns the lines for an entry with these changes.
 func (s *Story) lines(e feed.Entry, changes []state.Change) []string {
 	b, was := e.Event.Event, s.was(e.AgentID, changes)
 	switch b.Type {
@@ -169,7 +165,7 @@ func (s *Story) lines(e feed.Entry, changes []state.Change) []string {
 	return s.ifFull(e, string(b.Type)+" "+team.OneLine(string(b.Value)))
 }
 
-// was returns how a member was before these changes.
+// was returns the state of a member before these changes.
 func (s *Story) was(a team.AgentID, changes []state.Change) state.Member {
 	for _, c := range changes {
 		if c, ok := c.(state.MemberChanged); ok && c.Before.ID == a {
@@ -186,7 +182,7 @@ func (s *Story) ifFull(e feed.Entry, text string) []string {
 	return append(s.Flush(), s.aside(e, text, "")...)
 }
 
-// answers tells that an agent's model gives a turn, if it did not before.
+// answers returns the line that an agent's model answers again, if it did not before.
 func (s *Story) answers(e feed.Entry, was state.Member) []string {
 	if now := s.team.Member(e.AgentID); was.Refused == now.Refused && was.Parked == now.Parked {
 		return nil
@@ -194,8 +190,8 @@ func (s *Story) answers(e feed.Entry, was state.Member) []string {
 	return append(s.Flush(), s.fact(e.Time, e.AgentID, green, "✓", "its model answers again")...)
 }
 
-// refused tells that a model gave no turn. The same refusal again and again is told ever
-// less often, and that a call is tried again once, until it has given a turn.
+// refused returns the line that a model gave no turn. A repeated refusal is shown ever less often, and a retried call
+// once until it succeeds.
 func (s *Story) refused(e feed.Entry, was state.Member) []string {
 	now := s.team.Member(e.AgentID)
 	n, style, text := now.Refused, red, "model: "+now.Trouble
@@ -212,7 +208,7 @@ func (s *Story) refused(e feed.Entry, was state.Member) []string {
 	return append(s.Flush(), s.fact(e.Time, e.AgentID, style, "!", text)...)
 }
 
-// custom tells what is of no type of its own.
+// custom returns the lines for an event without a type of its own.
 func (s *Story) custom(e feed.Entry) []string {
 	b := e.Event.Event
 	switch {
@@ -241,7 +237,7 @@ func (s *Story) custom(e feed.Entry) []string {
 	return s.ifFull(e, b.Name+" "+team.OneLine(string(b.Value)))
 }
 
-// member tells what became of a member.
+// member returns the lines for a change of a member.
 func (s *Story) member(e feed.Entry, was state.Member) []string {
 	b := e.Event.Event
 	var m team.Member
@@ -307,7 +303,7 @@ func because(what, why string) string {
 	return what + ": " + why
 }
 
-// writer is the agent that has changed a task.
+// writer returns the agent that has changed a task.
 func writer(c state.TaskChanged) team.AgentID {
 	if c.Before == nil {
 		return c.After.UpdatedBy
@@ -315,7 +311,7 @@ func writer(c state.TaskChanged) team.AgentID {
 	return explain.Writer(c.Before.Task, c.After.Task)
 }
 
-// changed tells what became of a task.
+// changed returns the lines for a change of a task.
 func (s *Story) changed(e feed.Entry, c state.TaskChanged) []string {
 	b, t := e.Event.Event, c.After.Task
 	by := cmp.Or(writer(c), e.AgentID)
@@ -352,7 +348,7 @@ func (s *Story) changed(e feed.Entry, c state.TaskChanged) []string {
 	return fact(plain, "~", because(what, why))
 }
 
-// step says in words what was done to a task.
+// step describes a change of a task in words.
 func step(before *state.Task, t team.Task, kind team.EventType) (what, why string) {
 	if before != nil {
 		_, what, why = explain.Change(before.Task, t)
@@ -366,7 +362,7 @@ func step(before *state.Task, t team.Task, kind team.EventType) (what, why strin
 	return strings.ToLower(verb), why
 }
 
-// took is how long a task was held, and what was used for it.
+// took returns how long a task was held, and its tokens.
 func took(t *state.Task) string {
 	var parts []string
 	if t.ClaimedAt != nil && t.CompletedAt != nil {
@@ -378,7 +374,7 @@ func took(t *state.Task) string {
 	return strings.Join(parts, ", ")
 }
 
-// blocks tells which tasks wait in vain, now that t is not to be completed.
+// blocks returns the line with the tasks that wait in vain, now that t will not be completed.
 func (s *Story) blocks(at time.Time, t team.Task) []string {
 	var ids []team.TaskID
 	for id, o := range s.team.Tasks {

@@ -14,12 +14,12 @@ import (
 	"agentteam/pkg/team/explain"
 )
 
-// says tells what an agent says.
+// says returns the lines for a text of an agent.
 func (s *Story) says(e feed.Entry, text string) []string {
 	return s.text(line{at: e.Time, who: e.AgentID, task: s.team.Member(e.AgentID).Task, body: text})
 }
 
-// called tells a tool call.
+// called returns the lines for a tool call.
 func (s *Story) called(e feed.Entry) []string {
 	b, task := e.Event.Event, s.team.Member(e.AgentID).Task
 	tool := team.ToolOf(b.ToolCallName, b.Delta)
@@ -39,10 +39,10 @@ func (s *Story) called(e feed.Entry) []string {
 	return told
 }
 
-// key tells a call from those of other agents.
+// key identifies a call among those of all agents.
 func key(e feed.Entry) string { return string(e.AgentID) + " " + e.Event.Event.ToolCallID }
 
-// returned tells the result of a call.
+// returned returns the lines for the result of a call.
 func (s *Story) returned(e feed.Entry, ended state.CallEnded) []string {
 	b, c := e.Event.Event, ended.Call
 	if c == nil {
@@ -84,10 +84,10 @@ func (s *Story) returned(e feed.Entry, ended state.CallEnded) []string {
 	return append(s.Flush(), s.folded(body, key(e), c, lines, status, time)...)
 }
 
-// spanShown is how long a call takes at least for its time to be told.
+// spanShown is the shortest duration of a call that is shown.
 const spanShown = time.Second
 
-// folded tells the first lines of a result.
+// folded returns the first lines of a result.
 func (s *Story) folded(body line, id string, c *state.Call, lines []string, status, time string) (told []string) {
 	shown := max(s.o.Fold, 1)
 	rest := len(lines) - shown
@@ -121,10 +121,10 @@ func (s *Story) folded(body line, id string, c *state.Call, lines []string, stat
 	return told
 }
 
-// more is how many lines are not shown.
+// more returns the number of hidden lines.
 func more(lines int) string { return "+" + explain.Counted(lines, "line") }
 
-// failure returns the error that a tool's result is, if it is one.
+// failure returns the error in a tool's result, if it is one.
 func failure(content string) (text string, failed bool) {
 	if !strings.HasPrefix(content, "{") || !strings.Contains(content, `"error"`) {
 		return "", false
@@ -145,13 +145,13 @@ func contentLines(text string) (lines []string) {
 	return lines
 }
 
-// maxValue is how many characters of an argument are told.
+// maxValue bounds the shown characters of an argument.
 const maxValue = 60
 
-// Arguments that tell by themselves what a call is about, the first of them first.
+// Arguments that characterize a call, the most important first.
 var chief = []string{"pattern", "path", "file_path", "query", "url", "task_id", "name", "role", "to"}
 
-// callText is a call in one line, and how many lines more a command has.
+// callText returns a call in one line, and the number of further lines of a command.
 func callText(tool, raw string) (text string, more int) {
 	var args map[string]any
 	if json.Unmarshal([]byte(raw), &args) != nil {
@@ -189,7 +189,7 @@ func value(v string) string {
 	return team.Clip(team.OneLine(v), maxValue)
 }
 
-// mailed tells a message.
+// mailed returns the lines for a message.
 func (s *Story) mailed(e feed.Entry, m team.Message) []string {
 	l := line{at: e.Time, who: m.From, mark: "→", style: plain}
 	switch m.Type {
@@ -219,7 +219,7 @@ func (s *Story) mailed(e feed.Entry, m team.Message) []string {
 	return append(s.Flush(), s.letter(l, m)...)
 }
 
-// letter tells a message by its text, which l is to have.
+// letter returns the lines for a message with its text, in the form of l.
 func (s *Story) letter(l line, m team.Message) []string {
 	to := s.addressee(m.To) + ": "
 	l.body = to + m.Content
@@ -227,7 +227,7 @@ func (s *Story) letter(l line, m team.Message) []string {
 		l.mark, l.style, l.task = "?", yellow, m.TaskID
 		l.body += s.howToAnswer(m)
 	}
-	// What a person wrote, or is written, is told as a whole.
+	// Mail from and to a person is shown in full.
 	if s.o.Full || s.team.IsPerson(m.From) || s.team.IsPerson(m.To) {
 		return s.text(l)
 	}
@@ -243,7 +243,7 @@ func (s *Story) letter(l line, m team.Message) []string {
 	return s.one(l)
 }
 
-// farewell says what a request to shut down asks for, or how it is answered.
+// farewell describes a request to shut down, or its answer.
 func (s *Story) farewell(m team.Message) string {
 	switch {
 	case m.Type == team.MsgShutdownRequest && m.Drain:
@@ -256,8 +256,8 @@ func (s *Story) farewell(m team.Message) string {
 	return "refuses to leave"
 }
 
-// quiet tells that nobody moves, if that is because the team waits for a person; else the leader
-// goes on by itself, and what it does is told.
+// quiet returns the line that no member moves, if the team waits for a person; else the leader continues automatically,
+// and its actions are shown.
 func (s *Story) quiet(e feed.Entry) []string {
 	var waits []string
 	for id, m := range s.team.Members {
@@ -277,7 +277,7 @@ func (s *Story) quiet(e feed.Entry) []string {
 	return append(s.Flush(), s.one(line{at: e.Time, body: "the team waits for a person: " + text, style: yellow})...)
 }
 
-// howToAnswer are the lines below a question.
+// howToAnswer returns the lines below a question.
 func (s *Story) howToAnswer(q team.Message) (text string) {
 	for _, choice := range q.Numbered() {
 		text += "\n  " + choice
@@ -291,7 +291,7 @@ func (s *Story) howToAnswer(q team.Message) (text string) {
 	return text
 }
 
-// addressee is how whoever gets a message is told.
+// addressee returns the shown name of a message's receiver.
 func (s *Story) addressee(a team.AgentID) string {
 	if a == team.Everyone {
 		return "all"

@@ -11,7 +11,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// deedKind is what a person does.
+// deedKind is the kind of a person's action.
 type deedKind string
 
 const (
@@ -31,7 +31,7 @@ const (
 	ends     deedKind = "end"
 )
 
-// deed is what a person wants to be done in a team; what is not about it is empty.
+// action is an action of a person in a team; fields without a meaning for it are empty.
 type action struct {
 	kind    deedKind
 	team    team.TeamID
@@ -45,8 +45,8 @@ type action struct {
 	written *written // what was typed for it
 }
 
-// question asks before a deed that cannot be undone, or that takes something from a member; ""
-// for one that needs no question.
+// question returns the question before an action that cannot be undone, or takes something from a member; "" for other
+// actions.
 func (m *model) question(d action) string {
 	who := line(string(d.agent))
 	switch d.kind {
@@ -76,7 +76,7 @@ func (m *model) question(d action) string {
 	return ""
 }
 
-// doing is that a deed is under way.
+// doing returns the notice that an action is in progress.
 func (d action) doing() string {
 	text := map[deedKind]string{answers: "answering NAME", approves: "approving", rejects: "rejecting", writes: "writing to NAME", assigns: "giving ID to NAME", releases: "releasing ID",
 		cancels: "cancelling ID", adds: "adding the task", stops: "asking NAME to leave", kills: "stopping NAME", drains: "asking NAME to leave after its task",
@@ -84,8 +84,8 @@ func (d action) doing() string {
 	return strings.NewReplacer(" NAME", strings.TrimSuffix(" "+string(d.agent), " "), "ID", string(d.task)).Replace(text) + " …"
 }
 
-// decide takes the keys that answer a question, or decide on a plan or a call, which is opened
-// before: a list shows its beginning only. It reports whether it knows the key.
+// decide handles the keys that answer a question, or decide on a plan or a call, which is opened first: a list shows
+// only its beginning. It reports whether it handles the key.
 func (m *model) decide(id, pressed string) (tea.Cmd, bool) {
 	r := m.room
 	if l, ok := r.letter(id); ok {
@@ -135,7 +135,7 @@ func scopesOf(p client.Plan) []team.Scope {
 	return p.Scopes()
 }
 
-// answer has the person answer a question.
+// answer prompts for the answer to a question.
 func (m *model) answer(l client.StoredMessage, begin string) tea.Cmd {
 	ask := "answer " + string(l.From)
 	if n := len(l.Choices); n > 0 { // they stand above
@@ -149,7 +149,7 @@ func (m *model) answer(l client.StoredMessage, begin string) tea.Cmd {
 	}}, begin)
 }
 
-// writeTo has the person write to a member.
+// writeTo prompts for a message to a member.
 func (m *model) writeTo(a team.AgentID, urgent bool) tea.Cmd {
 	ask := "to " + string(a)
 	if urgent {
@@ -163,7 +163,7 @@ func (m *model) writeTo(a team.AgentID, urgent bool) tea.Cmd {
 	}}, "")
 }
 
-// do has something done, after a question if it needs one.
+// do performs an action, after a question if it needs one.
 func (m *model) do(d action) tea.Cmd {
 	if d.team = m.room.id; d.text != "" {
 		d.written = m.written
@@ -183,7 +183,7 @@ func (m *model) do(d action) tea.Cmd {
 	return tea.Batch(opens, m.asks(ask, does))
 }
 
-// did takes in what came of a deed. What was answered or decided is left.
+// did shows the outcome of an action. It leaves the page of an answered or decided item.
 func (m *model) did(msg done) tea.Cmd {
 	if msg.err != nil {
 		m.fails(msg.err)

@@ -20,7 +20,7 @@ import (
 	"agentteam/pkg/view/render"
 )
 
-// How often and how much is asked.
+// Intervals and amounts of requests.
 const (
 	batchTime = 100 * time.Millisecond // of what happens, for one message
 	mostBatch = 500
@@ -32,8 +32,7 @@ const (
 	againWait = time.Second      // before what failed is tried again
 )
 
-// behind is the cluster by package client. Its methods are called by Update, one after the
-// other.
+// backend is the cluster through package client. Update calls its methods one at a time.
 type backend struct {
 	ctx    context.Context // ends with the screen
 	client *client.Client
@@ -51,7 +50,7 @@ type backend struct {
 	panicked atomic.Pointer[string] // with its stack
 }
 
-// run does something beside the screen. A panic of it ends the screen first.
+// run runs f in the background. A panic in it ends the screen first.
 func (b *backend) run(ctx context.Context, f func(context.Context)) {
 	b.parts.Go(func() {
 		defer func() {
@@ -65,7 +64,7 @@ func (b *backend) run(ctx context.Context, f func(context.Context)) {
 	})
 }
 
-// begin ends what was followed.
+// begin ends the present session and starts another.
 func (b *backend) begin(visit session) context.Context {
 	if b.stop != nil {
 		b.stop()
@@ -79,7 +78,7 @@ func (b *backend) begin(visit session) context.Context {
 
 func (b *backend) again() { nudge(b.nudge) }
 
-// nudge has what is done by every done again soon.
+// nudge makes every call its function again soon.
 func nudge(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -87,7 +86,7 @@ func nudge(c chan<- struct{}) {
 	}
 }
 
-// teams lists the teams again and again.
+// teams lists the teams repeatedly.
 func (b *backend) teams(visit session) tea.Cmd {
 	ctx, nudged := b.begin(visit), b.nudge
 	b.run(ctx, func(ctx context.Context) {
@@ -105,8 +104,7 @@ func (b *backend) teams(visit session) tea.Cmd {
 	return nil
 }
 
-// every calls f now, and again after a time or a nudge until ctx ends. What takes long is
-// done less often, unless that was for a fault.
+// every calls f now, and again after a wait or a nudge until ctx ends. It calls a slow f less often, unless f failed.
 func every(ctx context.Context, nudge <-chan struct{}, wait time.Duration, f func() error) {
 	for ctx.Err() == nil {
 		began := time.Now()
@@ -155,7 +153,7 @@ func (b *backend) enter(visit session, id team.TeamID) tea.Cmd {
 	return nil
 }
 
-// open reads how a team stands, and where the part of its feed begins that is shown.
+// open reads the state of a team, and the beginning of the shown part of its feed.
 func (b *backend) open(ctx context.Context, id team.TeamID) (t *client.Team, e entered, after client.Cursor) {
 	ctx, cancel := context.WithTimeout(ctx, askedWait)
 	defer cancel()
@@ -219,8 +217,8 @@ func (b *backend) follow(a team.AgentID) {
 	})
 }
 
-// transcript hands on what is read of a conversation until ctx ends. What breaks off is read again,
-// behind what was handed on: entries of one record have one time, and come together.
+// transcript passes on the entries of a conversation until ctx ends. After a failure it continues behind the last
+// entry: entries of one record have one time, and arrive together.
 func transcript(ctx context.Context, read func(func(client.Entry) error) error, to chan<- client.Entry) error {
 	var last, had time.Time
 	for {
@@ -239,7 +237,7 @@ func transcript(ctx context.Context, read func(func(client.Entry) error) error, 
 	}
 }
 
-// put hands something on, unless ctx ends first.
+// put passes v on, unless ctx ends first.
 func put[T any](ctx context.Context, to chan<- T, v T) error {
 	select {
 	case to <- v:
@@ -249,7 +247,7 @@ func put[T any](ctx context.Context, to chan<- T, v T) error {
 	}
 }
 
-// gather takes what comes within a time, until a function has enough.
+// gather collects what arrives within a time, until a function has enough.
 func gather(ctx context.Context, entries <-chan client.Entry, deltas <-chan team.Delta, entry func(client.Entry) bool, delta func(team.Delta) bool) {
 	end := time.NewTimer(batchTime)
 	defer end.Stop()
@@ -267,7 +265,7 @@ func gather(ctx context.Context, entries <-chan client.Entry, deltas <-chan team
 	}
 }
 
-// asked does something for the screen, within a time.
+// asked runs f for the screen, within a time limit.
 func (b *backend) asked(limit time.Duration, f func(ctx context.Context, t *client.Team) tea.Msg) tea.Cmd {
 	t := b.team.Load()
 	return func() tea.Msg {
@@ -340,7 +338,7 @@ func (b *backend) do(d action) tea.Cmd {
 	}
 }
 
-// following is a team that is followed.
+// following is a followed team.
 type following struct {
 	*backend
 	team  *client.Team
@@ -355,8 +353,7 @@ type following struct {
 	bill time.Time   // when the cost is read next, of the goroutine that does
 }
 
-// follow hands on what happens and what is being written, until ctx ends. What fails is tried
-// again from where it was.
+// follow passes on entries and deltas until ctx ends. After a failure it continues from its position.
 func (f *following) follow(ctx context.Context, after client.Cursor) {
 	entries, deltas := make(chan client.Entry, mostBatch), make(chan team.Delta, mostBatch)
 	f.run(ctx, func(ctx context.Context) {
@@ -400,7 +397,7 @@ func (f *following) follow(ctx context.Context, after client.Cursor) {
 	}
 }
 
-// hand hands on a batch, with the records as they stand where entries are missing.
+// hand passes on a batch, with the present records where entries are missing.
 func (f *following) hand(ctx context.Context, b told) {
 	if n := len(b.entries); n > 0 && feed.IsReset(b.entries[n-1].Event) {
 		b.known = f.records(ctx)
@@ -439,7 +436,7 @@ func (f *following) records(ctx context.Context) *known {
 	return nil
 }
 
-// look reads what is not in the feed.
+// look reads the state that is not in the feed.
 func (f *following) look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, askedWait)
 	defer cancel()
@@ -476,8 +473,8 @@ func (f *following) lookAtMail(ctx context.Context, l *look) (err error) {
 	return err
 }
 
-// cost hands on what the model calls have cost, if there were any since. It reads all journals, which may take
-// long: how the team stands does not wait for it.
+// cost passes on the cost of the model calls, if there were new ones. It reads all journals, which may take long: look
+// does not wait for it.
 func (f *following) cost(ctx context.Context) error {
 	if time.Now().Before(f.bill) && !f.over.Load() || !f.used.Swap(false) {
 		return nil
@@ -495,8 +492,7 @@ func (f *following) cost(ctx context.Context) error {
 	return nil
 }
 
-// costs are what the model calls have cost, or where that is not known how many tokens they
-// have used.
+// costs returns the cost of the model calls, or if that is unknown their tokens.
 func (f *following) costs(ctx context.Context) (bill, error) {
 	t, err := f.team.Cost(ctx, 0, "agent")
 	if err != nil {

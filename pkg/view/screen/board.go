@@ -24,8 +24,7 @@ type group struct {
 // earlier names the part of the board with the tasks of earlier goals.
 const earlier = "earlier goals"
 
-// board are the tasks by their status, as people read them. It is made again when a task has
-// changed.
+// board returns the tasks by their shown status. It is computed again when a task has changed.
 func (r *room) board() []group {
 	if r.groups == nil {
 		r.groups = r.sorted()
@@ -61,7 +60,7 @@ func (r *room) status(id team.TaskID) team.TaskStatus {
 	return ""
 }
 
-// rowsOf are the rows of a board, as they are at a time and a width.
+// rowsOf are the rows of a board at a time and a width.
 type rowsOf struct {
 	board *group // the first of its parts
 	now   time.Time
@@ -69,7 +68,7 @@ type rowsOf struct {
 	rows  []row
 }
 
-// taskRows are the tasks of the board. They are made again if something in them is another.
+// taskRows returns the rows of the board. They are computed again if an input has changed.
 func (m *model) taskRows() []row {
 	r := m.room
 	board := r.board()
@@ -104,7 +103,7 @@ func (m *model) boardRows(board []group) (rows []row) {
 	return rows
 }
 
-// taskRow is a task in the list, its title in so many cells where all is in one line.
+// taskRow returns the row of a task, with its title in so many cells if the row is one line.
 func (m *model) taskRow(v team.TaskView, cells int) row {
 	mark := " "
 	if v.Priority > 0 {
@@ -122,7 +121,7 @@ func (m *model) taskRow(v team.TaskView, cells int) row {
 	return row{id: string(v.ID), lines: []string{lead + pad(title, cells) + "  " + faint.Render(about)}}
 }
 
-// standing is who holds a task, what it waits for, or how it has ended.
+// standing returns who holds a task, what it waits for, or how it has ended.
 func (r *room) standing(v team.TaskView, now time.Time) string {
 	switch {
 	case v.Status == team.InProgress:
@@ -148,7 +147,7 @@ func (r *room) standing(v team.TaskView, now time.Time) string {
 	return ""
 }
 
-// taskLines are all that is known of a task.
+// taskLines returns all details of a task.
 func (m *model) taskLines(id team.TaskID) []string {
 	r := m.room
 	var v team.TaskView

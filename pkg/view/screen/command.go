@@ -10,14 +10,14 @@ import (
 	"agentteam/pkg/team"
 )
 
-// command is one that is typed behind a colon.
+// command is a command that is typed behind a colon.
 type command struct {
 	name, args, about string
 	inTeam            bool // it takes a team that is shown
 	run               func(m *model, words []string, text string) tea.Cmd
 }
 
-// commands are all of them, in the order in which help shows them.
+// commands returns all commands in the order of the help.
 func commands() []command {
 	tab := func(kind pageKind) func(*model, []string, string) tea.Cmd {
 		return func(m *model, _ []string, _ string) tea.Cmd { return m.toTab(int(kind)) }
@@ -53,7 +53,7 @@ func commands() []command {
 	}
 }
 
-// obey runs what was typed behind the colon.
+// obey runs the command that was typed behind the colon.
 func (m *model) obey(text string) tea.Cmd {
 	words := strings.Fields(text)
 	if len(words) == 0 {
@@ -96,7 +96,7 @@ func (m *model) obey(text string) tea.Cmd {
 	return c.run(m, words, rest(text, 1))
 }
 
-// rest is the part of a text behind its first n words, with its spaces.
+// rest returns the part of a text behind its first n words, with its spaces.
 func rest(text string, n int) string {
 	text = strings.TrimSpace(text)
 	for range n {
@@ -109,7 +109,7 @@ func rest(text string, n int) string {
 	return text
 }
 
-// named is a command that goes to what its argument names.
+// named returns a command that opens the thing that its argument names.
 func named[T any](parse func(string) (T, error), to func(*model, T) tea.Cmd) func(*model, []string, string) tea.Cmd {
 	return func(m *model, words []string, _ string) tea.Cmd {
 		name, err := parse(words[1])
@@ -188,7 +188,7 @@ func (m *model) memberCommand(words []string, text string) tea.Cmd {
 	return m.do(action{kind: deedKind(words[0]), agent: name, text: rest(text, 1)})
 }
 
-// complete are the lines that what is typed behind the colon may become.
+// complete returns the completions of the text behind the colon.
 func (m *model) complete(text string) (all []string) {
 	words := strings.Fields(text)
 	if text == "" || strings.HasSuffix(text, " ") {
@@ -220,7 +220,7 @@ func (m *model) complete(text string) (all []string) {
 	return all
 }
 
-// candidates are the words that an argument of a command may be.
+// candidates returns the possible words for an argument of a command.
 func (m *model) candidates(name, arg string) (all []string) {
 	r := m.room
 	switch {
@@ -257,7 +257,7 @@ func (m *model) candidates(name, arg string) (all []string) {
 	return all
 }
 
-// offers is the line with what Tab completes to.
+// offers returns the line with the completions of Tab.
 func (m *model) offers() string {
 	text := m.input.Value()
 	all := m.complete(text)
@@ -275,7 +275,7 @@ func (m *model) offers() string {
 	return ansi.Truncate(strings.Join(all, "  "), m.width, "…")
 }
 
-// helpLines are the keys and the commands.
+// helpLines returns the keys and the commands.
 func (m *model) helpLines() []string {
 	all := []string{bold.Render("keys")}
 	leaves := [][2]string{{"q, Ctrl-C", "leave; the team goes on"}, {"Ctrl-Z", "leave for a while; fg comes back"}}

@@ -11,10 +11,10 @@ import (
 	"agentteam/pkg/team/explain"
 )
 
-// stopWait is how long a member may take to answer that it leaves, or why not, as of teamctl stop.
+// stopWait is how long a member may take to answer a request to leave, as in teamctl stop.
 const stopWait = 30 * time.Second
 
-// perform does what a person wants, and returns what came of it in words.
+// perform performs a person's action, and returns the outcome in words.
 func perform(ctx context.Context, t *client.Team, d action) (text string, err error) {
 	switch d.kind {
 	case answers:

@@ -12,7 +12,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// name is that of a key. A terminal sends Esc and a key that follows quickly as that key with Alt.
+// name returns the name of a key. A terminal sends Esc and a key that follows quickly as that key with Alt.
 func name(k tea.KeyPressMsg) string {
 	switch pressed := k.String(); pressed {
 	case "alt+esc":
@@ -24,7 +24,7 @@ func name(k tea.KeyPressMsg) string {
 	}
 }
 
-// key takes a key.
+// key handles a key.
 func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 	pressed := name(k)
 	if pressed == "ctrl+c" && m.prompt == nil {
@@ -71,7 +71,7 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-// moves takes the keys that move in a page, or to another tab.
+// moves handles the keys that move in a page, or to another tab.
 func (m *model) moves(pressed string) (tea.Cmd, bool) {
 	far := max(m.height-8, 1)
 	by, ok := map[string]int{"up": -1, "k": -1, "down": 1, "j": 1, "pgup": -far, "pgdown": far, "ctrl+b": -far, "ctrl+f": far, "space": far,
@@ -101,7 +101,7 @@ func (m *model) moves(pressed string) (tea.Cmd, bool) {
 	return nil, true
 }
 
-// quit leaves, after a question where that ends something.
+// quit leaves, after a question if that ends something.
 func (m *model) quit() tea.Cmd {
 	leaves := func() tea.Cmd { return tea.Quit }
 	if m.leave.Ask != "" && !m.ended {
@@ -110,7 +110,7 @@ func (m *model) quit() tea.Cmd {
 	return leaves()
 }
 
-// open shows a page above the others.
+// open opens a page above the others.
 func (m *model) open(p page) {
 	if last := m.page(); len(m.over) > 0 && last.kind == p.kind {
 		*last = p
@@ -119,7 +119,7 @@ func (m *model) open(p page) {
 	m.over = append(m.over, p)
 }
 
-// back goes to where the page was entered from; from a tab to the list of teams.
+// back returns to the previous page; from a tab to the list of teams.
 func (m *model) back() tea.Cmd {
 	p := m.page()
 	switch {
@@ -134,7 +134,7 @@ func (m *model) back() tea.Cmd {
 	return nil
 }
 
-// listen follows the conversation that is shown, and no other.
+// listen follows the shown conversation, and no other.
 func (m *model) listen() {
 	r := m.room
 	if r == nil {
@@ -173,7 +173,7 @@ func (m *model) toTeams() tea.Cmd {
 	return m.behind.teams(m.visit)
 }
 
-// toTeam has a team opened; what is shown stays until it comes.
+// toTeam opens a team; the present page stays until it arrives.
 func (m *model) toTeam(id team.TeamID) tea.Cmd {
 	m.visit++
 	return m.behind.enter(m.visit, id)
@@ -190,7 +190,7 @@ func (m *model) toTask(id team.TaskID) tea.Cmd {
 	return m.behind.life(id)
 }
 
-// into shows what is chosen.
+// into opens the chosen row.
 func (m *model) into() tea.Cmd {
 	p := m.page()
 	rows := m.rows()
@@ -211,7 +211,7 @@ func (m *model) into() tea.Cmd {
 	return nil
 }
 
-// toLetter shows a letter, a plan or a call as a whole.
+// toLetter opens a letter, a plan or a call in full.
 func (m *model) toLetter(id string) tea.Cmd {
 	if p := m.page(); p.kind == letterPage && p.about == id {
 		return nil
@@ -223,8 +223,7 @@ func (m *model) toLetter(id string) tea.Cmd {
 	return nil
 }
 
-// neighbour goes to the conversation of the next agent in order of joining, or of the one
-// before.
+// neighbour opens the conversation of the next agent in order of joining, or of the previous one.
 func (m *model) neighbour(next bool) tea.Cmd {
 	if m.room == nil {
 		return nil
@@ -250,7 +249,7 @@ func (m *model) neighbour(next bool) tea.Cmd {
 	return m.toAgent(all[at%len(all)])
 }
 
-// acts takes the keys that do something with what is shown or chosen.
+// acts handles the keys that act on the shown or chosen item.
 func (m *model) acts(pressed string) tea.Cmd {
 	unknown := func() tea.Cmd { return m.wrong("%s does nothing here; ? lists the keys", line(pressed)) }
 	r := m.room
@@ -285,8 +284,7 @@ func (m *model) acts(pressed string) tea.Cmd {
 	return unknown()
 }
 
-// pointer takes the mouse: its wheel moves, and a click chooses what it is at, or goes into
-// what is chosen.
+// pointer handles the mouse: its wheel moves, and a click chooses a row, or opens the chosen one.
 func (m *model) pointer(msg tea.MouseMsg) tea.Cmd {
 	p := m.page()
 	at := msg.Mouse()

@@ -9,7 +9,7 @@ import (
 	"agentteam/pkg/view/render"
 )
 
-// open are the questions to the person that wait, the oldest first.
+// open returns the open questions to the person, the oldest first.
 func (r *room) open() (all []client.StoredMessage) {
 	for _, l := range r.look.letters {
 		if l.Open {
@@ -19,10 +19,10 @@ func (r *room) open() (all []client.StoredMessage) {
 	return all
 }
 
-// waits is how many things wait for the person.
+// waits returns how many items wait for the person.
 func (r *room) waits() int { return len(r.open()) + len(r.look.plans) }
 
-// mailRows are what waits for the person, and the mail to it.
+// mailRows returns the items that wait for the person, and the mail to it.
 func (m *model) mailRows() (rows []row) {
 	r := m.room
 	title := func(text string, n int) {
@@ -71,7 +71,7 @@ func (m *model) mailRow(id, mark string, from team.AgentID, what, text, age stri
 	return row{id: id, lines: []string{pad(mark+" "+who, 18) + " " + pad(faint.Render(what), 22) + " " + pad(faint.Render(age), 6) + " " + text}}
 }
 
-// letterLines are a letter, a plan or a call as a whole, and what can be done with it.
+// letterLines returns a letter, a plan or a call in full, with the possible actions.
 func (m *model) letterLines(id string) []string {
 	if p, ok := m.room.plan(id); ok {
 		return m.planLines(p)
@@ -109,7 +109,7 @@ func (m *model) letterLines(id string) []string {
 	return append(all, faint.Render(" m writes back"))
 }
 
-// planLines are a plan or a call that waits for a decision.
+// planLines returns a plan or a call that waits for a decision.
 func (m *model) planLines(p client.Plan) []string {
 	about := ""
 	if p.Task != "" {

@@ -12,11 +12,11 @@ import (
 	"agentteam/pkg/view/render"
 )
 
-// From so many cells on, a row is one line.
+// oneLine is the width from which on a row is one line, in cells.
 const oneLine = 100
 
-// urgency is the place of a member in the list: first those who wait for a person, then those
-// whom something keeps from their work, then those that are running.
+// urgency returns the place of a member in the list: first those that wait for a person, then those with trouble, then
+// those that are running.
 func urgency(a client.Agent) int {
 	switch {
 	case a.State.Waits() && a.Awaits == team.UserAgent, a.State == team.WaitingUser, atWork(a):
@@ -35,12 +35,12 @@ func urgency(a client.Agent) int {
 	return 5
 }
 
-// atWork reports whether a person has a task to do: one whose work is done waits only for the line.
+// atWork reports whether a person has a task to do; a merging task needs no person.
 func atWork(a client.Agent) bool {
 	return a.Backend == team.Person && a.Task != "" && a.WaitsFor != team.ForMerge
 }
 
-// agents are the members, those first that a person is to look at.
+// agents returns the members, first those that need a person.
 func (r *room) agents() []client.Agent {
 	all := slices.Clone(r.look.agents)
 	slices.SortStableFunc(all, func(a, b client.Agent) int { return cmp.Compare(urgency(a), urgency(b)) })
@@ -56,7 +56,7 @@ func (r *room) member(id team.AgentID) client.Agent {
 	return client.Agent{Member: team.Member{AgentID: id}}
 }
 
-// memberRows are the members of the team.
+// memberRows returns the rows of the members.
 func (m *model) memberRows() (rows []row) {
 	r := m.room
 	if len(r.look.agents) == 0 {
@@ -100,7 +100,7 @@ func (m *model) memberRows() (rows []row) {
 	return rows
 }
 
-// jobLine is what a member has under way beside its conversation, in a line.
+// jobLine returns a job of a member in a line.
 func jobLine(j team.Job, now time.Time) string {
 	what := cmp.Or(line(j.Type), string(j.Kind))
 	state := span(now.Sub(j.Since))
@@ -115,7 +115,7 @@ func jobLine(j team.Job, now time.Time) string {
 	return fmt.Sprintf("%s %s (%s): %s", line(j.ID), what, state, line(j.About))
 }
 
-// memberLine is a line of the list of members, as wide as the screen.
+// memberLine returns a line of the list of members, as wide as the screen.
 func (m *model) memberLine(name int, who, state, since, task, turn, context, cost, about string) string {
 	right := func(s string, n int) string { return strings.Repeat(" ", max(0, n-len(s))) + s }
 	parts := []part{{pad(who, name), 0}, {pad(state, 16), 0}, {right(since, 6), 2}, {pad(task, 6), 1}, {right(turn, 4), 5}, {right(context, 5), 3}, {right(cost, 9), 4}}
@@ -126,7 +126,7 @@ func (m *model) memberLine(name int, who, state, since, task, turn, context, cos
 	return s
 }
 
-// fill is how full the context of a member is.
+// fill returns how full the context of a member is.
 func fill(a client.Agent) string {
 	switch {
 	case a.Context == 0:
@@ -137,7 +137,7 @@ func fill(a client.Agent) string {
 	return fmt.Sprintf("%d%%", 100*a.Context/a.Window)
 }
 
-// why is in a few words why a member is in its state.
+// why returns in a few words why a member is in its state.
 func (r *room) why(a client.Agent, now time.Time) string {
 	if a.Drains {
 		a.Drains = false
@@ -176,7 +176,7 @@ func (r *room) why(a client.Agent, now time.Time) string {
 	return ""
 }
 
-// asked is what a member wants of the person.
+// asked returns a member's request to the person.
 func (r *room) asked(a client.Agent) string {
 	if l, ok := r.letter(a.Asked); ok {
 		return "asks you: " + line(l.Content)
@@ -187,7 +187,7 @@ func (r *room) asked(a client.Agent) string {
 	return strings.TrimSuffix("waits for you: "+line(a.About), ": ")
 }
 
-// wish is what a plan or a call wants of the person.
+// wish returns the request of a plan or a call to the person.
 func wish(p client.Plan) string {
 	if p.Call != nil {
 		return "wants leave: " + line(p.Brief())

@@ -16,7 +16,7 @@ import (
 	"agentteam/pkg/view/render"
 )
 
-// cluster is what stands behind the screen. It answers by messages: those of this file.
+// cluster is the cluster behind the screen. It answers by the messages of this file.
 type cluster interface {
 	teams(v session) tea.Cmd                 // the list of teams, now and again: listed
 	enter(v session, id team.TeamID) tea.Cmd // a team: entered, then told, looked and billed repeatedly
@@ -28,7 +28,7 @@ type cluster interface {
 	do(d action) tea.Cmd                     // what a person wants: done
 }
 
-// visit is the number of the call of teams or enter that a message from the cluster belongs to.
+// session is the number of the call of teams or enter that a message from the cluster belongs to.
 type session int
 
 func (v session) of() session { return v }
@@ -105,7 +105,7 @@ type known struct {
 	tasks   []team.Task
 }
 
-// look is what is not in the feed.
+// look is the state that is not in the feed.
 type look struct {
 	record  team.Team
 	agents  []client.Agent
@@ -114,13 +114,13 @@ type look struct {
 	err     error
 }
 
-// bill is what model calls have cost.
+// bill is the cost of model calls.
 type bill struct {
 	total string
 	by    map[team.AgentID]string
 }
 
-// room is the team that is shown.
+// room is the shown team.
 type room struct {
 	entered
 	state  *state.Team
@@ -140,7 +140,7 @@ type room struct {
 	texts  map[string]string // whole texts of messages, by their ids
 }
 
-// model is what the screen shows. Update alone changes it.
+// model is the state of the screen. Only Update changes it.
 type model struct {
 	behind cluster
 	traits func(string) tool.Traits
@@ -193,7 +193,7 @@ func (m *model) Init() tea.Cmd {
 // clock sends a tick at the next second.
 func clock() tea.Cmd { return tea.Every(time.Second, func(at time.Time) tea.Msg { return tick(at) }) }
 
-// Update takes in what was pressed and what has happened.
+// Update handles input and messages from the cluster.
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
@@ -275,7 +275,7 @@ func (m *model) enter(e entered) tea.Cmd {
 	return m.lifeOf("")
 }
 
-// lifeOf has the life of a task read, of "" of each, if it is shown.
+// lifeOf reads the history of a task, for "" of each, if it is shown.
 func (m *model) lifeOf(id team.TaskID) (cmd tea.Cmd) {
 	for _, p := range m.over {
 		if shown := team.TaskID(p.about); p.kind == taskPage && (id == "" || id == shown) {
@@ -285,12 +285,12 @@ func (m *model) lifeOf(id team.TaskID) (cmd tea.Cmd) {
 	return cmd
 }
 
-// telling returns how the stream of r is shown.
+// telling returns the settings of r's stream.
 func (m *model) telling(r *room) render.Options {
 	return render.Options{Width: m.width, Full: r.full, Traits: m.traits, Zone: m.zone}
 }
 
-// lay sets what is as wide as the screen.
+// lay sets the width of the transcripts.
 func (m *model) lay() {
 	if r := m.room; r != nil {
 		r.tale.resize(m.width, r.full)
@@ -300,7 +300,7 @@ func (m *model) lay() {
 	}
 }
 
-// hear takes in what the cluster sends of the team.
+// hear handles a message from the cluster about the team.
 func (m *model) hear(r *room, msg tea.Msg) tea.Cmd {
 	switch msg := msg.(type) {
 	case told:
@@ -330,7 +330,7 @@ func (m *model) hear(r *room, msg tea.Msg) tea.Cmd {
 	return nil
 }
 
-// look takes in how the team stands. Another goal is a new story.
+// look stores the state of the team. Another goal starts a new story.
 func (m *model) look(r *room, l look) tea.Cmd {
 	if l.err != nil {
 		if team.CodeOf(l.err) == team.NotFound { // it was deleted
@@ -345,7 +345,7 @@ func (m *model) look(r *room, l look) tea.Cmd {
 	return nil
 }
 
-// take takes in what has happened, and what is being written.
+// take adds entries and deltas.
 func (m *model) take(r *room, msg told) (cmd tea.Cmd) {
 	if k := msg.known; k != nil {
 		r.state.KnowMembers(k.members)
@@ -373,7 +373,7 @@ func (m *model) take(r *room, msg told) (cmd tea.Cmd) {
 	return cmd
 }
 
-// flush shows what was held back for what might belong to it.
+// flush shows entries that were held back.
 func (m *model) flush(r *room) {
 	m.grow(streamPage, r.tale.flush())
 	if r.speech != nil {
@@ -381,7 +381,7 @@ func (m *model) flush(r *room) {
 	}
 }
 
-// grow lets what is read stay where it is while lines come below it.
+// grow keeps the read position of a page while lines are added below it.
 func (m *model) grow(kind pageKind, added []*entryView) {
 	for _, pages := range [][]page{m.tabs[:], m.over} {
 		for i := range pages {
@@ -392,7 +392,7 @@ func (m *model) grow(kind pageKind, added []*entryView) {
 	}
 }
 
-// lastLine is the last line of a text that is not empty.
+// lastLine returns the last line of a text that is not empty.
 func lastLine(text string) (last string) {
 	if len(text) > mostOfText {
 		text = text[len(text)-mostOfText:]

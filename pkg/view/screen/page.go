@@ -9,7 +9,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// pageKind is what a page shows. The first are the tabs of a team.
+// pageKind is the kind of a page. The first ones are the tabs of a team.
 type pageKind int
 
 const (
@@ -29,7 +29,7 @@ const (
 
 var tabNames = [tabCount]string{"Members", "Board", "Stream", "Mail", "Timeline"}
 
-// page is what is shown between the header and the line below, and where in it one is.
+// page is the content between the header and the footer, and the position in it.
 type page struct {
 	kind   pageKind
 	about  string // the agent, the task, or the letter or plan, that it shows
@@ -40,25 +40,25 @@ type page struct {
 	down   int    // first line that is shown, of a text that does not grow
 }
 
-// list reports whether a page has rows of which one is chosen.
+// list reports whether a page has rows to choose from.
 func (p *page) list() bool {
 	return slices.Contains([]pageKind{membersPage, boardPage, mailPage, teamsPage}, p.kind)
 }
 
-// grows reports whether lines come at the end of a page, where it is read.
+// grows reports whether lines are added at the end of a page, where it is read.
 func (p *page) grows() bool { return p.kind == streamPage || p.kind == agentPage }
 
-// filters reports whether a page can show a part of its rows or lines only.
+// filters reports whether a page can filter its rows or lines.
 func (p *page) filters() bool { return p.list() || p.grows() }
 
-// row is an entry of a list: what it is about, and its lines. A heading cannot be chosen.
+// row is an entry of a list: its id and its lines. A heading cannot be chosen.
 type row struct {
 	id      string
 	lines   []string
 	heading bool
 }
 
-// page is the one that is shown.
+// page returns the shown page.
 func (m *model) page() *page {
 	switch {
 	case len(m.over) > 0:
@@ -69,7 +69,7 @@ func (m *model) page() *page {
 	return &m.tabs[m.tab]
 }
 
-// rows are those of the page that is shown.
+// rows returns the rows of the shown page.
 func (m *model) rows() []row {
 	p := m.page()
 	var all []row
@@ -103,7 +103,7 @@ func (m *model) rows() []row {
 	return some
 }
 
-// choice is the place of the row that is chosen, -1 if there is none.
+// choice returns the index of the chosen row, -1 if there is none.
 func (p *page) choice(rows []row) int {
 	if i := slices.IndexFunc(rows, func(r row) bool { return !r.heading && r.id == p.chosen }); i >= 0 {
 		return i
@@ -111,7 +111,7 @@ func (p *page) choice(rows []row) int {
 	return slices.IndexFunc(rows, func(r row) bool { return !r.heading })
 }
 
-// move chooses another row, so many further on.
+// move chooses the row that is by rows further on.
 func (p *page) move(rows []row, by int) {
 	var ids []string
 	for _, r := range rows {
@@ -129,8 +129,8 @@ func (p *page) move(rows []row, by int) {
 	p.chosen = ids[min(max(at+by, 0), len(ids)-1)]
 }
 
-// drawList is the part of a list that fits into so many lines, with the chosen row in it, which
-// stands out by its first character too.
+// drawList returns the part of a list that fits into height lines, with the chosen row in it, which its first character
+// marks too.
 func (p *page) drawList(rows []row, width, height int) []string {
 	at := p.choice(rows)
 	var all []string
@@ -159,7 +159,7 @@ func (p *page) drawList(rows []row, width, height int) []string {
 	return all[p.top:min(p.top+height, len(all))]
 }
 
-// drawText is the part of a text that fits into so many lines; none where they are too few.
+// drawText returns the part of a text that fits into height lines; none if that is too few.
 func (p *page) drawText(all []string, height int) []string {
 	height = max(height, 0)
 	if p.grows() {
@@ -180,7 +180,7 @@ func (p *page) scroll(by int) {
 	p.down = max(p.down+by, 0)
 }
 
-// about is what the page that is shown is about: what it shows alone, or what is chosen of a list.
+// about returns the subject of the shown page: the only one, or the chosen row of a list.
 func (m *model) about(alone, list pageKind) string {
 	switch p := m.page(); p.kind {
 	case alone:
@@ -193,13 +193,13 @@ func (m *model) about(alone, list pageKind) string {
 	return ""
 }
 
-// subject is the agent that a page is about.
+// subject returns the agent that a page is about.
 func (m *model) subject() team.AgentID { return team.AgentID(m.about(agentPage, membersPage)) }
 
-// object is the task that a page is about.
+// object returns the task that a page is about.
 func (m *model) object() team.TaskID { return team.TaskID(m.about(taskPage, boardPage)) }
 
-// item is the id of the letter or plan that a page is about.
+// item returns the id of the letter or plan that a page is about.
 func (m *model) item() string { return m.about(letterPage, mailPage) }
 
 // letter returns the letter of that id.
@@ -212,7 +212,7 @@ func (r *room) letter(id string) (client.StoredMessage, bool) {
 	return client.StoredMessage{}, false
 }
 
-// plan returns the plan of that id, or the call, which waits.
+// plan returns the pending plan, or call, of that id.
 func (r *room) plan(id string) (client.Plan, bool) {
 	for _, p := range r.look.plans {
 		if p.ID == id {

@@ -14,7 +14,7 @@ import (
 	"agentteam/pkg/view/render"
 )
 
-// prompt is what the person is asked below the page.
+// prompt is a question to the person below the page.
 type prompt struct {
 	kind promptKind
 	ask  string               // what is asked
@@ -31,17 +31,17 @@ const (
 	promptCount
 )
 
-// written is what was typed at a prompt.
+// written is a text that was typed at a prompt.
 type written struct {
 	prompt prompt
 	text   string
 }
 
-// mostTyped are the lines of what is typed that are seen at the same time.
+// mostTyped bounds the visible lines of the input.
 const mostTyped = 6
 
-// newInput is where commands and texts are typed. It reads no clipboard, which would start a
-// program: the terminal pastes.
+// newInput returns the input of commands and texts. It does not read the clipboard, which would start a program: the
+// terminal pastes.
 func newInput() textarea.Model {
 	in := textarea.New()
 	in.ShowLineNumbers = false
@@ -54,7 +54,7 @@ func newInput() textarea.Model {
 	return in
 }
 
-// prompts has the person type something.
+// prompts opens a prompt for a text.
 func (m *model) prompts(p prompt, begin string) tea.Cmd {
 	m.prompt, m.notice = &p, ""
 	lead := map[promptKind]string{commandLine: ":", filterLine: "/"}[p.kind]
@@ -73,21 +73,21 @@ func (m *model) prompts(p prompt, begin string) tea.Cmd {
 	return cmd
 }
 
-// fill puts a text into the line, with the cursor behind it.
+// fill sets the text of the input, with the cursor behind it.
 func (m *model) fill(text string) {
 	m.input.SetValue(text)
 	m.input.MoveToEnd()
 	m.input, _ = m.input.Update(nil) // which sets its height
 }
 
-// asks has the person answer a question by yes or no.
+// asks opens a question with the answers yes and no.
 func (m *model) asks(question string, yes func() tea.Cmd) tea.Cmd {
 	m.notice = ""
 	m.prompt = &prompt{kind: yesOrNo, ask: question, then: func(string) tea.Cmd { return yes() }}
 	return nil
 }
 
-// promptLines are what is asked, above what is typed.
+// promptLines returns the question, above the input.
 func (m *model) promptLines() (all []string) {
 	switch p := m.prompt; p.kind {
 	case yesOrNo:
@@ -102,8 +102,7 @@ func (m *model) promptLines() (all []string) {
 	return append(all, strings.Split(m.input.View(), "\n")...)
 }
 
-// askLines are what is asked as a whole, where the screen has room for it, and its end in
-// any case.
+// askLines returns the whole question if the screen has room for it, and always its end.
 func (m *model) askLines(text string) []string {
 	all := lines(text, m.width)
 	if most := max(m.height/2, 2); len(all) > most {
@@ -113,7 +112,7 @@ func (m *model) askLines(text string) []string {
 	return styled(yellow, all)
 }
 
-// typed takes a key while something is typed.
+// typed handles a key at a prompt.
 func (m *model) typed(k tea.KeyPressMsg) tea.Cmd {
 	p, pressed := m.prompt, name(k)
 	switch {
@@ -152,7 +151,7 @@ func (m *model) typed(k tea.KeyPressMsg) tea.Cmd {
 	return m.edit(k)
 }
 
-// accept takes what was typed.
+// accept handles the typed text.
 func (m *model) accept() tea.Cmd {
 	p, text := m.prompt, strings.TrimSpace(m.input.Value())
 	m.prompt = nil
@@ -166,7 +165,7 @@ func (m *model) accept() tea.Cmd {
 	return p.then(text)
 }
 
-// edit has the line take a key, or what was pasted.
+// edit passes a key, or pasted text, to the input.
 func (m *model) edit(msg tea.Msg) (cmd tea.Cmd) {
 	m.input, cmd = m.input.Update(msg)
 	if m.prompt.kind == filterLine {
@@ -192,8 +191,7 @@ func (m *model) paste(msg tea.PasteMsg) tea.Cmd {
 	return m.edit(msg)
 }
 
-// longest is what all lines that a text may become begin with; one alone is followed by a
-// space.
+// longest returns the common beginning of all completions of a text; a single one is followed by a space.
 func longest(text string, all []string) string {
 	if len(all) == 0 {
 		return text
@@ -210,8 +208,7 @@ func longest(text string, all []string) string {
 	return common
 }
 
-// recall puts what was typed earlier, or later, into the line; behind the last of it stands what
-// was typed before that.
+// recall puts an earlier, or later, text into the input; after the last one comes the unfinished text.
 func (m *model) recall(earlier bool) {
 	past := m.history[m.prompt.kind]
 	at := slices.Index(past, m.input.Value())
@@ -232,7 +229,7 @@ func (m *model) recall(earlier bool) {
 	}
 }
 
-// retry lets the person mend what it had typed for a deed that failed.
+// retry lets the person correct the text of an action that failed.
 func (m *model) retry(d action) (cmd tea.Cmd) {
 	if w := d.written; w != nil && m.prompt == nil && m.room != nil && m.room.id == d.team {
 		notice := m.notice
@@ -242,7 +239,7 @@ func (m *model) retry(d action) (cmd tea.Cmd) {
 	return cmd
 }
 
-// wrong shows what is wrong with what was typed.
+// wrong shows the error in the typed text.
 func (m *model) wrong(format string, args ...any) tea.Cmd {
 	m.notice, m.failed = fmt.Sprintf(format, args...), true
 	return nil

@@ -1,14 +1,12 @@
-// Package screen is a live screen of the teams of a cluster, for a terminal: how each member
-// stands and why, the board, what happens, one agent's conversation, what waits for the person,
-// and what a person can do about it.
+// Package screen is a live screen of the teams of a cluster, for a terminal: the state of each member and its reason,
+// the board, the stream of events, one agent's conversation, items that wait for the person, and actions on them.
 //
 //	keys, ticks ─────┐
 //	package client ──┴──▶ model.Update ──▶ model.View ──▶ the terminal
 //
-// The model is pure: what happens comes as messages, of the feed by the fold of package
-// feed/state, and what a person wants done leaves it as a value. View changes no more of it than
-// how far a page is scrolled, and what it has drawn and draws again. Nothing that an agent wrote
-// reaches the terminal as anything but text (render.Printable).
+// The model is pure: events arrive as messages, entries of the feed through the fold of package feed/state, and a
+// person's actions leave it as values. View changes only the scroll position of a page and its cache of drawn lines.
+// Texts of agents reach the terminal as plain text only (render.Printable).
 //
 // It draws at most ten times a second, and nothing while nothing has changed. It stores nothing.
 package screen
@@ -26,10 +24,10 @@ import (
 	"agentteam/pkg/tool"
 )
 
-// framesPerSecond bounds what is sent over a slow line.
+// framesPerSecond bounds the output for a slow connection.
 const framesPerSecond = 10
 
-// Options are what is shown, and where.
+// Options state what is shown, and where.
 type Options struct {
 	Client  *client.Client
 	Team    team.TeamID // to begin with; "" = the list of teams
@@ -41,16 +39,16 @@ type Options struct {
 	Traits func(name string) tool.Traits
 }
 
-// Leave is what it means to leave the screen of a command that pursues a goal. Of one that only
-// shows it is empty.
+// Leave states the effect of leaving the screen of a command that pursues a goal. For a command that only shows it is
+// empty.
 type Leave struct {
 	Ask   string          // is asked before the goal has ended, whichever team is shown
 	Ended <-chan struct{} // is closed when it has; with Ask
 	Ends  bool            // the cluster lives in this process
 }
 
-// Run shows the screen until the person leaves it, and then returns nil, or until ctx ends,
-// whose cause it returns. However it ends, also by a panic, the terminal is as it was before.
+// Run shows the screen until the person leaves it, and then returns nil, or until ctx ends, whose cause it returns. It
+// restores the terminal in any case, also after a panic.
 func Run(ctx context.Context, o Options) error {
 	b := &backend{client: o.Client}
 	m := newModel(b, o.Traits, time.Local, o.Leave)
@@ -67,7 +65,7 @@ func Run(ctx context.Context, o Options) error {
 	})
 }
 
-// show shows m, and has something done beside it until that ends.
+// show shows m, and runs beside in the background until that ends.
 func (b *backend) show(ctx context.Context, m tea.Model, o Options, beside func(context.Context)) error {
 	var stop context.CancelFunc
 	b.ctx, stop = context.WithCancel(ctx)

@@ -12,8 +12,7 @@ import (
 	"agentteam/pkg/view/render"
 )
 
-// teamRows are the teams of the cluster: first those in which something waits for the person,
-// then the active ones.
+// teamRows returns the teams of the cluster: first those with items that wait for the person, then the active ones.
 func (m *model) teamRows() (rows []row) {
 	switch {
 	case m.listErr != nil:

@@ -13,8 +13,7 @@ import (
 	"agentteam/pkg/view/render"
 )
 
-// The styles of the screen. What they show, a word shows too: there are terminals without
-// colours.
+// The styles of the screen. A word repeats the meaning of each style: some terminals have no colours.
 var (
 	faint  = lipgloss.NewStyle().Faint(true)
 	bold   = lipgloss.NewStyle().Bold(true)
@@ -25,14 +24,14 @@ var (
 	cyan   = lipgloss.NewStyle().Foreground(lipgloss.Color("6"))
 )
 
-// How much of a text is looked at: it is set again for each frame.
+// The used parts of a text: it is laid out again for each frame.
 const (
 	mostOfLine = 2 << 10  // bytes of what is shown in one line
 	mostOfText = 8 << 10  // of an entry of the stream
 	mostOfPage = 64 << 10 // of a text that has a page to itself
 )
 
-// head is the beginning of a text, of at most n bytes and in whole characters.
+// head returns the beginning of a text, of at most n bytes and in whole characters.
 func head(s string, n int) (part string, cut bool) {
 	if len(s) <= n {
 		return s, false
@@ -43,7 +42,7 @@ func head(s string, n int) (part string, cut bool) {
 	return s[:n], true
 }
 
-// line is a text of foreign origin in one line.
+// line returns a foreign text in one line.
 func line(s string) string {
 	s, cut := head(s, mostOfLine)
 	if s = render.Printable(team.OneLine(s)); cut {
@@ -52,7 +51,7 @@ func line(s string) string {
 	return s
 }
 
-// lines is a text of foreign origin in lines of at most width cells.
+// lines returns a foreign text in lines of at most width cells.
 func lines(s string, width int) (all []string) {
 	s, cut := head(s, mostOfPage)
 	for l := range strings.Lines(s) {
@@ -73,7 +72,7 @@ func styled(style lipgloss.Style, all []string) []string {
 	return all
 }
 
-// labelled are lines behind a name that has so many cells.
+// labelled returns lines behind a name of cells cells.
 func labelled(name string, cells int, all []string) []string {
 	if len(all) == 0 {
 		return []string{name}
@@ -81,7 +80,7 @@ func labelled(name string, cells int, all []string) []string {
 	return append([]string{pad(name, cells) + all[0]}, indented(all[1:], cells)...)
 }
 
-// indented are lines moved in by n cells.
+// indented returns lines indented by n cells.
 func indented(all []string, n int) []string {
 	for i := range all {
 		all[i] = strings.Repeat(" ", n) + all[i]
@@ -89,7 +88,7 @@ func indented(all []string, n int) []string {
 	return all
 }
 
-// pad is a text, which may have colours, in just so many cells.
+// pad returns a text, which may have colours, in exactly that many cells.
 func pad(s string, cells int) string {
 	if cells <= 0 {
 		return ""
@@ -98,14 +97,14 @@ func pad(s string, cells int) string {
 	return s + strings.Repeat(" ", max(0, cells-ansi.StringWidth(s)))
 }
 
-// part is one of several texts of a line, with its place in the order in which they go where
-// there is no room; 0 stays.
+// part is one of several texts of a line, with its place in the order in which parts are dropped for lack of room; 0 is
+// never dropped.
 type part struct {
 	text string
 	drop int
 }
 
-// fit joins those of the parts that a line of width cells has room for.
+// fit joins the parts that fit into a line of width cells.
 func fit(width int, between string, parts ...part) string {
 	for {
 		texts, last := []string{}, -1
@@ -126,8 +125,7 @@ func fit(width int, between string, parts ...part) string {
 	}
 }
 
-// spread is a line with one text at its left end and another at its right one, which goes
-// where there is no room.
+// spread returns a line with left at its left end and right at its right end; without room it drops right.
 func spread(width int, left, right string) string {
 	room := width - ansi.StringWidth(left) - ansi.StringWidth(right)
 	if right == "" || room < 1 {
@@ -136,8 +134,7 @@ func spread(width int, left, right string) string {
 	return left + strings.Repeat(" ", room) + right
 }
 
-// span is how long something took or takes, in at most two units. Above a minute it counts
-// minutes, so that it is seldom drawn.
+// span returns a duration in at most two units. Above a minute it counts minutes, so that it is seldom drawn.
 func span(d time.Duration) string {
 	d = max(d, 0)
 	switch {

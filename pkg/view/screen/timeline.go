@@ -15,10 +15,10 @@ import (
 	"agentteam/pkg/view/render"
 )
 
-// How often the timeline is read while it is shown: it takes the whole feed of the goal.
+// chartEvery is the interval of reading the shown timeline: each time takes the whole feed of the goal.
 const chartEvery = 5 * time.Second
 
-// chart is the timeline of the goal, as it was read last.
+// chart is the timeline of the goal that was read last.
 type chart struct {
 	timeline.Timeline
 	err   error     // of a later try
@@ -29,14 +29,14 @@ type chart struct {
 	width int
 }
 
-// mark is a cell of a lane: a letter, since there are terminals without colours.
+// mark is a cell of a lane: a letter, since some terminals have no colours.
 type mark struct {
 	letter string
 	style  lipgloss.Style
 	about  string
 }
 
-// marks are those of what members are at, in the order of the legend.
+// marks are the marks of members' activities, in the order of the legend.
 var marks = []struct {
 	kind timeline.Kind
 	wait team.WaitFor
@@ -64,7 +64,7 @@ func markOf(s timeline.Span) int {
 	return len(marks) - 1
 }
 
-// timelineLines are what each member was at over time, and who held which task.
+// timelineLines returns the activities of each member over time, and the holders of tasks.
 func (m *model) timelineLines() []string {
 	c := &m.room.chart
 	var all []string
@@ -85,7 +85,7 @@ func (m *model) timelineLines() []string {
 	return append(all, c.drawn...)
 }
 
-// drawn are the lines of a timeline.
+// drawn returns the lines of a timeline.
 func (m *model) drawn(c timeline.Timeline) []string {
 	if len(c.Lanes) == 0 {
 		return []string{faint.Render(" no member has done anything for the goal yet")}
@@ -113,7 +113,7 @@ func (m *model) drawn(c timeline.Timeline) []string {
 	return append(all, m.barLines(c, name, cells)...)
 }
 
-// legend explains the marks that were seen.
+// legend explains the marks that occur.
 func legend(seen map[int]bool, width int) []string {
 	const noBreak = "\u00a0"
 	var texts []string
@@ -125,8 +125,8 @@ func legend(seen map[int]bool, width int) []string {
 	return strings.Split(strings.ReplaceAll(ansi.Wrap(strings.Join(texts, " "), width, ""), noBreak, " "), "\n")
 }
 
-// drawCells are cells of these kinds; those that follow each other and are alike get their
-// style together. look returns the letter of a kind and its style; one below 0 is blank.
+// drawCells returns cells of these kinds; adjacent equal cells share a style. look returns the letter and the style of
+// a kind; a kind below 0 is blank.
 func drawCells(of []int, look func(kind int) (letter string, style lipgloss.Style)) (text string) {
 	for i, j := 0, 0; i < len(of); i = j {
 		for j = i; j < len(of) && of[j] == of[i]; j++ {
@@ -141,13 +141,13 @@ func drawCells(of []int, look func(kind int) (letter string, style lipgloss.Styl
 	return text
 }
 
-// axis is a line of so many cells with the time at both ends.
+// axis returns a line of cells cells with the time at both ends.
 func axis(from, to time.Time, cells int) string {
 	left, right := from.Format(time.TimeOnly), "+"+span(to.Sub(from))
 	return spread(cells, left, right)
 }
 
-// place is the cell of a time.
+// place returns the cell of a time.
 func place(t timeline.Timeline, at time.Time, cells int) int {
 	whole := t.To.Sub(t.From)
 	if whole <= 0 {
@@ -156,7 +156,7 @@ func place(t timeline.Timeline, at time.Time, cells int) int {
 	return min(max(int(int64(cells)*int64(at.Sub(t.From))/int64(whole)), 0), cells-1)
 }
 
-// lane is what a member was at, each cell by what took most of its time.
+// lane returns the activities of a member; each cell shows the one that took most of its time.
 func lane(t timeline.Timeline, l timeline.Lane, cells int, seen map[int]bool) string {
 	took := make([]map[int]time.Duration, cells)
 	each := t.To.Sub(t.From) / time.Duration(cells)
@@ -189,10 +189,10 @@ func lane(t timeline.Timeline, l timeline.Lane, cells int, seen map[int]bool) st
 	return drawCells(best, func(i int) (string, lipgloss.Style) { return marks[i].letter, marks[i].style })
 }
 
-// shareCells are what shares takes, with a space before it.
+// shareCells is the width of shares, with a space before it.
 const shareCells = 41
 
-// shares is how much of its time a member was at what.
+// shares returns the shares of a member's activities.
 func shares(l timeline.Lane) string {
 	var whole float64
 	for _, s := range l.Seconds {
@@ -207,7 +207,7 @@ func shares(l timeline.Lane) string {
 	return text
 }
 
-// barLines are the tasks over time, those of the critical path with a star.
+// barLines returns the tasks over time, with a star on the critical path.
 func (m *model) barLines(t timeline.Timeline, name, cells int) []string {
 	if len(t.Tasks) == 0 {
 		return nil
@@ -246,7 +246,7 @@ func (m *model) barLines(t timeline.Timeline, name, cells int) []string {
 	return all
 }
 
-// charts has the timeline read, if it is shown and old.
+// charts reports whether the timeline is to be read: it is shown and old.
 func (m *model) charts() bool {
 	r := m.room
 	if r == nil || m.page().kind != timelinePage || m.now.Before(r.chart.next) {
@@ -256,8 +256,7 @@ func (m *model) charts() bool {
 	return true
 }
 
-// charted takes in the timeline as it was read, which took a time. One that was not to be had
-// leaves the last.
+// charted stores the timeline; reading it took that long. After an error the last one stays.
 func (r *room) charted(t timeline.Timeline, err error, now time.Time, took time.Duration) {
 	if err != nil {
 		r.chart.err, r.chart.next = err, now.Add(chartEvery)

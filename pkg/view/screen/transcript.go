@@ -13,13 +13,13 @@ import (
 	"agentteam/pkg/view/render"
 )
 
-// How much of the past is there to be scrolled to.
+// How much of the past can be scrolled to.
 const (
 	mostTold = 3000 // entries
 	dropTold = 500  // that go together
 )
 
-// tale is a story with the entries that made it, so that its lines can be made again at another width.
+// transcriptView is a story with its entries, so that its lines can be made again at another width.
 type transcriptView struct {
 	o    render.Options
 	past *state.Team // how the team stood before the first of the entries
@@ -29,13 +29,13 @@ type transcriptView struct {
 	told    []*entryView
 }
 
-// telling are the lines that an entry made.
+// entryView is the lines of an entry.
 type entryView struct {
 	lines []string
 	plain string // they in lower case and without colours; "" = not made yet
 }
 
-// has reports whether a telling has a text in it, which is in lower case.
+// has reports whether the lines contain a text, which is in lower case.
 func (t *entryView) has(text string) bool {
 	if t.plain == "" {
 		t.plain = plain(t.lines)
@@ -62,7 +62,7 @@ func (t *transcriptView) begin() {
 	t.story.Know(records(t.past), tasks, func(id team.TaskID) bool { return !t.past.Tasks[id].Earlier })
 }
 
-// records are the members that a state knows, as far as it does.
+// records returns the members of a state, with the fields that it has.
 func records(s *state.Team) (all []team.Member) {
 	for id, m := range s.Members {
 		record := team.Member{AgentID: id, Role: m.Role, Color: m.Colour, State: m.State, Incarnation: m.Incarnation}
@@ -77,7 +77,7 @@ func records(s *state.Team) (all []team.Member) {
 	return all
 }
 
-// take takes in what follows, and returns what that adds at the end. What is too old goes.
+// take adds entries, and returns their lines at the end. It drops the oldest ones beyond the limit.
 func (t *transcriptView) take(entries []feed.Entry) (added []*entryView) {
 	for _, e := range entries {
 		e = short(e)
@@ -105,10 +105,10 @@ func (t *transcriptView) add(lines []string) []*entryView {
 	return added
 }
 
-// flush adds what was held back, and returns it.
+// flush adds the entries that were held back, and returns them.
 func (t *transcriptView) flush() []*entryView { return t.add(t.story.Flush()) }
 
-// resize makes all lines again, if the width is another or calls are to be shown otherwise.
+// resize makes all lines again, if the width or the form of calls has changed.
 func (t *transcriptView) resize(width int, full bool) {
 	if t.o.Width == width && t.o.Full == full {
 		return
@@ -121,7 +121,7 @@ func (t *transcriptView) resize(width int, full bool) {
 	t.flush()
 }
 
-// linesOf are the lines of those that have a text in them; "" is all.
+// linesOf returns the lines of the entries that contain a text; "" is all.
 func linesOf(told []*entryView, with string) (all []string) {
 	with = strings.ToLower(with)
 	for _, t := range told {
@@ -132,15 +132,15 @@ func linesOf(told []*entryView, with string) (all []string) {
 	return all
 }
 
-// lines are those of the entries that have a text in them; "" is all.
+// lines returns the lines of the entries that contain a text; "" is all.
 func (t *transcriptView) lines(with string) []string { return linesOf(t.told, with) }
 
-// has reports whether some of the lines has a text in it, in upper or lower case.
+// has reports whether the lines contain a text, in upper or lower case.
 func has(lines []string, text string) bool {
 	return strings.Contains(plain(lines), strings.ToLower(text))
 }
 
-// short is an entry without what would be too much for a terminal.
+// short returns an entry with texts cut to a size for a terminal.
 func short(e feed.Entry) feed.Entry {
 	b := &e.Event.Event
 	for _, text := range []*string{&b.Delta, &b.Content, &b.Message, &b.ToolCallName} {

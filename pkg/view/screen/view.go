@@ -13,10 +13,10 @@ import (
 	"agentteam/pkg/view/render"
 )
 
-// Below this there is no room for anything.
+// The smallest usable screen.
 const leastWidth, leastHeight = 20, 8
 
-// oldAfter is from when on the screen says how old it is what is read repeatedly.
+// oldAfter is the age from which on the screen shows how old its data is.
 const oldAfter = 15 * time.Second
 
 // View draws the screen.
@@ -48,7 +48,7 @@ func (m *model) View() tea.View {
 	return v
 }
 
-// title is that of the window: how much waits for the person, and the team.
+// title returns the title of the window: the number of items that wait for the person, and the team.
 func (m *model) title() string {
 	r := m.room
 	if r == nil {
@@ -60,8 +60,8 @@ func (m *model) title() string {
 	return string(r.id)
 }
 
-// header is what always stands above: the team and what waits for the person, the goal, the
-// members by state, and the pages.
+// header returns the lines at the top: the team and the number of items that wait for the person, the goal, the members
+// by state, and the pages.
 func (m *model) header() []string {
 	r := m.room
 	state := ""
@@ -130,7 +130,7 @@ func (r *room) progress() (done, all, running, blocked int) {
 	return done, all, running, blocked
 }
 
-// lasted is how long the goal has taken.
+// lasted returns how long the goal has taken.
 func (r *room) lasted(m *model) string {
 	end := m.now
 	if at := r.look.record.FinishedAt; at != nil && r.look.record.Status != team.Active {
@@ -142,7 +142,7 @@ func (r *room) lasted(m *model) string {
 	return span(end.Sub(r.begun))
 }
 
-// tabTexts are the names of the pages; that of the one that is shown has brackets.
+// tabTexts returns the names of the pages; the shown one has brackets.
 func (m *model) tabTexts() (all []string) {
 	for i, name := range tabNames {
 		if n := m.room.waits(); pageKind(i) == mailPage && n > 0 {
@@ -156,7 +156,7 @@ func (m *model) tabTexts() (all []string) {
 	return all
 }
 
-// tabLine names the pages, and what was entered from there.
+// tabLine names the pages, and the page that was opened from there.
 func (m *model) tabLine() string {
 	s := ansi.Truncate(strings.Join(m.tabTexts(), " "), m.width, "…")
 	if p := m.page(); len(m.over) > 0 {
@@ -165,7 +165,7 @@ func (m *model) tabLine() string {
 	return s
 }
 
-// where is the page that was entered from a tab.
+// where names the page that was opened from a tab.
 func (m *model) where(p *page) string {
 	if p.kind == helpPage {
 		return "› help"
@@ -176,7 +176,7 @@ func (m *model) where(p *page) string {
 	return "› " + line(p.about)
 }
 
-// body is the page that is shown, in so many lines.
+// body returns the shown page, in height lines.
 func (m *model) body(height int) []string {
 	height = max(height, 1)
 	p := m.page()
@@ -207,7 +207,7 @@ func (m *model) body(height int) []string {
 	return all[:height]
 }
 
-// agentBody is the conversation of an agent, below how it stands.
+// agentBody returns the conversation of an agent, below its state.
 func (m *model) agentBody(p *page, height int) []string {
 	r := m.room
 	a := r.member(team.AgentID(p.about))
@@ -244,7 +244,7 @@ func prefixed(before, s string) string {
 	return before + s
 }
 
-// draft is what an agent is writing.
+// draft returns the text that an agent is writing.
 func (r *room) draft(id team.AgentID) string {
 	for _, d := range r.state.Drafts() {
 		if d.AgentID == id {
@@ -254,7 +254,7 @@ func (r *room) draft(id team.AgentID) string {
 	return ""
 }
 
-// footer are the lines below: what was said last, what is asked and typed, or what can be done here.
+// footer returns the lines below: the last notice, the question and input, or the possible keys.
 func (m *model) footer() (all []string) {
 	if m.notice != "" {
 		style := green
@@ -279,7 +279,7 @@ func (m *model) footer() (all []string) {
 	return []string{faint.Render(fit(m.width, "  ", m.hints(p)...))}
 }
 
-// ending is that the goal has ended, and how.
+// ending states that the goal has ended, and how.
 func (m *model) ending(record team.Team) string {
 	text := "the goal has ended as " + record.InWords()
 	if why := line(record.Why()); why != "" {
@@ -292,7 +292,7 @@ func (m *model) ending(record team.Team) string {
 	return render.Paint(string(record.Status), ansi.Truncate(text, max(m.width-len(rest), 1), "…")) + faint.Render(rest)
 }
 
-// hints are the keys of the page that is shown, those that matter most first.
+// hints returns the keys of the shown page, the most important first.
 func (m *model) hints(p *page) []part {
 	switch p.kind {
 	case teamsPage:
@@ -317,7 +317,7 @@ func (m *model) hints(p *page) []part {
 	return []part{{"Tab next page", 1}, {": command", 2}, {"/ filter", 3}, {"? help", 0}, {"q quit", 0}}
 }
 
-// wantedHints are the keys for a question, a plan or a call that waits for the person.
+// wantedHints returns the keys for a question, a plan or a call that waits for the person.
 func (m *model) wantedHints(id string) []part {
 	if p, ok := m.room.plan(id); ok {
 		if p.Call == nil {
