@@ -12,11 +12,10 @@ import (
 	"agentteam/pkg/team"
 )
 
-// defaultAlias is the alias that the settings without `models:` make.
+// defaultAlias is the alias of the settings without `models:`.
 const defaultAlias = "default"
 
-// Alias is a model under the name by which roles and spawns speak of it. Its fields with
-// tags are those of an entry of `models:`.
+// Alias is a model under the name that roles and spawns use. Its fields with tags are those of an entry of `models:`.
 type Alias struct {
 	Name      string
 	Same      string            // another alias, of which this is one more name; all else is then empty
@@ -42,10 +41,10 @@ type Alias struct {
 // Profile is a kind of endpoint.
 type Profile string
 
-// Values are the kinds that are known.
+// Values returns the known kinds.
 func (Profile) Values() []string { return model.Profiles() }
 
-// Limits are how long a model's endpoint is waited for; 0 is the client's default.
+// Limits are the time limits for a model's endpoint; 0 is the client's default.
 type Limits struct {
 	Connect   time.Duration `yaml:"connect" minimum:"1ms" maximum:"24h"`    // for the connection
 	FirstByte time.Duration `yaml:"first_byte" minimum:"1ms" maximum:"24h"` // for the first byte of an answer
@@ -53,7 +52,7 @@ type Limits struct {
 	Total     time.Duration `yaml:"total" minimum:"1ms" maximum:"24h"`      // for all of it
 }
 
-// Options is what the model's client needs to know of the alias.
+// Options returns the options of the alias for the model's client.
 func (a Alias) Options() model.Options {
 	headers := make(map[string]string, len(a.Headers))
 	for name, value := range a.Headers {
@@ -74,11 +73,11 @@ func (a Alias) Options() model.Options {
 	return o
 }
 
-// usable reports whether agents can work with the alias: the environment has all that it
-// needs, and its window is large enough.
+// usable reports whether agents can work with the alias: the environment has all that it needs, and its window is large
+// enough.
 func (a Alias) usable() bool { return len(a.Missing) == 0 && a.narrow() == nil }
 
-// narrow is the error of an alias whose window is too small to work with, or nil.
+// narrow returns the error of an alias whose window is too small to work with, or nil.
 func (a Alias) narrow() error {
 	w := a.Window
 	if w == 0 && a.Same == "" {
@@ -91,8 +90,7 @@ func (a Alias) narrow() error {
 		WithHint("enlarge it where the model is served (Ollama: OLLAMA_CONTEXT_LENGTH=32768), and say so here: window: 32768, or AGENTTEAM_WINDOW=32768")
 }
 
-// CheckWindows returns the error of the first alias whose window is too small to work with,
-// or nil.
+// CheckWindows returns the error of the first alias whose window is too small to work with, or nil.
 func (c Config) CheckWindows() error {
 	for _, a := range c.Aliases() {
 		if err := a.narrow(); err != nil {
@@ -102,7 +100,7 @@ func (c Config) CheckWindows() error {
 	return nil
 }
 
-// lacks is the error of an alias that cannot be used, or nil.
+// lacks returns the error of an unusable alias, or nil.
 func (a Alias) lacks() error {
 	if a.usable() {
 		return nil
@@ -118,7 +116,7 @@ func (a Alias) lacks() error {
 		WithHint("set it in the environment of the process")
 }
 
-// String is the alias as people see it: no key, no header.
+// String returns the alias as people see it, without key and headers.
 func (a Alias) String() string {
 	if a.Same != "" {
 		return "another name of " + a.Same
@@ -133,11 +131,10 @@ func (a Alias) String() string {
 	return s
 }
 
-// Aliases returns the models that this process's settings name, its default first,
-// then in the order of `models:`. The plain settings (OPENAI_MODEL and those beside
-// it) make the alias `default`: the only one without `models:`; one more, the last,
-// if they name a model and no alias of `models:` is called so. An alias may not be
-// usable. The slice is the caller's.
+// Aliases returns the models in this process's settings, its default first, then in the order of `models:`. The plain
+// settings (OPENAI_MODEL and those beside it) make the alias `default`: the only one without `models:`; the last one
+// otherwise, if they name a model and no alias of `models:` is called so. An alias may be unusable. The slice is the
+// caller's.
 func (c Config) Aliases() []Alias {
 	all := slices.Clone(c.Models)
 	if c.Model != "" && !slices.ContainsFunc(all, named(defaultAlias)) {
@@ -152,7 +149,7 @@ func (c Config) Aliases() []Alias {
 
 func named(name string) func(Alias) bool { return func(a Alias) bool { return a.Name == name } }
 
-// plain is the alias that the plain settings make.
+// plain returns the alias of the plain settings.
 func (c Config) plain() Alias {
 	extra := maps.Clone(c.ModelExtra)
 	set := func(field string, value any) {
@@ -183,8 +180,8 @@ func (c Config) plain() Alias {
 	return a
 }
 
-// Lacking returns one error, fit for a line, for each alias that cannot be used, for
-// the environment lacks what it needs. The others can.
+// Lacking returns one error, fit for a line, for each alias that is unusable because the environment lacks what it
+// needs.
 func (c Config) Lacking() (errs []error) {
 	for _, a := range c.Aliases() {
 		if err := a.lacks(); err != nil {
@@ -194,8 +191,7 @@ func (c Config) Lacking() (errs []error) {
 	return errs
 }
 
-// CheckModel returns an [team.InvalidArgument] error that names what is missing,
-// unless a model can be asked: one alias at least has all that it needs.
+// CheckModel returns an [team.InvalidArgument] error that names what is missing, unless at least one alias is usable.
 func (c Config) CheckModel() error {
 	var missing []string
 	for _, a := range c.Aliases() {
@@ -222,9 +218,8 @@ func (c Config) CheckModel() error {
 		WithHint("to try a team out without a model, run: teamctl demo")
 }
 
-// Routes is what a router over the usable aliases is made of; it has none if there
-// is none. The default is the first that can be used. An alias that cannot be used
-// is left out, also as a fallback, and so is a further name of one.
+// Routes returns the routes of the usable aliases, which may be none. The default is the first usable one. An unusable
+// alias is left out, also as a fallback, and so is a further name of it.
 func (c Config) Routes() router.Routes {
 	all := c.Aliases()
 	byName := map[string]Alias{}

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// API is where a leader process serves the HTTP API, and to whom.
+// API states where a leader process serves the HTTP API, and to whom.
 type API struct {
 	Addr          string   // host:port; port 0: any free one; empty: nowhere
 	TokenFile     string   // absolute path of the file that holds the token
@@ -17,8 +17,7 @@ type API struct {
 	Hosts         []string // names by which it may be called, beside its own
 }
 
-// IsOrigin reports whether v is an origin as browsers send it. There is none that means
-// all.
+// IsOrigin reports whether v is an origin as browsers send it. No origin means all.
 func IsOrigin(v string) bool {
 	u, err := url.Parse(v)
 	return err == nil && isURL(v, "http", "https") && u.Scheme+"://"+u.Host == v && !strings.Contains(v, "*")

@@ -21,15 +21,14 @@ import (
 	"agentteam/pkg/team"
 )
 
-// clusterFile names the file in [team.ClusterDir] by which commands find the cluster.
+// clusterFile is the file in [team.ClusterDir] by which commands find the cluster.
 const clusterFile = "cluster.json"
 
-// defaultStore is where the embedded server keeps its data if nothing else was said.
+// defaultStore is the default folder of the embedded server's data.
 var defaultStore = filepath.Join(team.ClusterDir, "data")
 
-// Cluster is what "teamctl up" leaves behind for the commands run in the same
-// folder or below it. The file outlives a cluster that was killed, so what it names
-// need not be there any more.
+// Cluster is the record that "teamctl up" leaves for commands in the same folder or below it. The file outlives a
+// cluster that was killed, so its processes may be gone.
 type Cluster struct {
 	NATS string `json:"nats"`          // URL of the embedded server
 	HTTP string `json:"http"`          // base URL of the leader's HTTP server
@@ -44,7 +43,7 @@ type Cluster struct {
 	Started uint64 `json:"started,omitempty"`
 }
 
-// Owner is the process that runs the cluster; 0 if the file names none.
+// Owner returns the process that runs the cluster; 0 if the file names none.
 func (c Cluster) Owner() int {
 	if len(c.PIDs) == 0 {
 		return 0
@@ -52,17 +51,17 @@ func (c Cluster) Owner() int {
 	return c.PIDs[0]
 }
 
-// Alive reports whether the process that runs the cluster is there. One that has been
-// killed, and whose id is another program's now, is not.
+// Alive reports whether the process that runs the cluster exists. After it was killed, another program with its id does
+// not count.
 func (c Cluster) Alive() bool {
 	started, there := startOf(c.Owner())
 	return there && c.Started == started
 }
 
-// ClusterState is what has become of a cluster.
+// ClusterState is the present state of a cluster.
 type ClusterState int
 
-// The fates of a cluster.
+// The states of a cluster.
 const (
 	Runs  ClusterState = iota // its process is there
 	Ended                     // in order: it took its file away
@@ -70,8 +69,7 @@ const (
 	Moved                     // another one runs in its folder, on the same teams
 )
 
-// StateNow returns what has become of the cluster that the file at path told of as c, and what
-// the file tells now.
+// StateNow returns the present content of the file at path, which named the cluster c, and the state of c.
 func (c Cluster) StateNow(path string) (Cluster, ClusterState) {
 	now, err := ReadCluster(path)
 	switch {
@@ -87,7 +85,7 @@ func (c Cluster) StateNow(path string) (Cluster, ClusterState) {
 	return now, Runs
 }
 
-// startOf returns when a process was started, and whether it is there and has not ended.
+// startOf returns the start time of a process, and whether it exists and has not ended.
 func startOf(pid int) (uint64, bool) {
 	p, err := procfs.NewProc(pid)
 	if err != nil {
@@ -97,10 +95,9 @@ func startOf(pid int) (uint64, bool) {
 	return stat.Starttime, err == nil && stat.State != "Z" && stat.State != "X"
 }
 
-// FindCluster reads the cluster file of dir or of the nearest folder above it, and
-// returns its path too. Errors: [team.NotFound] if there is none;
-// [team.InvalidArgument] if it cannot be read, holds something else, or was not written by a cluster of this user on this
-// machine; those of [CheckClusterDir].
+// FindCluster reads the cluster file of dir or of the nearest folder above it, and also returns its path. Errors:
+// [team.NotFound] if there is none; [team.InvalidArgument] if it cannot be read, is malformed, or was not written by a
+// cluster of this user on this machine; those of [CheckClusterDir].
 func FindCluster(dir string) (c Cluster, path string, err error) {
 	start, err := filepath.Abs(dir)
 	if err != nil {
@@ -124,8 +121,8 @@ func FindCluster(dir string) (c Cluster, path string, err error) {
 	}
 }
 
-// CheckClusterDir refuses the folder of a cluster in dir that came with a repository: its author would choose the server, and
-// the teams with what their members may do. Error: InvalidArgument.
+// CheckClusterDir refuses a cluster's folder in dir that came with a repository: its author would choose the server,
+// and the teams with their members' rights. Error: InvalidArgument.
 func CheckClusterDir(dir string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), gitTime)
 	defer cancel()
@@ -139,7 +136,7 @@ func CheckClusterDir(dir string) error {
 		WithHint("remove it: git -C %s rm -rf %s", trust.Quoted(dir), team.ClusterDir)
 }
 
-// gitTime bounds one look at git's list of files.
+// gitTime bounds one reading of git's list of files.
 const gitTime = 10 * time.Second
 
 // ReadCluster reads the cluster file at path. Errors: those of [FindCluster].
@@ -171,16 +168,16 @@ func ReadCluster(path string) (c Cluster, err error) {
 	return c, nil
 }
 
-// errOtherUser is in the error of a cluster file that another user has written.
+// errOtherUser marks the error of a cluster file that another user has written.
 var errOtherUser = errors.New("belongs to another user")
 
-// isOwn reports whether a file is this user's, or that of root, who could change it anyway.
+// isOwn reports whether a file belongs to this user, or to root, who could change it anyway.
 func isOwn(info fs.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && (int(stat.Uid) == os.Geteuid() || stat.Uid == 0)
 }
 
-// isHere reports whether a URL names this machine: by loopback, by its own name, or by one of its addresses.
+// isHere reports whether a URL names this machine: by loopback, its name, or one of its addresses.
 func isHere(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -201,14 +198,14 @@ func isHere(address string) bool {
 	})
 }
 
-// HasStore reports whether an embedded server has kept teams in this data folder.
+// HasStore reports whether an embedded server has stored teams in this data folder.
 func HasStore(data string) bool {
 	info, err := os.Stat(filepath.Join(data, "jetstream"))
 	return err == nil && info.IsDir()
 }
 
-// FindStore returns the folder, dir or the nearest above it, in which a cluster has kept
-// its teams; "" if there is none.
+// FindStore returns the folder, dir or the nearest above it, in which a cluster has stored its teams; "" if there is
+// none.
 func FindStore(dir string) string {
 	for at := dir; ; at = filepath.Dir(at) {
 		if HasStore(filepath.Join(at, defaultStore)) {
@@ -220,9 +217,8 @@ func FindStore(dir string) string {
 	}
 }
 
-// WriteCluster writes the cluster file of dir; a reader sees the old one or the
-// new one, never a part. The file is its owner's only, since the URL may hold
-// credentials.
+// WriteCluster writes the cluster file of dir atomically: a reader sees the old one or the new one. Only its owner can
+// read it, since the URL may contain credentials.
 func WriteCluster(dir string, c Cluster) error {
 	c.Started, _ = startOf(c.Owner())
 	if err := writeCluster(filepath.Join(dir, team.ClusterDir), c); err != nil {
@@ -231,8 +227,8 @@ func WriteCluster(dir string, c Cluster) error {
 	return nil
 }
 
-// MakeClusterDir makes a cluster's folder, which git ignores, so that no token in it is committed by mistake.
-// What is there already stays.
+// MakeClusterDir creates a cluster's folder, which git ignores, so that no token in it is committed by mistake. It
+// leaves existing files.
 func MakeClusterDir(folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
@@ -268,7 +264,7 @@ func writeCluster(folder string, c Cluster) error {
 	return os.Rename(tmp.Name(), filepath.Join(folder, clusterFile))
 }
 
-// RemoveCluster removes the cluster file of dir, if it is there.
+// RemoveCluster removes the cluster file of dir, if it exists.
 func RemoveCluster(dir string) error {
 	err := os.Remove(filepath.Join(dir, team.ClusterDir, clusterFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

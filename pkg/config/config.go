@@ -74,7 +74,7 @@ type Config struct {
 	leftOut    error   // as in LeftOut
 }
 
-// Origin is a setting as "teamctl config view" prints it.
+// Origin is a setting in the output of "teamctl config view".
 type Origin struct {
 	Name   string `json:"name"`   // the key in team.yaml
 	Value  string `json:"value"`  // what holds; the API key is "set" or "not set", passwords in URLs are left out
@@ -83,8 +83,7 @@ type Origin struct {
 
 const fromDefault = "default"
 
-// Sources is where settings may come from. The zero value reads team.yaml and the
-// cluster file of the current folder and nothing else.
+// Sources are the places of settings. The zero value reads only team.yaml and the cluster file of the current folder.
 type Sources struct {
 	Flags func(name string) (string, bool) // a flag's value, and whether it was given; name without dashes
 	Env   func(name string) (string, bool) // os.LookupEnv, in a program
@@ -100,13 +99,11 @@ type Sources struct {
 	All bool
 }
 
-// Load reads and checks every setting. In the environment and in team.yaml an
-// empty value counts as not set, since compose files and scripts pass those on; an
-// empty flag is an error, since acting on the default instead could hit the wrong
-// team.
+// Load reads and checks every setting. In the environment and in team.yaml an empty value counts as not set, since
+// compose files and scripts pass those on; an empty flag is an error, since the default could hit the wrong team.
 //
-// An error is [team.InvalidArgument] and one line: it names the setting, where it
-// came from and what is allowed, and never holds a secret.
+// An error is [team.InvalidArgument] and one line: it names the setting, its origin and the allowed values, and never
+// contains a secret.
 func Load(src Sources) (Config, error) {
 	dir, err := filepath.Abs(src.Dir)
 	if err != nil {
@@ -172,7 +169,7 @@ func (c *Config) load(table []setting) error {
 	return faults
 }
 
-// parse reads a setting that is a single value.
+// parse reads a setting with a single value.
 func (c *Config) parse(s setting, file map[string]entry) error {
 	value, origin, err := s.find(c.sources, file)
 	if err != nil {
@@ -213,8 +210,7 @@ func (c *Config) decode(s setting, e entry) (err error) {
 	return err
 }
 
-// inEnv returns the value of s in the environment and the variable that has it, else two empty
-// texts.
+// inEnv returns the value of s in the environment and its variable, else two empty strings.
 func (s setting) inEnv(src Sources) (value, variable string) {
 	for _, name := range s.env {
 		if v := strings.TrimSpace(src.variable(name)); v != "" {
@@ -224,7 +220,7 @@ func (s setting) inEnv(src Sources) (value, variable string) {
 	return "", ""
 }
 
-// checkRoom refuses plain settings that let an answer take all of the window.
+// checkRoom refuses plain settings with an answer as large as the window.
 func (c *Config) checkRoom(file map[string]entry) error {
 	if c.Window == 0 || c.MaxTokens < c.Window {
 		return nil
@@ -237,8 +233,7 @@ func (c *Config) checkRoom(file map[string]entry) error {
 	return team.Errorf(team.InvalidArgument, noRoom, "setting "+name+", from "+c.origins[i].Origin, c.MaxTokens, c.Window)
 }
 
-// takeModels adds the aliases of the file and checks what they and the settings say of
-// each other.
+// takeModels adds the aliases of the file and checks their references to each other and the settings.
 func (c *Config) takeModels(file map[string]entry) (err error) {
 	section := file[modelsKey].node
 	if file[modelsKey].origin != "" {
@@ -260,35 +255,31 @@ func (c *Config) takeModels(file map[string]entry) (err error) {
 	return nil
 }
 
-// LeftOut is what is wrong with the models of team.yaml, which are therefore left out;
-// nil unless the settings were loaded from sources that are lenient. It is an error as of
-// [Load].
+// LeftOut returns the error of the models in team.yaml, which are therefore left out; nil unless the sources are
+// lenient. It is an error as of [Load].
 func (c Config) LeftOut() error { return c.leftOut }
 
-// File is the settings file that was read, or would have been if it were there;
-// empty if the settings were not loaded.
+// File returns the path of the settings file, which may not exist; empty if the settings were not loaded.
 func (c Config) File() string {
 	return c.file
 }
 
-// Found reports whether File is there.
+// Found reports whether File exists.
 func (c Config) Found() bool { return c.found }
 
-// Reload loads the settings anew from where these came from. Errors: as of [Load].
+// Reload loads the settings again from the same sources. Errors: as of [Load].
 func (c Config) Reload() (Config, error) { return Load(c.sources) }
 
 // Origins lists every setting, in the order of the documentation. The slice is the
 // caller's.
 func (c Config) Origins() []Origin { return slices.Clone(c.origins) }
 
-// ServerKnown reports whether a server was named or a cluster file found, so that
-// Server is more than a guess.
+// ServerKnown reports whether a server was named or a cluster file found; else Server is a guess.
 func (c Config) ServerKnown() bool {
 	return slices.ContainsFunc(c.origins, func(o Origin) bool { return o.Name == "server" && o.Origin != fromDefault })
 }
 
-// ClusterFile is the path of the cluster file that Server comes from; "" if it comes from
-// anywhere else.
+// ClusterFile returns the path of the cluster file that Server comes from; "" if it comes from another source.
 func (c Config) ClusterFile() string {
 	for _, o := range c.origins {
 		if o.Name == "server" && filepath.IsAbs(o.Origin) {
@@ -298,8 +289,8 @@ func (c Config) ClusterFile() string {
 	return ""
 }
 
-// Store is the data folder in which a cluster of this folder has kept teams: that of the settings or, where
-// those name none, of the folder of the cluster file, or of the nearest that has one. "" if there is none.
+// Store returns the data folder in which a cluster of this folder has stored teams: that of the settings, else that of
+// the cluster file's folder, else the nearest. "" if there is none.
 func (c Config) Store() string {
 	data := c.DataDir
 	if slices.ContainsFunc(c.origins, func(o Origin) bool { return o.Name == "data_dir" && o.Origin == fromDefault }) {
@@ -318,7 +309,7 @@ func (c Config) Store() string {
 	return data
 }
 
-// Folder is the working folder, as an absolute path; "" if the settings were not loaded.
+// Folder returns the absolute path of the working folder; "" if the settings were not loaded.
 func (c Config) Folder() string { return c.sources.Dir }
 
 // find returns the value of s from the first source that has one.
@@ -345,7 +336,7 @@ func (s setting) find(src Sources, file map[string]entry) (value, origin string,
 	return s.def, fromDefault, nil
 }
 
-// variable is an environment variable, empty if it is not set.
+// variable returns an environment variable, "" if it is not set.
 func (src Sources) variable(name string) string {
 	if src.Env == nil {
 		return ""
@@ -354,7 +345,7 @@ func (src Sources) variable(name string) string {
 	return v
 }
 
-// clusterServer is the server of the nearest cluster file, or "" if there is none.
+// clusterServer returns the server of the nearest cluster file, or "" if there is none.
 func clusterServer(dir string) (value, origin string, err error) {
 	cluster, path, err := FindCluster(dir)
 	if errors.Is(err, team.NotFound) {

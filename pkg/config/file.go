@@ -16,9 +16,8 @@ import (
 // fileName is the settings file of the working folder or of the nearest folder above it.
 const fileName = "team.yaml"
 
-// findFile returns the path of the settings file that counts: the one that is named, else the
-// nearest one up the tree, as with the cluster file; that of src.Dir if there is none. shown is how
-// errors and origins name it, as seen from there.
+// findFile returns the path of the settings file: the named one, else the nearest one up the tree, as with the cluster
+// file; that of src.Dir if there is none. shown is its name in errors and origins, relative to src.Dir.
 func (src Sources) findFile() (path, shown string) {
 	dir := src.Dir
 	if src.File != "" {
@@ -46,20 +45,19 @@ const (
 	defaultModelKey = "default_model" // in the file only
 )
 
-// entry is one setting as it is in the file; the zero value is one that is not there.
+// entry is one setting in the file; the zero value is a missing one.
 type entry struct {
 	value  string // of a setting that is a single value
 	origin string // "team.yaml:3"
 	node   strictyaml.Node
 }
 
-// readFile reads the settings file at path; if there is none, nothing is set. It holds a
-// mapping from the names in table to single values and sections; anything else is
-// refused with its place, for a misspelt setting that is silently ignored is one that
-// nobody finds. What is in a section is not read yet.
+// readFile reads the settings file at path; if there is none, nothing is set. The file is a mapping from the names in
+// table to single values and sections; anything else is refused with its place, since people would not find a misspelt
+// setting that is silently ignored. It does not read the contents of sections.
 //
-// Relative paths in the file are taken from its folder. shown is its name in errors, data all
-// that the file holds. With all the error is each fault, joined, and the entries are those without one.
+// Relative paths in the file are relative to its folder. shown is its name in errors, data its content. With all the
+// error joins all faults, and the entries are those without one.
 func readFile(path, shown string, table []setting, all bool) (entries map[string]entry, data []byte, err error) {
 	data, err = os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -72,7 +70,7 @@ func readFile(path, shown string, table []setting, all bool) (entries map[string
 	return entries, data, err
 }
 
-// entriesOf is readFile of a file that holds data.
+// entriesOf is readFile for a file with the content data.
 func entriesOf(path, shown string, data []byte, table []setting, all bool) (entries map[string]entry, err error) {
 	var nodes map[string]strictyaml.Node
 	root, err := strictyaml.Format{File: shown, Kind: "settings file", All: all}.Decode(data, &nodes)
@@ -94,7 +92,7 @@ func entriesOf(path, shown string, data []byte, table []setting, all bool) (entr
 	return entries, err
 }
 
-// read reads one setting of a file in dir, but for what is in a section.
+// read reads one setting of a file in dir, without the contents of a section.
 func read(name string, node strictyaml.Node, table []setting, dir string) (entry, error) {
 	e := entry{origin: node.Origin(), node: node}
 	i := slices.IndexFunc(table, func(s setting) bool { return s.name == name })
@@ -115,7 +113,7 @@ func read(name string, node strictyaml.Node, table []setting, dir string) (entry
 	return e, nil
 }
 
-// names lists the settings that may be in the file.
+// names returns the settings that may be in the file.
 func names(table []setting) (list []string) {
 	for _, s := range table {
 		if !s.secret {

@@ -2,7 +2,7 @@ package config
 
 import "github.com/spf13/pflag"
 
-// FlagsOf makes Sources.Flags of a command's flags: those that were given.
+// FlagsOf returns the Sources.Flags of a command: the flags that were given.
 func FlagsOf(lookup func(name string) *pflag.Flag) func(name string) (string, bool) {
 	return func(name string) (string, bool) {
 		f := lookup(name)

@@ -16,7 +16,7 @@ import (
 // models is the section `models:` of the settings file.
 type models map[string]Alias
 
-// noRoom is what is wrong with a limit of the answer that is all of the window.
+// noRoom is the error of an answer's limit that is as large as the window.
 const noRoom = "%s: an answer of %d tokens leaves no room for a prompt in a window of %d"
 
 func (all models) Validate() error {
@@ -31,7 +31,7 @@ func (all models) Validate() error {
 	return nil
 }
 
-// UnmarshalText reads an alias that is one more name of another.
+// UnmarshalText reads an alias that is a further name of another.
 func (a *Alias) UnmarshalText(text []byte) error {
 	a.Same = string(text)
 	return nil
@@ -45,7 +45,7 @@ var (
 // fromEnv begins a header's value that is in the environment.
 const fromEnv = "env:"
 
-// Validate checks what is in the file. Errors: InvalidArgument.
+// Validate checks the fields in the file. Errors: InvalidArgument.
 func (a *Alias) Validate() error {
 	switch {
 	case a.BaseURL != "" && !IsBaseURL(a.BaseURL):
@@ -72,8 +72,7 @@ func (a *Alias) Validate() error {
 	return nil
 }
 
-// aliases returns the aliases of the section at n, in the order of the file and with what
-// they take from the environment.
+// aliases returns the aliases of the section at n, in the order of the file and with their values from the environment.
 func (all models) aliases(n strictyaml.Node, env func(name string) string) (aliases []Alias, err error) {
 	for name, at := range n.Entries() {
 		a := all[name]
@@ -118,8 +117,8 @@ func (all models) aliases(n strictyaml.Node, env func(name string) string) (alia
 	return aliases, nil
 }
 
-// link checks the names by which the aliases of the section at n speak of each other.
-// known are all aliases, also the one that is not in the file.
+// link checks the references between the aliases of the section at n. known are all aliases, also the one that is not
+// in the file.
 func link(n strictyaml.Node, known []Alias) error {
 	var names []string
 	mentions := map[string][]string{}

@@ -11,14 +11,14 @@ import (
 	"agentteam/pkg/team/strictyaml"
 )
 
-// The files of an organisation's rules. They are not in team.yaml, which members of a team may write.
+// The files of an organisation's rules. They are separate from team.yaml, which members of a team may write.
 const (
 	organisationFile = "/etc/agentteam/permissions.yaml"
 	organisationEnv  = "AGENTTEAM_ORGANISATION" // names another beside it
 )
 
-// takeOrganisation reads the rules that hold for all teams on this machine: those of the machine, if there are
-// any, before those of the file that the environment names, which has to be there.
+// takeOrganisation reads the rules for all teams on this machine: the machine's, if there are any, before those of the
+// file in the environment variable, which must exist.
 func (c *Config) takeOrganisation() error {
 	err := c.takeRules(organisationFile, fromDefault)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -10,7 +10,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// policySettings are the rows of what members may do.
+// policySettings returns the rows of the members' policy.
 func policySettings(c *Config) []setting {
 	f := &c.form
 	return []setting{
@@ -27,7 +27,8 @@ func policySettings(c *Config) []setting {
 	}
 }
 
-// commandLimits bound what a command and all that it starts use; what is not set is the default of package sandbox.
+// commandLimits bound the resources of a command and all its processes; the default of an unset one is package
+// sandbox's.
 type commandLimits struct {
 	Memory    int64 `yaml:"memory_mib,omitempty" minimum:"1"` // of all processes together
 	Processes int   `yaml:"processes,omitempty" minimum:"1"`
@@ -37,7 +38,7 @@ type commandLimits struct {
 
 func oneOfThese(values []string) string { return "one of " + strings.Join(values, ", ") }
 
-// known takes one of the values of a type that lists them.
+// known returns a parser for the values of a type that lists them.
 func known[T interface {
 	~string
 	Values() []string
@@ -64,7 +65,7 @@ var policyParts = []struct {
 	{"worktree_links", func(to *team.Policy, from team.Policy) { to.Links = from.Links }},
 }
 
-// takePolicy makes the policy of what was read.
+// takePolicy sets the policy from the settings.
 func (c *Config) takePolicy(file map[string]entry) (err error) {
 	stated, planMode := c.form.Policy()
 	if planMode {
@@ -86,7 +87,7 @@ func (c *Config) takePolicy(file map[string]entry) (err error) {
 	return err
 }
 
-// showSection is a section as people may see it, in one line.
+// showSection returns a section as people may see it, in one line.
 func showSection(section any) (string, error) {
 	if s, ok := section.(fmt.Stringer); ok {
 		return s.String(), nil
@@ -94,5 +95,5 @@ func showSection(section any) (string, error) {
 	return oneLine(section)
 }
 
-// NeverMatch returns the rules of permissions that can never match, and why, one line each.
+// NeverMatch returns the rules of permissions that can never match, with the reason, one line each.
 func (c Config) NeverMatch() []string { return c.neverMatch }

@@ -11,8 +11,8 @@ import (
 	"agentteam/pkg/team/strictyaml"
 )
 
-// Schema is the JSON Schema of team.yaml, for editors. What it lets pass may still be refused: it
-// knows the keys, the types of values and the words that are allowed, and no other rule.
+// Schema returns the JSON Schema of team.yaml, for editors. It covers the keys, the types of values and the allowed
+// words; a file that it accepts may still be refused.
 func Schema() []byte {
 	s := &jsonschema.Schema{Schema: "https://json-schema.org/draft/2020-12/schema", Title: "team.yaml", Description: "The settings of agentteam, and the team that they make.",
 		Type: "object", Properties: map[string]*jsonschema.Schema{}, AdditionalProperties: strictyaml.Nothing()}
@@ -29,7 +29,7 @@ func Schema() []byte {
 	return append(data, '\n')
 }
 
-// schema is that of the value of s. A key without one counts as not there.
+// schema returns the schema of the value of s. A key without a value counts as missing.
 func (s setting) schema() *jsonschema.Schema {
 	none := &jsonschema.Schema{Type: "null"}
 	if s.section != nil {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Secret is a text that must not be printed: in fmt, slog, JSON and YAML it is
-// "set" or "not set". string(s) is the text itself.
+// Secret is a string that must not be printed: in fmt, slog, JSON and YAML it is "set" or "not set". string(s) is the
+// string itself.
 type Secret string
 
 // String returns "set" or "not set".
@@ -26,8 +26,8 @@ func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 // MarshalText is String, for JSON and YAML.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// maskURL leaves out of a URL what may be secret: user and password, or token, and
-// the query. It works on the text, since it must hold for a malformed URL too.
+// maskURL removes from a URL what may be secret: user and password, or token, and the query. It works on the text,
+// since the URL may be malformed.
 func maskURL(v string) string {
 	v, _, _ = strings.Cut(v, "?")
 	at := strings.LastIndex(v, "@")

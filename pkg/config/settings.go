@@ -15,7 +15,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// setting is one row of the table that Load works through.
+// setting is one row of the table of Load.
 type setting struct {
 	name     string   // the key in team.yaml, and the name in errors
 	flag     string   // without dashes; "" if it has none
@@ -39,8 +39,7 @@ type setting struct {
 	parse func(v string) (shown string, ok bool)
 }
 
-// settings is the table, its rows bound to the fields of c. Relative paths are
-// taken from dir.
+// settings returns the table, its rows bound to the fields of c. Relative paths are relative to dir.
 func settings(c *Config, dir string) []setting {
 	return slices.Concat(processSettings(c, dir), teamSettings(c), policySettings(c))
 }
@@ -109,7 +108,7 @@ const (
 	mostLimit     = 24 * time.Hour
 )
 
-// optional leaves the setting alone if it has no value.
+// optional returns parse for a setting that may be empty.
 func optional(parse func(string) (string, bool)) func(string) (string, bool) {
 	return func(v string) (string, bool) {
 		if v == "" {
@@ -139,7 +138,7 @@ func extra(dst *map[string]any) func(string) (string, bool) {
 	}
 }
 
-// headers are shown as a secret, since a service's key may be among them.
+// headers parses headers and shows them as a secret, since a service's key may be among them.
 func headers(dst *map[string]Secret) func(string) (string, bool) {
 	return func(v string) (string, bool) {
 		ok := v == "" || json.Unmarshal([]byte(v), dst) == nil && *dst != nil
@@ -166,7 +165,7 @@ func secret(dst *Secret) func(string) (string, bool) {
 	return func(v string) (string, bool) { *dst = Secret(v); return dst.String(), true }
 }
 
-// value takes what parse reads and ok lets pass.
+// value returns a parser of values that ok accepts.
 func value[T any](dst *T, parse func(string) (T, error), ok func(T) bool) func(string) (string, bool) {
 	return func(v string) (string, bool) {
 		x, err := parse(v)
@@ -181,7 +180,7 @@ func positive(dst *int) func(string) (string, bool) {
 	return value(dst, strconv.Atoi, func(n int) bool { return n > 0 })
 }
 
-// replicas takes odd numbers only: of four servers, as of three, one may be lost.
+// replicas accepts odd numbers only: of four servers, as of three, one may be lost.
 func replicas(dst *int) func(string) (string, bool) {
 	return value(dst, strconv.Atoi, func(n int) bool { return n == 1 || n == 3 || n == 5 })
 }
@@ -202,7 +201,7 @@ func hostPort(dst *string) func(string) (string, bool) {
 	}
 }
 
-// commas takes a list whose parts are all fit.
+// commas parses a list whose parts fit accepts.
 func commas(dst *[]string, fit func(string) bool) func(string) (string, bool) {
 	return func(v string) (string, bool) {
 		*dst = nil
@@ -237,8 +236,7 @@ func baseURL(dst *string) func(string) (string, bool) {
 	}
 }
 
-// servers takes what nats.go takes: several URLs with commas between, the scheme
-// of each optional.
+// servers accepts what nats.go accepts: several URLs with commas between, the scheme of each optional.
 func servers(dst *string) func(string) (string, bool) {
 	return func(v string) (string, bool) {
 		*dst = v

@@ -8,7 +8,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// switches are the variables by which people turn agent teams off, here and in Claude Code.
+// switches are the variables that turn agent teams off, here and in Claude Code.
 var switches = []string{"CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS", "ENABLE_AGENT_TEAMS"}
 
 var (
@@ -16,9 +16,8 @@ var (
 	off = []string{"0", "false", "no", "off"}
 )
 
-// TeamsAllowed returns nil unless a variable of the environment turns teams off; of two that
-// contradict each other, off holds. Errors: InvalidState, with what to unset; InvalidArgument
-// for a value that is neither on nor off.
+// TeamsAllowed returns nil unless an environment variable turns teams off; if two contradict each other, off holds.
+// Errors: InvalidState, with the variables to unset; InvalidArgument for a value that is neither on nor off.
 func TeamsAllowed(env func(name string) (string, bool)) error {
 	var unclear error
 	var set []string

@@ -12,7 +12,7 @@ import (
 	"agentteam/pkg/team/strictyaml"
 )
 
-// TeammateMode is whether `teamctl run` shows each teammate in a pane of tmux.
+// TeammateMode states whether `teamctl run` shows each teammate in a pane of tmux.
 type TeammateMode string
 
 // The modes.
@@ -22,17 +22,17 @@ const (
 	PanesAlways TeammateMode = "tmux"       // where there is no tmux, that is said
 )
 
-// Values are those that people may write.
+// Values returns the modes that people may write.
 func (TeammateMode) Values() []string { return team.Strings(PanesAuto, PanesNever, PanesAlways) }
 
-// leaderSection is `leader:` of the settings file: what the leader's role is to have.
+// leaderSection is `leader:` of the settings file: settings of the leader's role.
 type leaderSection struct {
 	Model    *string       `yaml:"model,omitempty" minLength:"1"`
 	Dialect  *team.Dialect `yaml:"dialect,omitempty"`
 	Delegate *bool         `yaml:"delegate,omitempty" harmless:"true"`
 }
 
-// roleSection is one role of `roles:`. A number alone is how many are kept ready.
+// roleSection is one role of `roles:`. A number alone is the number of members kept ready.
 type roleSection struct {
 	team.RoleChoices `yaml:",inline"`
 }
@@ -58,7 +58,7 @@ type limitsSection struct {
 	MaxTeammates *int `yaml:"max_teammates,omitempty" minimum:"0" maximum:"1000" harmless:"most=10"` // that is what a team has without it
 }
 
-// sections are those of a team, as the settings file has them.
+// sections are the sections of a team in the settings file.
 type sections struct {
 	leader   leaderSection
 	roles    map[string]roleSection
@@ -67,8 +67,7 @@ type sections struct {
 	node     strictyaml.Node // of roles
 }
 
-// teamSettings are the rows of what a team is made with. Another source than the file has none of
-// the sections: they are of one team.
+// teamSettings returns the rows of a new team's settings. Only the file has the sections: they are of one team.
 func teamSettings(c *Config) []setting {
 	s := &c.sections
 	return []setting{
@@ -91,7 +90,7 @@ const (
 	hookKey  = "branch_hook"
 )
 
-// takeTeam makes the choices of what was read.
+// takeTeam sets the choices from the settings.
 func (c *Config) takeTeam(file map[string]entry) {
 	s := &c.sections
 	s.node = file[rolesKey].node
@@ -101,7 +100,7 @@ func (c *Config) takeTeam(file map[string]entry) {
 	c.Choices.PlanMode = cmp.Or(s.policies.PlanMode, c.Choices.PlanMode)
 }
 
-// RolesNamed are the names of the roles of which the settings choose something, in their order.
+// RolesNamed returns the names of the roles with settings, in their order.
 func (c Config) RolesNamed() []string {
 	names := slices.Sorted(maps.Keys(c.sections.roles))
 	if (c.sections.leader.Model != nil || c.sections.leader.Dialect != nil) && !slices.Contains(names, team.LeaderRole) {
@@ -110,8 +109,8 @@ func (c Config) RolesNamed() []string {
 	return names
 }
 
-// Roles returns roles with what the settings choose of them. Errors: NotFound for one that is not
-// among them, InvalidArgument for what a role cannot have, each with the place in the file, all joined.
+// Roles returns roles with their settings. Errors: NotFound for an unknown role, InvalidArgument for an invalid
+// setting, each with the place in the file, all joined.
 func (c Config) Roles(roles map[string]team.Role) (all map[string]team.Role, err error) {
 	all = maps.Clone(roles)
 	for _, name := range c.RolesNamed() {
@@ -129,8 +128,8 @@ func (c Config) Roles(roles map[string]team.Role) (all map[string]team.Role, err
 	return all, err
 }
 
-// UnknownModels returns which models the settings choose for roles and do not have under `models:`, one
-// line each. A process with other settings may have them. It is empty without `models:`.
+// UnknownModels returns the models that the settings set for roles but do not define under `models:`, one line each. A
+// process with other settings may have them. It is empty without `models:`.
 func (c Config) UnknownModels() (lines []string) {
 	if len(c.Models) == 0 {
 		return nil
@@ -152,7 +151,7 @@ func (c Config) choicesOf(role string) team.RoleChoices {
 	return choices
 }
 
-// Over returns the policy with those parts of c.Policy that some source has set.
+// Over returns the policy with the parts of c.Policy that some source has set.
 func (c Config) Over(policy team.Policy) team.Policy {
 	for _, part := range policyParts {
 		if slices.ContainsFunc(c.origins, func(o Origin) bool { return o.Name == part.name && o.Origin != fromDefault }) {

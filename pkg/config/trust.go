@@ -12,8 +12,8 @@ import (
 	"agentteam/pkg/team/strictyaml"
 )
 
-// withhold takes out of the entries of a file the keys that no person has trusted, and keeps them as those that wait. Where
-// all faults are wanted the entries stay.
+// withhold removes the untrusted keys from the entries of a file, and records them as waiting. If all faults are
+// wanted, the entries stay.
 func (c *Config) withhold(table []setting, file map[string]entry, data []byte) {
 	shown := c.file
 	if rel, err := filepath.Rel(c.sources.Dir, c.file); err == nil {
@@ -43,8 +43,8 @@ func (c *Config) withhold(table []setting, file map[string]entry, data []byte) {
 	c.waiting = *w
 }
 
-// withhold returns what counts of a setting's value in a file that no person has trusted, and adds the other keys to w; ok
-// is false if nothing counts.
+// withhold returns the part of a setting's value that counts in an untrusted file, and adds the other keys to w; ok is
+// false if nothing counts.
 func (s setting) withhold(n strictyaml.Node, w *trust.Waiting) (left strictyaml.Node, ok bool) {
 	of := reflect.TypeFor[string]()
 	if s.section != nil {
@@ -69,12 +69,12 @@ func (s setting) isNamed(src Sources) bool {
 	return variable != ""
 }
 
-// Waiting is what of the settings file waits until a person trusts it; it has no keys if nothing waits.
+// Waiting returns the part of the settings file that waits until a person trusts it; it has no keys if nothing waits.
 func (c Config) Waiting() trust.Waiting { return c.waiting }
 
-// Decided returns an error if a setting of an untrusted file decides with which model, at which place or in which sandbox
-// the process would work: it continues with no other. keys are those that the caller needs; none are all.
-// Errors: InvalidArgument, with the command that trusts the file.
+// Decided returns an error if an untrusted file sets the model, the place or the sandbox of the process, which then has
+// no alternative. keys are those that the caller needs; none means all. Errors: InvalidArgument, with the command that
+// trusts the file.
 func (c Config) Decided(keys ...string) error {
 	open := slices.DeleteFunc(slices.Clone(c.undecided), func(name string) bool { return keys != nil && !slices.Contains(keys, name) })
 	if len(open) == 0 {
@@ -84,8 +84,8 @@ func (c Config) Decided(keys ...string) error {
 		WithHint("look what it sets and trust it: %s", c.waiting.Command())
 }
 
-// WaitingIn returns what of a settings file would wait until a person trusts it; nil if all of it counts. Errors:
-// InvalidArgument for what is no settings file.
+// WaitingIn returns the part of a settings file that waits until a person trusts it; nil if nothing waits. Errors:
+// InvalidArgument for a file that is not a settings file.
 func WaitingIn(path string, data []byte) (*trust.Waiting, error) {
 	table := settings(new(Config), filepath.Dir(path))
 	entries, err := entriesOf(path, path, data, table, false)
@@ -101,8 +101,8 @@ func WaitingIn(path string, data []byte) (*trust.Waiting, error) {
 	return w, nil
 }
 
-// HarmlessKeys lists the keys of a settings file that count in a repository's file before a person has trusted it, each
-// with its tag of the values that do; see [strictyaml.Node.Withhold].
+// HarmlessKeys returns the keys of a settings file that count before a person has trusted a repository's file, each
+// with its tag of the allowed values; see [strictyaml.Node.Withhold].
 func HarmlessKeys() (rows [][2]string) {
 	for _, s := range settings(new(Config), "") {
 		if s.harmless != "" {

@@ -11,8 +11,8 @@ import (
 	"agentteam/pkg/model/router"
 )
 
-// origins are the lines of the alias as "teamctl config view" prints it: one of what it
-// is, and one for each of the rest that is set under `models:`.
+// origins returns the lines of the alias in "teamctl config view": one for the alias, and one for each further setting
+// under `models:`.
 func (a Alias) origins() []Origin {
 	name := modelsKey + "." + a.Name
 	lines := []Origin{{Name: name, Value: a.String(), Origin: a.origin}}
@@ -44,7 +44,7 @@ func pricesText(p *router.Prices) string {
 	return strings.TrimSpace(fmt.Sprintf("input %g, cached %g, written %g, output %g %s", p.Input, p.Cached, p.Written, p.Output, p.Currency))
 }
 
-// String names the limits that are set, such as "connect 5s, idle 3m0s".
+// String returns the limits that are set, such as "connect 5s, idle 3m0s".
 func (l Limits) String() string {
 	var set []string
 	for _, f := range []struct {
@@ -58,7 +58,7 @@ func (l Limits) String() string {
 	return strings.Join(set, ", ")
 }
 
-// oneLine is a section as one line of YAML.
+// oneLine returns a section as one line of YAML.
 func oneLine(section any) (string, error) {
 	var n yaml.Node
 	if err := n.Encode(section); err != nil {

@@ -1,8 +1,6 @@
-// Package plan reads plan files: several tasks, and which of them comes after
-// which, in one YAML document (docs/plans.md).
+// Package plan parses plan files: several tasks and their order, in one YAML document (docs/plans.md).
 //
-// It knows no board. Whether a task that a plan names by its id exists, and whether
-// the team has a role, is for whoever creates the tasks to find out.
+// It does not use the board. The caller that creates the tasks checks that the ids and the roles in a plan exist.
 package plan
 
 import (
@@ -16,15 +14,14 @@ import (
 	"agentteam/pkg/team/strictyaml"
 )
 
-// Limits of a plan file. The board has one more: the records of all tasks of a call
-// together.
+// Limits of a plan file. The board also bounds the records of all tasks of a call together.
 const (
 	MaxBytes     = 1 << 20
 	MaxTasks     = 1000
 	maxNameBytes = 128
 )
 
-// Plan is a plan file that was read. It must not be changed.
+// Plan is a parsed plan file. It must not be changed.
 type Plan struct {
 	// Tasks come in the order of the file. Those that come after others of the plan
 	// name them by position ([team.NewTask.After]).
@@ -51,10 +48,10 @@ type task struct {
 	Metadata       map[string]any `yaml:"metadata"`
 }
 
-// Parse reads a plan; file stands for it in errors.
+// Parse parses a plan; file is its name in errors.
 //
-// Errors: [team.InvalidArgument], which begins with file:line:column and states what
-// is allowed there. Only the first fault is reported.
+// Errors: [team.InvalidArgument], which begins with file:line:column and states what is allowed there. Only the first
+// error is reported.
 func Parse(file string, src []byte) (Plan, error) {
 	if len(src) > MaxBytes {
 		return Plan{}, team.Errorf(team.InvalidArgument, "%s:1:1: the plan is larger than the limit of %d bytes", file, MaxBytes)
@@ -77,8 +74,8 @@ func Parse(file string, src []byte) (Plan, error) {
 	return p, nil
 }
 
-// InRole returns err, about the role of a task, with the place where the plan names
-// that role. Tasks are counted from 0, as in Plan.Tasks.
+// InRole returns err, about the role of a task, with the place of that role in the plan. Tasks are counted from 0, as
+// in Plan.Tasks.
 func (p Plan) InRole(task int, err error) error {
 	if p.Tasks[task].Role == "" {
 		return err
@@ -86,7 +83,7 @@ func (p Plan) InRole(task int, err error) error {
 	return p.root.At(err, "tasks", task, "role")
 }
 
-// InDependency is InRole for a task on the board that the task depends on.
+// InDependency is InRole for a task's dependency on the board.
 func (p Plan) InDependency(task int, on team.TaskID, err error) error {
 	for i, d := range p.file.Tasks[task].DependsOn {
 		if id, perr := team.ParseTaskID(d.text); perr == nil && id == on {
@@ -96,7 +93,7 @@ func (p Plan) InDependency(task int, on team.TaskID, err error) error {
 	return err
 }
 
-// Validate checks each field as the board will, so that a fault is told with its place.
+// Validate checks each field as the board will, so that an error has its place.
 func (t task) Validate() error {
 	n := t.task()
 	for _, alone := range []struct {
@@ -117,7 +114,7 @@ func (t task) Validate() error {
 	return nil
 }
 
-// task is t without what it depends on.
+// task returns t without its dependencies.
 func (t task) task() team.NewTask {
 	n := team.NewTask{Title: t.Title, Description: t.Description, Priority: int(t.Priority), Role: team.CanonicalRole(t.Role),
 		Check: t.Check, DeliverableReq: t.DeliverableReq}
@@ -127,7 +124,7 @@ func (t task) task() team.NewTask {
 	return n
 }
 
-// name is what other tasks of the plan call one.
+// name is the name of a task in the plan.
 type name string
 
 func (n *name) UnmarshalText(text []byte) error {
@@ -159,8 +156,7 @@ func (d *dependency) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// resolve looks up what the tasks depend on. A name of the plan comes before the
-// reading as an id, and none can be both.
+// resolve resolves the dependencies of the tasks. A name in the plan has priority over an id, and no name can be both.
 func (p *Plan) resolve() error {
 	places := map[string]int{}
 	for i, t := range p.file.Tasks {
@@ -195,8 +191,8 @@ func (p *Plan) resolve() error {
 	return nil
 }
 
-// waiting is the error of tasks each of which waits for the next, and the last for the
-// first. Only names can make such a cycle: what is on the board knows nothing of the plan.
+// waiting returns the error for a cycle of tasks. Only names can make one: tasks on the board do not depend on the
+// plan.
 func (p *Plan) waiting(path []int) error {
 	var names []string
 	for _, i := range append(path, path[0]) {

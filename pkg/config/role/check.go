@@ -13,10 +13,10 @@ import (
 	"agentteam/pkg/tool/safefs"
 )
 
-// Known reports whether members may have a tool that is called so, in any dialect.
+// Known reports whether members may have a tool of that name, in any dialect.
 type Known func(tool string) bool
 
-// Unknown returns what the files name as tools and no member has, in order of the roles.
+// Unknown returns notices of the names in tool lists that no tool has, in order of the roles.
 func (r Roles) Unknown(known Known) (notices []Notice) {
 	for _, tools := range r.tools {
 		notices = append(notices, unknown(tools, known)...)
@@ -36,7 +36,7 @@ func (n Notice) Compare(o Notice) int {
 	return n.Column - o.Column
 }
 
-// unknown are the notices of those tools that no member has. Names in one line are one notice.
+// unknown returns the notices of unknown tools. Names in one line share a notice.
 func unknown(tools []Notice, known Known) (notices []Notice) {
 	var lists [2][]Notice // of names: of servers, and of nothing
 	for _, t := range tools {
@@ -70,17 +70,16 @@ func unknown(tools []Notice, known Known) (notices []Notice) {
 	return notices
 }
 
-// Report is what a check of role files has found.
+// Report is the result of a check of role files.
 type Report struct {
 	Files   []string `json:"files"`
 	Faults  []Notice `json:"faults"`  // of our files
 	Notices []Notice `json:"notices"` // of those of other programs, and what is only to be known
 }
 
-// Check reads role files as strictly as they can be read: those named, else all that hold in dir.
-// In a file of ours an unknown key or tool is a fault, and so are two files of a folder with one
-// name; one that was written for another program has notices only. It stores nothing. Errors:
-// NotFound for a named file that is not there.
+// Check checks role files strictly: the named ones, else all that apply in dir. In a file of ours an unknown key or
+// tool is a fault, and so are two files of a folder with one name; a file for another program has notices only. It
+// stores nothing. Errors: NotFound for a named file that does not exist.
 func Check(dir string, files []string, known Known) (Report, error) {
 	rep := Report{Files: []string{}, Faults: []Notice{}, Notices: []Notice{}}
 	named := len(files) > 0
@@ -107,8 +106,7 @@ func Check(dir string, files []string, known Known) (Report, error) {
 	return rep, nil
 }
 
-// check checks a file, which could not be read if err is not nil. first holds the file of each name
-// of a folder.
+// check checks a file; err is the error of reading it. first has the file of each name in a folder.
 func (rep *Report) check(file string, src []byte, err error, known Known, first map[[2]string]string) {
 	foreign := isForeign(file)
 	var p parsed
@@ -143,7 +141,7 @@ func (rep *Report) check(file string, src []byte, err error, known Known, first 
 	}
 }
 
-// template is what a new role file holds; NAME stands for the role's name.
+// template is the content of a new role file; NAME stands for the role's name.
 const template = `---
 name: NAME
 # The leader chooses a role by this line.
@@ -176,9 +174,8 @@ description: Say in a sentence what a NAME does, and when to choose it.
 You are a NAME. Say here how the work is done, what to look at first, and what a good report holds.
 `
 
-// New writes a role file into the role files of dir, and returns its path. Errors: InvalidArgument
-// for what cannot be the name of a role; Conflict if the file is there; InvalidState if it cannot be
-// written.
+// New writes a role file into the role files of dir, and returns its path. Errors: InvalidArgument for an invalid name;
+// Conflict if the file exists; InvalidState if it cannot be written.
 func New(dir, name string) (path string, err error) {
 	r := team.Role{Name: name, Description: "d"}
 	if err := r.Validate(); err != nil {

@@ -45,8 +45,7 @@ type frontMatter struct {
 	Policy      trust.Form     `yaml:",inline"`
 }
 
-// names is a YAML list or, as other programs write it, one string with commas. It is nil if it
-// is not there.
+// names is a YAML list or, as other programs write it, one string with commas. It is nil if it is missing.
 type names []string
 
 func (n *names) UnmarshalText(text []byte) error {
@@ -54,7 +53,7 @@ func (n *names) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// split divides a text at its commas, but for those in parentheses.
+// split divides a text at its commas, except those in parentheses.
 func split(text string) names {
 	list, depth, from := names{}, 0, 0
 	add := func(to int) {
@@ -77,7 +76,7 @@ func split(text string) names {
 	return list
 }
 
-// each is n with the entries that are lists themselves divided.
+// each returns n with entries divided that are lists themselves.
 func (n names) each() (list []string) {
 	for _, entry := range n {
 		list = append(list, split(entry)...)
@@ -88,13 +87,13 @@ func (n names) each() (list []string) {
 // theirMode is a mode as other programs write it.
 type theirMode string
 
-// dontAsk refuses what would be asked.
+// dontAsk refuses calls that would be asked for.
 const dontAsk theirMode = "dontAsk"
 
 func (theirMode) Values() []string { return append(trust.Mode("").Values(), string(dontAsk)) }
 
-// servers are the names of the servers that a role file lists, by name or each with its
-// configuration, which may hold secrets and is not kept.
+// servers returns the names of the servers in a role file, with or without a configuration, which may contain secrets
+// and is dropped.
 func servers(v any) (list []string) {
 	switch v := v.(type) {
 	case string:
@@ -109,7 +108,7 @@ func servers(v any) (list []string) {
 	return list
 }
 
-// Notice is what a role file states that does not count, or not as it may be meant.
+// Notice is a statement of a role file that has no effect, or perhaps not the intended one.
 type Notice struct {
 	File   string `json:"file"`
 	Line   int    `json:"line"`
@@ -120,10 +119,10 @@ type Notice struct {
 	mild bool // nothing is wrong with the file
 }
 
-// Place is where it is, as file:line:column.
+// Place returns its place, as file:line:column.
 func (n Notice) Place() string { return fmt.Sprintf("%s:%d:%d", n.File, n.Line, n.Column) }
 
-// Message is the text, with what becomes of the file.
+// Message returns the text, with the consequence for the file.
 func (n Notice) Message() string {
 	if n.Out {
 		return n.Text + "; the file is left out"
@@ -133,7 +132,7 @@ func (n Notice) Message() string {
 
 func (n Notice) String() string { return n.Place() + ": " + n.Message() }
 
-// noticeOf is an error about a file, with its place if that is known.
+// noticeOf returns the notice of an error about a file, with its place if that is known.
 func noticeOf(file string, err error) Notice {
 	n := Notice{File: file, Line: 1, Column: 1, Text: strings.TrimPrefix(err.Error(), file+": ")}
 	if p := strictyaml.PlaceOf(err); p.File == file {
@@ -153,12 +152,11 @@ type parsed struct {
 	tools   []Notice // the names of tools in its lists, with their places
 }
 
-// waits is given the keys of a role file that do not count before a person has trusted the file; nil: all count.
+// waits receives the keys of a role file that do not count before a person has trusted the file; nil: all count.
 type waits func(path, value string)
 
-// parse reads a role file of ours. The role's name is that of the file if it names none. Keys that
-// it does not know are left out with a notice. Errors: InvalidArgument, with the file and each value
-// that is wrong in it.
+// parse parses a role file of ours. The file's name is the default of the role's name. Unknown keys are left out with a
+// notice. Errors: InvalidArgument, with the file and each invalid value.
 func parse(file string, src []byte, w waits) (parsed, error) {
 	p := parsed{}
 	head, body, err := divide(file, src)
@@ -174,8 +172,7 @@ func parse(file string, src []byte, w waits) (parsed, error) {
 	return p, p.fill(f, root, nameOf(file), file, body)
 }
 
-// fill makes the role of what f and the instructions behind it say, under the other name if it
-// has none.
+// fill sets the role from f and the instructions behind it; name is the default of its name.
 func (p *parsed) fill(f frontMatter, root strictyaml.Node, name, file string, body []byte) error {
 	f.Policy.Mode = cmp.Or(f.Policy.Mode, f.mode())
 	policy, planMode := f.Policy.Policy()
@@ -202,7 +199,7 @@ func (p *parsed) fill(f frontMatter, root strictyaml.Node, name, file string, bo
 	return nil
 }
 
-// mode is that of f by the other program's key, "" where it is none of ours.
+// mode returns f's mode under the other program's key, "" if it is not one of ours.
 func (f frontMatter) mode() trust.Mode {
 	if f.TheirMode == dontAsk {
 		return ""
@@ -210,7 +207,7 @@ func (f frontMatter) mode() trust.Mode {
 	return trust.Mode(f.TheirMode)
 }
 
-// model is the alias that f names; "" if any will do, or none could be called so.
+// model returns the alias that f names; "" if it names none, or a name that no alias can have.
 func (f frontMatter) model() string {
 	if name := strings.TrimSpace(f.Model); team.IsAlias(name) {
 		return name
@@ -218,7 +215,7 @@ func (f frontMatter) model() string {
 	return ""
 }
 
-// at is err about the name of p.
+// at returns err with the place of p's name.
 func (p parsed) at(err error) error {
 	if p.root.Has("name") {
 		return p.root.At(err, "name")
@@ -226,8 +223,7 @@ func (p parsed) at(err error) error {
 	return p.root.At(err)
 }
 
-// take takes the disallowed tools from r. What is disallowed for some arguments only becomes a
-// rule that denies it.
+// take removes the disallowed tools from r. A tool that is disallowed for some arguments only becomes a deny rule.
 func take(disallowed []string, r *team.Role) {
 	for _, name := range disallowed {
 		if strings.HasSuffix(name, ")") && strings.Contains(name, "(") {
@@ -238,7 +234,7 @@ func take(disallowed []string, r *team.Role) {
 	}
 }
 
-// place notes where r names tools.
+// place records where r names tools.
 func (p *parsed) place(root strictyaml.Node, r team.Role) {
 	for key, list := range map[string][]string{"tools": r.Tools, "disallowedTools": r.DisallowedTools} {
 		for i, name := range list {
@@ -247,7 +243,7 @@ func (p *parsed) place(root strictyaml.Node, r team.Role) {
 	}
 }
 
-// remark adds what people should know of a file that is well formed.
+// remark adds notices about a well-formed file.
 func (p *parsed) remark(root strictyaml.Node, f frontMatter, r team.Role) {
 	file := originOf(root)
 	remark := func(mild bool, key, format string, args ...any) {
@@ -269,13 +265,13 @@ func (p *parsed) remark(root strictyaml.Node, f frontMatter, r team.Role) {
 	}
 }
 
-// originOf is the file that root is of.
+// originOf returns the file of root.
 func originOf(root strictyaml.Node) string {
 	origin := root.Origin()
 	return origin[:strings.LastIndex(origin, ":")]
 }
 
-// byteOrderMark is what some editors begin a file with.
+// byteOrderMark begins the files of some editors.
 const byteOrderMark = "\uFEFF"
 
 // hasFrontMatter reports whether a file may be a role file.

@@ -12,19 +12,17 @@ import (
 	"agentteam/pkg/team/strictyaml"
 )
 
-// policyKeys are those by which a role file speaks of its policy, and narrowKeys by which it narrows
-// otherwise what its members may do. What is left out there would not be missed, so that they are
-// read strictly.
+// policyKeys are the keys of a role file's policy, and narrowKeys those that narrow its members' rights in other ways.
+// Both are read strictly: a lost restriction would not be noticed.
 var (
 	policyKeys = []string{"sandbox", "isolation", "network", "permissions", "permission_mode", "permission_ask", "credentials", "paths", "worktree_links"}
 	narrowKeys = []string{"tools", "disallowedTools", "plan_mode"}
 )
 
-// parseForeign reads a role file that was written for another program, which takes
-// more than YAML allows: a front matter that is no YAML is read line by line, the name
-// is folded to what a role may be called, and a value that cannot be read is left
-// out, with a notice. What narrows its members is read as strictly as in a role file, but for the
-// mode by the other program's key. Errors: as of parse, for what is no role even so.
+// parseForeign parses a role file for another program, which accepts more than YAML: it reads a malformed front matter
+// line by line, folds the name to a valid one, and leaves unreadable values out, with a notice. Restrictions of members
+// are read as strictly as in our files, except for the mode under the other program's key. Errors: as of parse, if it
+// is still not a role.
 func parseForeign(file string, src []byte, w waits) (parsed, error) {
 	head, body, err := divide(file, src)
 	if err != nil {
@@ -45,12 +43,12 @@ func parseForeign(file string, src []byte, w waits) (parsed, error) {
 	return p, p.fill(f, root, fold(nameOf(file)), file, body)
 }
 
-// strictFault is the fault of a value that is read strictly: to read it in another way would be to guess.
+// strictFault is the error of a value that is read strictly: another reading would be a guess.
 type strictFault struct{ error }
 
 func (f strictFault) Unwrap() error { return f.error }
 
-// lenient decodes what can be read of a front matter.
+// lenient decodes the readable part of a front matter.
 func lenient(file string, head []byte, w waits) (p parsed, f frontMatter, root strictyaml.Node, err error) {
 	note := func(err error) { p.notices = append(p.notices, noticeOf(file, err)) }
 	format := strictyaml.Format{File: file, Kind: "role file", Skip: 1, Waits: w,
@@ -66,8 +64,8 @@ func lenient(file string, head []byte, w waits) (p parsed, f frontMatter, root s
 	return p, f, root, err
 }
 
-// withoutKeys is the fault of a key without the list of those that there are: its author knows
-// those of another program.
+// withoutKeys returns the error of an unknown key without the list of known ones: its author knows those of another
+// program.
 func withoutKeys(err error) error {
 	fault := strictyaml.PlaceOf(err)
 	if unknown, ok := errors.AsType[*strictyaml.UnknownKeyError](err); ok {
@@ -78,7 +76,7 @@ func withoutKeys(err error) error {
 
 var unfit = regexp.MustCompile(`[^a-z0-9]+`)
 
-// fold makes of a name one that a role may have: "Code_Reviewer" is code-reviewer.
+// fold turns a name into a valid role name: "Code_Reviewer" becomes code-reviewer.
 func fold(name string) string {
 	return strings.Trim(unfit.ReplaceAllString(strings.ToLower(name), "-"), "-")
 }
@@ -89,13 +87,13 @@ var (
 
 	plainEntry = `[ \t]*(?:"[^"\\,]*"|'[^',]*'|[^\[\]{}"'#&!,]*)[ \t]*`
 
-	// plainText is a value, or the entry of a list, that byLine reads as YAML would: with nothing that
-	// begins another form, quotes around all of it or none, and no comment.
+	// plainText matches a value, or the entry of a list, that byLine reads as YAML would: nothing that begins another
+	// form, quotes around all of it or none, and no comment.
 	plainText = regexp.MustCompile(`^(\[` + plainEntry + `(,` + plainEntry + `)*\]|"[^"\\]*"|'[^']*'|[^\s\[\]{}"'#&!|>%@,-]((\S#|[^"'#])*[^\s"'#])?)$`)
 )
 
-// narrowsPlainly refuses a front matter that byLine would read, if a key that narrows what members may
-// do is there in a form that byLine could lose or misread. Errors: InvalidArgument, with its place.
+// narrowsPlainly refuses a front matter for byLine if a key that narrows members' rights has a form that byLine could
+// lose or misread. Errors: InvalidArgument, with its place.
 func narrowsPlainly(file, head string) error {
 	key, list, n := "", false, 1 // the narrowing key whose lines these are; whether entries of it may follow
 	seen := map[string]bool{}
@@ -130,12 +128,10 @@ func narrowsPlainly(file, head string) error {
 
 var keyLine = regexp.MustCompile(`^([A-Za-z][A-Za-z_-]*):(?:[ \t]+(.*))?$`)
 
-// byLine reads "key: rest of the line" where that is no YAML, since the rest has a
-// colon of its own, such as "description: Use it when ... Examples: <example>". The
-// examples of a description hold lines of that form too, so of a key that comes twice
-// the first counts if it is one that stands before them, else the last. A key with
-// nothing behind it may be followed by a list, or by lines that are further in and are its
-// text. The result is YAML, each key on its line.
+// byLine reads "key: rest of the line" where that is not YAML, since the rest contains a colon, such as "description:
+// Use it when ... Examples: <example>". The examples of a description contain such lines too, so of a repeated key the
+// first counts if it precedes them, else the last. A key without a value may be followed by a list, or by indented
+// lines that are its text. The result is YAML, each key on its line.
 func byLine(head string) []byte {
 	type field struct {
 		at   int
@@ -192,7 +188,7 @@ func byLine(head string) []byte {
 	return []byte(strings.Join(lines, "\n"))
 }
 
-// unquote takes away the quotes around a text.
+// unquote removes the quotes around a text.
 func unquote(s string) string {
 	s = strings.TrimSpace(s)
 	if len(s) > 1 && s[0] == s[len(s)-1] && (s[0] == '"' || s[0] == '\'') {

@@ -1,6 +1,6 @@
-// Package role reads roles from Markdown files with YAML front matter, and holds
-// the built-in ones. Whoever makes a team or asks for a spawn reads them and
-// stores them with the team; whoever runs an agent reads them only there.
+// Package role reads roles from Markdown files with YAML front matter, and contains the built-in ones. A process that
+// makes a team or asks for a spawn reads them and stores them with the team; a process that runs an agent reads only
+// those.
 package role
 
 import (
@@ -26,7 +26,7 @@ import (
 //go:embed builtin/*.md
 var builtin embed.FS
 
-// Roles are the roles that hold in a folder.
+// Roles are the roles that apply in a folder.
 type Roles struct {
 	All     map[string]team.Role
 	Files   map[string]string // where those come from that are not built in
@@ -40,14 +40,12 @@ type Roles struct {
 	trusted trust.Store
 }
 
-// Load returns the roles that hold in dir: the built-in ones, replaced and added to
-// by those of the user's directory, of dir/.claude/agents and of dir/.agents, in
-// this order. A role file that cannot be read is an error: a role that silently is
-// another than the one written is worse than none; of several bad files all are told,
-// joined. So are two files of one folder that give roles of one name. A file that does not
-// begin with front matter, such as a README.md, is no role
-// file. Those of .claude/agents, and of the folders in it, were written for another program and are read by
-// [parseForeign]; one that is no role even so is left out, and so is the second of a name.
+// Load returns the roles that apply in dir: the built-in ones, replaced and extended by those of the user's directory,
+// of dir/.claude/agents and of dir/.agents, in this order. An unreadable role file is an error: a role that silently
+// differs from the written one is worse than none; the errors of several files are joined. Two files of one folder with
+// one name are an error too. A file without front matter, such as a README.md, is not a role file. The files of
+// .claude/agents, and of its folders, are for another program and are read by [parseForeign]; one that is still not a
+// role is left out, and so is the second of a name.
 func Load(dir string) (Roles, error) {
 	r := Roles{All: map[string]team.Role{}, Files: map[string]string{}, Waiting: map[string]trust.Waiting{}, tools: map[string][]Notice{}, trusted: trust.OfUser()}
 	own, err := fs.Sub(builtin, "builtin")
@@ -71,7 +69,7 @@ type source struct {
 	foreign bool
 }
 
-// sources are those of dir, in the order in which they are read.
+// sources returns the folders for dir, in the order in which they are read.
 func sources(dir string) []source {
 	folders := []source{{filepath.Join(dir, foreignDir), true}, {filepath.Join(dir, ownDir), false}}
 	if user, err := os.UserConfigDir(); err == nil {
@@ -80,24 +78,24 @@ func sources(dir string) []source {
 	return folders
 }
 
-// isForeign reports whether a file was written for another program: it lies in its folder.
+// isForeign reports whether a file is for another program: it is in that program's folder.
 func isForeign(file string) bool {
 	abs, err := filepath.Abs(file)
 	return err == nil && strings.Contains(filepath.Dir(abs)+string(filepath.Separator), string(filepath.Separator)+foreignDir+string(filepath.Separator))
 }
 
-// WaitingIn returns what of a role file, which holds src, would wait until a person trusts it; nil if all of it
-// counts. Errors: InvalidArgument for what is no role file.
+// WaitingIn returns the part of a role file with content src that waits until a person trusts it; nil if nothing waits.
+// Errors: InvalidArgument for a file that is not a role file.
 func WaitingIn(file string, src []byte) (*trust.Waiting, error) {
 	_, w, err := (&Roles{trusted: trust.OfUser()}).parse(file, src, isForeign(file))
 	return w, err
 }
 
-// HarmlessKeys lists the keys of a role file that count in a repository's file before a person has trusted it, each with
-// its tag of the values that do; see [strictyaml.Node.Withhold].
+// HarmlessKeys returns the keys of a role file that count before a person has trusted a repository's file, each with
+// its tag of the allowed values; see [strictyaml.Node.Withhold].
 func HarmlessKeys() [][2]string { return strictyaml.Harmless(reflect.TypeFor[frontMatter]()) }
 
-// parse reads a role file, and returns what of it waits; nil if all of it counts.
+// parse parses a role file, and returns its waiting part; nil if nothing waits.
 func (into *Roles) parse(file string, src []byte, foreign bool) (parsed, *trust.Waiting, error) {
 	var w *trust.Waiting
 	if filepath.Dir(file) != builtIn {
@@ -115,21 +113,21 @@ func (into *Roles) parse(file string, src []byte, foreign bool) (parsed, *trust.
 	return p, w, err
 }
 
-// foreignDir is where another program has its role files.
+// foreignDir is the folder of another program's role files.
 var foreignDir = filepath.Join(".claude", "agents")
 
-// ownDir is where a project has its role files.
+// ownDir is the folder of a project's role files.
 const ownDir = ".agents"
 
-// Same reports whether two roles say the same; a list may be nil or empty.
+// Same reports whether two roles are equal; a list may be nil or empty.
 func Same(a, b team.Role) bool {
 	one, _ := json.Marshal(a) // neither fails
 	other, _ := json.Marshal(b)
 	return bytes.Equal(one, other)
 }
 
-// take adds a role of a file. A file that no person has trusted gives a role that is there other texts, and only
-// narrows what its members may do.
+// take adds a role of a file. An untrusted file gives an existing role other texts, and only narrows its members'
+// rights.
 func (into *Roles) take(p parsed, file string, w *trust.Waiting) {
 	r := p.Role
 	into.tools[r.Name] = p.tools
@@ -147,14 +145,13 @@ func (into *Roles) take(p parsed, file string, w *trust.Waiting) {
 // builtIn stands for the folder of the built-in roles.
 const builtIn = "built-in"
 
-// maxFiles bounds how many files of a folder are read, and maxDepth how deep those of another
-// program may lie.
+// maxFiles bounds the files of a folder that are read, and maxDepth the depth of another program's files.
 const (
 	maxFiles = 500
 	maxDepth = 4
 )
 
-// markdown lists the files that may be role files; of another program also those in folders.
+// markdown returns the files that may be role files; for another program also those in folders.
 func markdown(dir fs.FS, foreign bool) ([]string, error) {
 	if !foreign {
 		return fs.Glob(dir, "*.md")
@@ -177,7 +174,7 @@ func markdown(dir fs.FS, foreign bool) ([]string, error) {
 	return files, err
 }
 
-// read adds the roles of a folder, whose path is where.
+// read adds the roles of a folder with the path where.
 func (into *Roles) read(where string, dir fs.FS, foreign bool) error {
 	files, err := markdown(dir, foreign)
 	if err != nil {
@@ -215,7 +212,7 @@ func (into *Roles) read(where string, dir fs.FS, foreign bool) error {
 	return errors.Join(errs...)
 }
 
-// content reads a file that is no larger than a role file may be.
+// content reads a file up to the limit of a role file.
 func content(dir fs.FS, name string) ([]byte, error) {
 	f, err := dir.Open(name)
 	if err != nil {
