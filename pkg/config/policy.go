@@ -27,8 +27,7 @@ func policySettings(c *Config) []setting {
 	}
 }
 
-// commandLimits bound the resources of a command and all its processes; the default of an unset one is package
-// sandbox's.
+// commandLimits bound the resources of a command and all its processes; package sandbox has the defaults.
 type commandLimits struct {
 	Memory    int64 `yaml:"memory_mib,omitempty" minimum:"1"` // of all processes together
 	Processes int   `yaml:"processes,omitempty" minimum:"1"`

@@ -12,10 +12,10 @@ import (
 	"agentteam/pkg/team"
 )
 
-// mostBuilds is how many bytes the cache of a repository has at most once it was trimmed.
+// mostBuilds bounds the cache of a repository after trimming, in bytes.
 const mostBuilds = 4 << 30
 
-// builds makes and returns the cache of builds and downloads of a team's repository. All teams of this user on it share one.
+// builds creates and returns the cache of builds and downloads of a team's repository. All of this user's teams on it share one.
 func (s *Source) builds(t team.Team) (string, error) {
 	builds, err := s.cached("builds")
 	if err != nil {
@@ -30,8 +30,9 @@ func (s *Source) builds(t team.Team) (string, error) {
 	return dir, nil
 }
 
-// repository names a team's repository on this machine by the folder with its git data, which linked worktrees share, else by the
-// workspace, or the team. A file in place of .git counts only if that repository made the worktree: no folder chooses another's cache.
+// repository returns a name for a team's repository on this machine: from the folder with its git data, which linked worktrees share,
+// else the workspace, or the team. A file in place of .git counts only if that repository made the worktree, so no folder can choose
+// another's cache.
 func (s *Source) repository(t team.Team) string {
 	dir, err := s.Folder(t)
 	if err == nil {
@@ -59,7 +60,7 @@ func (s *Source) repository(t team.Team) string {
 	return fmt.Sprintf("%.40s-%x", name, sum[:8])
 }
 
-// trim bounds a cache, once in an hour. The time of its lock is that of the last time.
+// trim returns a function that bounds a cache, once an hour. The time of its lock is that of the last trimming.
 func trim(dir string) func(alone bool) {
 	return func(alone bool) {
 		info, err := os.Stat(lockOf(dir))

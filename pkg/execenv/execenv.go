@@ -21,7 +21,7 @@ import (
 	"agentteam/pkg/tool/workspace"
 )
 
-// Options are what the operator of a process allows.
+// Options are the settings of a process's operator.
 type Options struct {
 	Dir      string         // the folder of this process; goes before the team's; may be ""
 	Sandbox  team.Sandbox   // how commands are confined at least; default auto. Only if this is none a command can run unconfined
@@ -59,8 +59,8 @@ func New(o Options) *Source {
 	return &Source{Shared: workspace.Shared{Dir: o.Dir}, o: o, found: map[team.Sandbox]finding{}, occupied: map[string]*occupied{}}
 }
 
-// Sandbox returns the sandbox of members with a role: the strongest that team, role and operator wish for. The zero Team is no
-// team in particular. It may take seconds when a level is tried first. Errors: those of [sandbox.Find]; Unavailable if ctx ends before.
+// Sandbox returns the sandbox of members with a role: the strongest that team, role and operator ask for. The zero Team is no
+// particular team. The first use of a level may take seconds. Errors: those of [sandbox.Find]; Unavailable if ctx ends before.
 func (s *Source) Sandbox(ctx context.Context, t team.Team, role string) (sandbox.Sandbox, error) {
 	operator := s.o.Sandbox
 	if operator == "" {
@@ -70,7 +70,7 @@ func (s *Source) Sandbox(ctx context.Context, t team.Team, role string) (sandbox
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if wish == team.Confined && operator != team.Confined {
-		// A team and a role can ask for more than the operator only.
+		// A team and a role can only ask for more than the operator.
 		if found, err := s.find(ctx, team.Bubblewrap); err == nil || ctx.Err() != nil {
 			return found, err
 		}
@@ -78,10 +78,10 @@ func (s *Source) Sandbox(ctx context.Context, t team.Team, role string) (sandbox
 	return s.find(ctx, wish)
 }
 
-// again is for how long a level that did not work is not tried: what is missing may be installed.
+// again is how long a failed level is not tried again: the missing part may be installed.
 const again = 30 * time.Second
 
-// find is [sandbox.Find], which is not asked again for what is known.
+// find is [sandbox.Find] with a cache of its results.
 func (s *Source) find(ctx context.Context, wish team.Sandbox) (sandbox.Sandbox, error) {
 	have, ok := s.found[wish]
 	if !ok || (have.err != nil || have.Provisional()) && time.Since(have.at) > again {
@@ -98,14 +98,14 @@ func (s *Source) find(ctx context.Context, wish team.Sandbox) (sandbox.Sandbox, 
 	return have.Sandbox, have.err
 }
 
-// finding is what came of a search.
+// finding is the result of a search.
 type finding struct {
 	sandbox.Sandbox
 	err error
 	at  time.Time
 }
 
-// Level is the level of [Source.Sandbox], by which calls are judged; Confined where no sandbox works: each command is refused then.
+// Level returns the level of [Source.Sandbox], by which calls are judged; Confined if no sandbox works: then each command is refused.
 func (s *Source) Level(ctx context.Context, t team.Team, role string) team.Sandbox {
 	found, err := s.Sandbox(ctx, t, role)
 	if err != nil {
@@ -114,9 +114,8 @@ func (s *Source) Level(ctx context.Context, t team.Team, role string) team.Sandb
 	return found.Level()
 }
 
-// Open implements [workspace.Source]. Without a member in w no command is run. Where no sandbox works each command is refused.
-// Errors: InvalidArgument for a folder of secrets, and for credentials or paths that are not there; Unavailable for a network where
-// there can be none.
+// Open implements [workspace.Source]. Without a member in w no command runs. If no sandbox works, each command is refused. Errors:
+// InvalidArgument for a folder of secrets, and for missing credentials or paths; Unavailable for a network where none is possible.
 func (s *Source) Open(ctx context.Context, w workspace.Work, o workspace.Options) (*workspace.Workspace, func(), error) {
 	var dir string
 	if w.Tree != nil {
@@ -140,7 +139,7 @@ func (s *Source) Open(ctx context.Context, w workspace.Work, o workspace.Options
 		return err
 	}
 	run := &lateRunner{open: func(ctx context.Context) (command.Runner, func(), error) { return s.runner(ctx, w, dir, hold) }}
-	// The line's own git sees the files as they are, as it has to store them; no command of the member runs so.
+	// The integration branch's own git sees the real files, since it has to store them; no command of the member runs so.
 	own := &lateRunner{run: refusal{}, release: func() {}, open: func(ctx context.Context) (command.Runner, func(), error) { return s.runner(ctx, w, dir, nil) }}
 	o.Own = own
 	ws, err := workspace.Open(dir, run, o)
@@ -161,7 +160,7 @@ func (s *Source) Open(ctx context.Context, w workspace.Work, o workspace.Options
 	}, nil
 }
 
-// lateRunner is a runner that is known only once the folder is open. While it refuses, each command tries again.
+// lateRunner is a runner that becomes known only once the folder is open. While it refuses, each command tries again.
 type lateRunner struct {
 	open func(context.Context) (command.Runner, func(), error)
 
@@ -189,7 +188,7 @@ func (l *lateRunner) Run(ctx context.Context, c command.Command) (exit command.E
 	return run.Run(ctx, c)
 }
 
-// refusal is the runner of commands that cannot be run, for a reason.
+// refusal is a runner that refuses all commands, with a reason.
 type refusal struct{ why error }
 
 // Run implements [command.Runner].

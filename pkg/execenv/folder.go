@@ -5,9 +5,9 @@ import (
 	"agentteam/pkg/team"
 )
 
-// CheckFolder refuses a workspace that is, holds, or lies in a folder of secrets, at each level: file tools work outside of a
-// sandbox. No trust and no setting allows it. The home of the user holds such folders in any case: a member could make them. dir is
-// absolute and need not be there. Error: InvalidArgument.
+// CheckFolder refuses a workspace that is, contains, or is in a folder of secrets, at each level: file tools work outside of the
+// sandbox. No trust and no setting allows it. The user's home always counts as such a folder: a member could create them. dir is
+// absolute and may not exist. Error: InvalidArgument.
 func CheckFolder(dir string) error {
 	real := realOf(dir)
 	refuse := func(how, what string) error {

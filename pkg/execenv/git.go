@@ -14,14 +14,14 @@ import (
 	"agentteam/pkg/tool/safefs"
 )
 
-// repository is a git repository as it is seen without git, which obeys what stands there.
+// repository is a git repository as it is found without running git, which would obey its settings.
 type repository struct {
 	top      string   // its folder of files, in which git runs what its settings name
 	dirs     []string // where git keeps it; a file in place of .git too
 	settings []string // files of settings that git reads for it
 }
 
-// repositoryOf returns the repository that dir lies in, the links followed; the zero repository if there is none.
+// repositoryOf returns the repository that contains dir, with links followed; the zero repository if there is none.
 func repositoryOf(dir string) (r repository) {
 	for at := realOf(dir); ; at = filepath.Dir(at) {
 		git := filepath.Join(at, ".git")
@@ -38,7 +38,7 @@ func repositoryOf(dir string) (r repository) {
 	}
 }
 
-// runBy returns the repository that dir lies in, and the files and folders from which git runs something there unasked.
+// runBy returns the repository that contains dir, and the files and folders from which git runs something there unasked.
 func runBy(dir string) (r repository, files, folders []string) {
 	r = repositoryOf(dir)
 	files, folders = r.named(append([]string{"/etc/gitconfig"}, toolchain.This().GitSettings()...))
@@ -57,7 +57,7 @@ func settingsIn(git string) []string {
 	return files
 }
 
-// adminOf returns the folder that a file in place of .git names, "" if it names none.
+// adminOf returns the folder that a file in place of .git names, "" if none.
 func adminOf(file string) string {
 	admin, ok := strings.CutPrefix(readLine(file), "gitdir: ")
 	if !ok {
@@ -66,7 +66,7 @@ func adminOf(file string) string {
 	return resolve(filepath.Dir(file), admin)
 }
 
-// linkedFrom returns the repository that a .git file names, if it made this worktree: else the file could name any folder.
+// linkedFrom returns the repository that a .git file names, if it made this worktree; otherwise the file could name any folder.
 func linkedFrom(file string) []string {
 	admin := filepath.Clean(adminOf(file))
 	repository := filepath.Dir(filepath.Dir(admin))
@@ -76,8 +76,8 @@ func linkedFrom(file string) []string {
 	return []string{repository}
 }
 
-// named returns the files and folders that settings have git run unasked, or read as settings. user are the user's own settings,
-// which count in each repository. A word of a command is a file if that is there.
+// named returns the files and folders that git runs unasked, or reads as settings, because of settings. user are the user's settings,
+// which apply in each repository. A word of a command counts as a file if that exists.
 func (r repository) named(user []string) (files, folders []string) {
 	files = slices.Clone(user)
 	seen := map[string]bool{}
@@ -88,7 +88,7 @@ func (r repository) named(user []string) (files, folders []string) {
 		}
 		seen[file] = true
 		var settings config.Config
-		// What stands before a fault is known all the same.
+		// The part before a fault still counts.
 		_ = config.NewDecoder(strings.NewReader(readFile(file))).Decode(&settings)
 		for _, s := range entries(settings) {
 			switch {
@@ -113,7 +113,7 @@ func (r repository) named(user []string) (files, folders []string) {
 	return files, folders
 }
 
-// places returns the folders with the repository's settings, which lie elsewhere where .git is a file or a link.
+// places returns the folders with the repository's settings, which are elsewhere if .git is a file or a link.
 func (r repository) places() (all []string) {
 	for _, file := range r.settings {
 		all = append(all, parent(file))
@@ -121,7 +121,7 @@ func (r repository) places() (all []string) {
 	return all
 }
 
-// holds returns the folder of the repository's settings or hooks that dir is or lies in; "" if none. There nothing could be kept.
+// holds returns the folder of the repository's settings or hooks that contains dir; "" if none. Nothing could be protected there.
 func (r repository) holds(dir string, hooks []string) string {
 	places := r.places()
 	for _, git := range places {
@@ -136,8 +136,8 @@ func (r repository) holds(dir string, hooks []string) string {
 	return ""
 }
 
-// filesIn returns the files that a command line names, from the top of the repository and from folders that it names too
-// (cd scripts && ./x); of $VARIABLE/x the rest is looked for there.
+// filesIn returns the files that a command line names, relative to the top of the repository and to folders that it names (cd scripts
+// && ./x); of $VARIABLE/x it looks for the rest there.
 func (r repository) filesIn(line string) (files []string) {
 	from := []string{r.top}
 	for _, word := range strings.FieldsFunc(line, func(c rune) bool { return strings.ContainsRune(" \t\n\"'`;|&()<>=!", c) }) {
@@ -186,12 +186,12 @@ func entries(c config.Config) (all []setting) {
 	return all
 }
 
-// commands are the settings that git runs as a command, without what stands between their first and last part.
+// commands matches the settings that git runs as a command, without the parts between their first and last.
 var commands = regexp.MustCompile(`^(core\.(fsmonitor|sshcommand|editor|pager|askpass|gitproxy|alternaterefscommand)|sequence\.editor|diff\.(external|command|textconv)|merge\.driver|` +
 	`filter\.(clean|smudge|process)|gpg\.(program|defaultkeycommand)|credential\.helper|interactive\.difffilter|remote\.(uploadpack|receivepack)|` +
 	`pager\..+|submodule\.update|trailer\.(cmd|command)|gc\.recentobjectshook|tar\.command|(merge|diff)tool\.(cmd|path)|sendemail\..*cmd|(browser|man)\.cmd)$`)
 
-// readLine returns a short file without the space around it; "" is no path.
+// readLine returns a short file without surrounding space; "" is no path.
 func readLine(name string) string { return strings.TrimSpace(readFile(name)) }
 
 // readFile returns the beginning of a regular file, "" of any other.

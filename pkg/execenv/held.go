@@ -16,8 +16,8 @@ import (
 	"agentteam/pkg/tool/command"
 )
 
-// hold has a box keep the files that rules of deny name, as far as they are there. Level Confined holds none: the folders around
-// them could not be written. In place of an unreadable file stands one of the same size and time, which git takes for unchanged.
+// hold makes a box protect the existing files that deny rules name. Level Confined protects none: the folders around them would
+// become read-only. An unreadable file is replaced by one of the same size and time, which git takes for unchanged.
 func (s *Source) hold(b *sandbox.Box, p team.Permissions) ([]string, error) {
 	rules, _, err := permission.Parse(s.o.Organisation.And(p))
 	if err != nil {
@@ -48,8 +48,8 @@ func (s *Source) hold(b *sandbox.Box, p team.Permissions) ([]string, error) {
 	return unread, nil
 }
 
-// standIn makes a file, or a folder with files, that looks like path to git and is empty. An earlier one that fits stays: commands
-// may be running with it.
+// standIn creates an empty file, or a folder of such, that looks like path to git. It keeps an earlier one that fits: commands may be
+// running with it.
 func standIn(path, from string) error {
 	return filepath.WalkDir(path, func(at string, e fs.DirEntry, err error) error {
 		if err != nil {
@@ -83,7 +83,7 @@ func standIn(path, from string) error {
 	})
 }
 
-// unlook has git in a tree skip files that stand in for others, by a command without the rules. Its failure costs a line in `git status`.
+// unlook makes git in a tree skip the stand-in files, by a command without the rules. If it fails, `git status` shows a line more.
 func (s *Source) unlook(ctx context.Context, run command.Runner, root string, paths []string) {
 	if len(paths) == 0 {
 		return

@@ -22,7 +22,7 @@ const (
 	sweepEach = time.Hour
 )
 
-// cached returns the folder in which this process keeps "homes" of members, or "builds".
+// cached returns the folder of this process's "homes" of members, or "builds".
 func (s *Source) cached(name string) (string, error) {
 	if s.o.Cache != "" {
 		return filepath.Join(s.o.Cache, name), nil
@@ -34,7 +34,8 @@ func (s *Source) cached(name string) (string, error) {
 	return filepath.Join(cache, "agentteam", name), nil
 }
 
-// home makes and returns the home of a member, which later incarnations share. Teams of one name on several servers have different ones.
+// home creates and returns the home of a member, which later incarnations share. Teams of one name on several servers have different
+// ones.
 func (s *Source) home(w workspace.Work) (string, error) {
 	homes, err := s.cached("homes")
 	if err != nil {
@@ -55,13 +56,14 @@ func unmade(what, below string, err error) error {
 	return team.Errorf(team.InvalidState, "%s: %w", what, err).WithHint("make %s writable for the user of this process, or set XDG_CACHE_HOME", below)
 }
 
-// occupied is a home, or a cache of a repository, with open workspaces.
+// occupied is a home, or a repository's cache, with open workspaces.
 type occupied struct {
 	workspaces int
 	lock       *os.File // says so to other processes; nil: it could not be had
 }
 
-// occupy locks a folder for an open workspace until free is called. The first of this process cleans it; alone: no other process has it.
+// occupy locks a folder for an open workspace until free is called. The first one of this process cleans it; alone: no other process
+// has it.
 func (s *Source) occupy(dir string, clean func(alone bool)) (free func()) {
 	s.occupiedMu.Lock()
 	defer s.occupiedMu.Unlock()
@@ -81,7 +83,7 @@ func (s *Source) occupy(dir string, clean func(alone bool)) (free func()) {
 	})
 }
 
-// enter locks a folder for sharing, after it was cleaned.
+// enter takes a shared lock on a folder, after cleaning it.
 func enter(dir string, clean func(alone bool)) *os.File {
 	lock, err := os.OpenFile(lockOf(dir), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -97,7 +99,7 @@ func enter(dir string, clean func(alone bool)) *os.File {
 
 func lockOf(dir string) string { return dir + ".lock" }
 
-// clear removes the temporary files of earlier commands with a home.
+// clear returns a function that removes the temporary files of earlier commands with a home.
 func clear(home string) func(alone bool) {
 	return func(alone bool) {
 		if alone {
@@ -106,7 +108,7 @@ func clear(home string) func(alone bool) {
 	}
 }
 
-// Forget removes the homes of a deleted team, none of whose members runs. What cannot be removed is removed as unused later.
+// Forget removes the homes of a deleted team, none of whose members runs. A failed removal is repeated later, as of an unused home.
 func (s *Source) Forget(t team.Team) {
 	homes, err := s.cached("homes")
 	if err == nil {
@@ -117,7 +119,7 @@ func (s *Source) Forget(t team.Team) {
 	}
 }
 
-// Ended has the homes of a team go within a day, unless a process opens one again. It returns immediately.
+// Ended marks the homes of a team for removal within a day, unless a process opens one again. It does not block.
 func (s *Source) Ended(t team.Team) {
 	homes, err := s.cached("homes")
 	if err != nil {
@@ -129,7 +131,7 @@ func (s *Source) Ended(t team.Team) {
 	}
 }
 
-// remove removes what is in a folder under a name.
+// remove removes the entry of a folder with that name.
 func remove(dir, name string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -139,7 +141,7 @@ func remove(dir, name string) error {
 	return safefs.RemoveAll(root, name)
 }
 
-// sweep removes, once in an hour, the homes and caches that no process has opened for long.
+// sweep removes, once an hour, the homes and caches that no process has opened for long.
 func (s *Source) sweep(now time.Time) {
 	s.occupiedMu.Lock()
 	due := now.Sub(s.swept) >= sweepEach
@@ -154,7 +156,7 @@ func (s *Source) sweep(now time.Time) {
 	}
 }
 
-// tidy removes the folders in dir that are older and that no process has open, itself or a folder in it.
+// tidy removes the older folders in dir that no process has open, nor a folder in them.
 func tidy(dir string, since time.Time) {
 	all, _ := os.ReadDir(dir) // what cannot be read stays
 	for _, d := range all {
@@ -170,7 +172,7 @@ func tidy(dir string, since time.Time) {
 	}
 }
 
-// locked reports whether a process holds a lock; one that is not there is held by none.
+// locked reports whether a process holds a lock; a missing one is not held.
 func locked(name string) bool {
 	f, err := os.Open(name)
 	if err != nil {

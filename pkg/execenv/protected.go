@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Runs is when programs on the user's machine run what a file of the workspace names.
+// Runs states when programs on the user's machine run what a file of the workspace names.
 type Runs int
 
 // The kinds of files. What git runs is [Unasked], too; git's own settings state which files those are.
@@ -28,10 +28,10 @@ type Protected struct {
 	Why   string
 }
 
-// ProtectedFiles is the table. It has no row for what git runs.
+// ProtectedFiles returns the table. It has no row for the files that git runs.
 func ProtectedFiles() []Protected { return slices.Clone(protected) }
 
-// Of the kind Unasked no path is a pattern: what is not there yet could not be kept.
+// No path of the kind Unasked is a pattern: a file that does not exist yet could not be protected.
 var protected = []Protected{
 	{[]string{".claude/settings.json", ".claude/settings.local.json", ".claude/agents/", ".claude/commands/", ".claude/hooks/", ".claude/skills/", ".mcp.json"}, Unasked, "Claude Code runs hooks and servers of MCP, and obeys these texts"},
 	{[]string{".agents/"}, Unasked, "roles and skills of agentteam and of other agents"},
@@ -52,7 +52,7 @@ var protected = []Protected{
 	{[]string{".vscode/launch.json", ".gdbinit", ".lldbinit", ".bashrc", ".bash_profile", ".profile", ".zshrc", ".vimrc", ".tmux.conf"}, OnWord, "debuggers, and shells and programs of a person whose home links to the folder"},
 }
 
-// RunsBy is the kind of a path in a difference, which is relative to the top of the repository.
+// RunsBy returns the kind of a path in a difference, which is relative to the top of the repository.
 func RunsBy(name string) Runs {
 	parts := strings.Split(name, "/")
 	for _, row := range protected {
@@ -63,7 +63,7 @@ func RunsBy(name string) Runs {
 	return NothingRuns
 }
 
-// matches reports whether the path ends in the pattern or, where its last part is empty, goes through it. A folder of the pattern
+// matches reports whether the path ends in the pattern or, if its last part is empty, goes through it. A folder of the pattern
 // counts: it is a link.
 func matches(pattern, parts []string) bool {
 	last := len(pattern) - 1
@@ -92,7 +92,7 @@ func fits(pattern, parts []string) bool {
 	return true
 }
 
-// unaskedIn are the paths at the top of a folder by which programs run commands unasked, whether they are there or not.
+// unaskedIn returns the paths at the top of a folder by which programs run commands unasked, existing or not.
 func unaskedIn(dir string) (paths []string) {
 	for _, row := range protected {
 		for _, name := range row.Paths {
@@ -104,7 +104,7 @@ func unaskedIn(dir string) (paths []string) {
 	return paths
 }
 
-// unaskedThere are those that are there, but for those behind links, which nothing could keep.
+// unaskedThere returns the existing ones, except those behind links, which could not be protected.
 func unaskedThere(dir string) []string {
 	return slices.DeleteFunc(unaskedIn(dir), func(path string) bool {
 		_, err := os.Lstat(path)
@@ -112,9 +112,9 @@ func unaskedThere(dir string) []string {
 	})
 }
 
-// ExecutableSettings lists the files of a folder that can make programs on the user's machine run commands, with a fingerprint of
-// each: those of [ProtectedFiles] in all of its folders, a repository of git, its settings and hooks, and the files that these name.
-// Empty files, some of which are made here, are not among them.
+// ExecutableSettings returns the files of a folder that can make programs on the user's machine run commands, with a fingerprint of
+// each: those of [ProtectedFiles] in all of its folders, a git repository, its settings and hooks, and the files that these name. It
+// leaves out empty files, some of which are created here.
 func ExecutableSettings(dir string) map[string]Found {
 	dir = realOf(dir)
 	r, files, folders := runBy(dir)
@@ -146,10 +146,10 @@ type Found struct {
 	Sum  uint64 // of its mode and content
 }
 
-// mostWalked bounds the files of a folder that are looked at.
+// mostWalked bounds the files of a folder that are visited.
 const mostWalked = 200_000
 
-// walk returns the files below a folder that are in the table, but for git's own and those of packages.
+// walk returns the files below a folder that are in the table, without git's own and those of packages.
 func walk(dir string) (files []string) {
 	seen := 0
 	var below func(string)
@@ -177,7 +177,7 @@ func walk(dir string) (files []string) {
 	return files
 }
 
-// scripts returns the files of folders of hooks, and of the repository's own, without git's samples; and those that husky has below.
+// scripts returns the files of hook folders, the repository's own included, without git's samples; and those of husky below.
 func (r repository) scripts(folders []string) (files []string) {
 	for _, git := range r.places() {
 		folders = append(slices.Clip(folders), git+"/hooks")
@@ -195,7 +195,7 @@ func (r repository) scripts(folders []string) (files []string) {
 	return files
 }
 
-// linkedIn returns where links in folders of hooks lead, which may be elsewhere in the workspace.
+// linkedIn returns the targets of links in hook folders, which may be elsewhere in the workspace.
 func (r repository) linkedIn(folders []string) (files []string) {
 	for _, script := range r.scripts(folders) {
 		if target, err := os.Readlink(script); err == nil {

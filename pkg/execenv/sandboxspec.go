@@ -15,7 +15,8 @@ import (
 	"agentteam/pkg/tool/workspace"
 )
 
-// runner returns the runner of w's commands in dir, and its end. hold, which may be nil, has the box keep what rules name.
+// runner returns the runner of w's commands in dir, and a function that ends it. hold, which may be nil, makes the box protect files
+// under rules.
 func (s *Source) runner(ctx context.Context, w workspace.Work, dir string, hold func(*sandbox.Box, team.Permissions) error) (run command.Runner, release func(), err error) {
 	release = func() {}
 	if w.Member.AgentID == "" {
@@ -66,7 +67,7 @@ func (s *Source) runner(ctx context.Context, w workspace.Work, dir string, hold 
 	return run, release, nil
 }
 
-// box is what commands of w see and may use, without a network. cache is that of the repository.
+// box returns the box of w's commands, without a network. cache is the repository's.
 func (s *Source) box(w workspace.Work, h team.Policy, dir, cache string, level team.Sandbox) (sandbox.Box, error) {
 	home, err := s.home(w)
 	if err != nil {
@@ -114,7 +115,7 @@ func (s *Source) box(w workspace.Work, h team.Policy, dir, cache string, level t
 	return b, nil
 }
 
-// reachable refuses a network where commands have none. Error: Unavailable.
+// reachable refuses a network at a level where commands have none. Error: Unavailable.
 func reachable(who string, n team.Network, level team.Sandbox) error {
 	if level != team.Confined {
 		return nil
@@ -140,14 +141,15 @@ func (s *Source) reach(n team.Network) (socket string, end func(), err error) {
 	return p.Socket(), func() { cancel(); <-done }, nil
 }
 
-// Check reports whether this machine can give members what h names in a workspace dir, an absolute path. It makes nothing. Errors:
-// InvalidArgument for what is not there; Unavailable for a network where commands have none; InvalidState without a folder for homes.
+// Check reports whether this machine can give members the rights of h in a workspace dir, an absolute path. It creates nothing.
+// Errors: InvalidArgument for a missing path; Unavailable for a network where commands have none; InvalidState without a folder for
+// homes.
 func (s *Source) Check(ctx context.Context, h team.Policy, dir string) error {
 	if err := CheckFolder(dir); err != nil {
 		return err
 	}
 	if len(h.Network) > 0 {
-		// Where no sandbox works, each command is refused, which is reported then.
+		// If no sandbox works, each command is refused, and the error is reported then.
 		if found, err := s.Sandbox(ctx, team.Team{Policy: h}, ""); err == nil {
 			if err := reachable("the team", h.Network, found.Level()); err != nil {
 				return err
@@ -171,7 +173,7 @@ func (s *Source) Check(ctx context.Context, h team.Policy, dir string) error {
 	return err
 }
 
-// apart refuses a workspace, or a path to write, that holds the user's home or settings, or the homes and caches of members.
+// apart refuses a workspace, or a writable path, that contains the user's home or settings, or the homes and caches of members.
 func (s *Source) apart(dir string, h team.Policy) error {
 	folder := func(name string) func() (string, error) { return func() (string, error) { return s.cached(name) } }
 	for _, place := range []func() (string, error){os.UserHomeDir, os.UserConfigDir, folder("homes"), folder("builds")} {
@@ -188,7 +190,7 @@ func (s *Source) apart(dir string, h team.Policy) error {
 	return nil
 }
 
-// hidden are the folders of clusters in a workspace: its own, that of this process, and the data's.
+// hidden returns the cluster folders in a workspace: its own, that of this process, and the data's.
 func (s *Source) hidden(dir string) []string {
 	paths := []string{filepath.Join(dir, team.ClusterDir)}
 	at := []string{s.o.Data}
@@ -203,7 +205,7 @@ func (s *Source) hidden(dir string) []string {
 	return paths
 }
 
-// kept are the paths in and around a workspace that programs outside of a sandbox execute or obey, whether there or not.
+// kept returns the paths in and around a workspace that programs outside the sandbox execute or obey, existing or not.
 func (s *Source) kept(dir string) (paths []string) {
 	r, files, folders := runBy(dir)
 	outside := slices.DeleteFunc(slices.Clone(r.dirs), func(git string) bool { return below(git, realOf(dir)) })
@@ -212,9 +214,9 @@ func (s *Source) kept(dir string) (paths []string) {
 	return slices.Compact(paths)
 }
 
-// keep returns those of [Source.kept] that commands at a level cannot change. Where git would look for hooks or settings that are
-// not there, empty ones are made: else a command could make them. At Confined a kept path has a price ([sandbox.Box]), which outside
-// of a repository settings alone are not worth. Error: InvalidState if git runs what lies in dir itself.
+// keep returns the paths of [Source.kept] that commands at a level cannot change. It creates empty files where git would look for
+// missing hooks or settings: otherwise a command could create them. At Confined a kept path has a price ([sandbox.Box]), so outside
+// of a repository settings alone are not kept. Error: InvalidState if git runs the files of dir itself.
 func (s *Source) keep(dir string, level team.Sandbox) ([]string, error) {
 	r, files, folders := runBy(dir)
 	if place := r.holds(dir, folders); place != "" {
@@ -238,7 +240,7 @@ func (s *Source) keep(dir string, level team.Sandbox) ([]string, error) {
 	return kept, nil
 }
 
-// ours are the programs of agentteam, or their folder.
+// ours returns the programs of agentteam, or their folder.
 func ours(dir string) (programs []string) {
 	self, err := os.Executable()
 	if err != nil {
@@ -254,8 +256,7 @@ func ours(dir string) (programs []string) {
 	return programs
 }
 
-// present returns paths with the user's home in place of "~". Error: InvalidArgument for one
-// that is not there.
+// present returns paths with the user's home in place of "~". Error: InvalidArgument for a missing path.
 func present(setting string, paths []string) (all []string, err error) {
 	for _, p := range paths {
 		if rest, ok := strings.CutPrefix(p, "~/"); ok {

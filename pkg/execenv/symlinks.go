@@ -10,19 +10,19 @@ import (
 	"agentteam/pkg/tool/safefs"
 )
 
-// way is [safefs.Way] of a path of this machine: what leads there.
+// way returns the steps of [safefs.Way] for a path of this machine.
 func way(path string) (steps []string) {
 	steps, _ = safefs.Way(os.Readlink, path)
 	return steps
 }
 
-// realOf returns where an absolute path leads, also if that is not there.
+// realOf returns where an absolute path leads, even if the target is missing.
 func realOf(path string) string {
 	steps := way(path)
 	return steps[len(steps)-1]
 }
 
-// resolve returns the path of name in dir, or in the user's home, with its ".." as they are: [way] follows links first.
+// resolve returns the path of name in dir, or in the user's home, without resolving "..": [way] follows links first.
 func resolve(dir, name string) string {
 	if rest, ok := strings.CutPrefix(name, "~/"); ok {
 		if home, err := os.UserHomeDir(); err == nil {
@@ -38,13 +38,13 @@ func resolve(dir, name string) string {
 // isRelative reports whether [resolve] needs a folder.
 func isRelative(name string) bool { return !filepath.IsAbs(name) && !strings.HasPrefix(name, "~/") }
 
-// parent is a path without its last part, otherwise as it is written.
+// parent returns a path without its last part, otherwise unchanged.
 func parent(path string) string {
 	path = strings.TrimRight(path, "/")
 	return cmp.Or(strings.TrimRight(path[:strings.LastIndexByte(path, '/')+1], "/"), "/")
 }
 
-// in returns those places below dir, as they are named from there, by which one of the paths leads.
+// in returns the places below dir, with names relative to it, through which one of the paths leads.
 func in(dir string, paths ...string) (all []string) {
 	real := realOf(dir)
 	for _, path := range paths {
@@ -60,8 +60,8 @@ func in(dir string, paths ...string) (all []string) {
 	return all
 }
 
-// fill makes the absent places below dir by which a path leads, an empty file at its end and folders else: a command could make
-// them. Behind a link nothing is made: it is refused.
+// fill creates the missing places below dir through which a path leads, an empty file at its end and folders otherwise: a command
+// could create them. It creates nothing behind a link, which is refused.
 func fill(root *os.Root, dir, path string, file bool) {
 	places, end := in(dir, path), in(dir, realOf(path))
 	for _, at := range places {

@@ -82,7 +82,7 @@ func fold(name string) string {
 }
 
 var (
-	// narrowLine is a line that might be meant to narrow what members may do.
+	// narrowLine matches a line that might narrow members' rights.
 	narrowLine = regexp.MustCompile(`^["']?(` + strings.Join(slices.Concat(policyKeys, narrowKeys, []string{"permissionMode"}), "|") + `)["']?[ \t]*:`)
 
 	plainEntry = `[ \t]*(?:"[^"\\,]*"|'[^',]*'|[^\[\]{}"'#&!,]*)[ \t]*`

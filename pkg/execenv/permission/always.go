@@ -9,8 +9,8 @@ import (
 	"agentteam/pkg/tool"
 )
 
-// Always returns the rule that "always" writes for a call: the exact command, the file of an edit, the host of a fetch, an MCP tool. It
-// is "" where every rule would allow more than the call, as for a line of several commands.
+// Always returns the rule that the answer "always" adds for a call: the exact command, the file of an edit, the host of a fetch, an
+// MCP tool. It is "" if every rule would allow more than the call, as for a line of several commands.
 func Always(req tool.Request) string {
 	rule := ""
 	switch kind := kindOf(req); {
@@ -29,7 +29,7 @@ func Always(req tool.Request) string {
 	case strings.HasPrefix(req.Tool, "mcp__"):
 		rule = req.Tool
 	}
-	// Whatever it is, it has to be a rule, and to allow this call.
+	// In any case it has to be a valid rule that allows this call.
 	r, warnings, err := Parse(team.Permissions{Allow: []string{rule}})
 	if err != nil || len(warnings) > 0 || r.allow[0].tool == "bash" && !r.allow[0].command.exact() || r.Decide(req, "/workspace").Decision != Allow {
 		return ""
@@ -37,7 +37,7 @@ func Always(req tool.Request) string {
 	return rule
 }
 
-// alwaysOf is the rule for one file; "" for one that is not known to be in the workspace.
+// alwaysOf returns the rule for one file; "" for one that may be outside the workspace.
 func alwaysOf(name, file string) string {
 	if file == "" {
 		return ""

@@ -12,7 +12,7 @@ import (
 	"agentteam/pkg/tool"
 )
 
-// Decision is what a call gets.
+// Decision is the decision on a call.
 type Decision int
 
 // The decisions, the strictest last.
@@ -25,7 +25,7 @@ const (
 
 func (d Decision) String() string { return [...]string{"none", "allow", "ask", "deny"}[d] }
 
-// Verdict is what a call gets, and why.
+// Verdict is the decision on a call, with its reason.
 type Verdict struct {
 	Decision Decision
 	Rule     string // that decides, as written; "" = none
@@ -33,8 +33,8 @@ type Verdict struct {
 	Doubt    bool   // it is not known whether a rule of deny matches
 }
 
-// Decide judges a call by the rules alone; dir is the absolute path of the workspace. Deny goes before ask, and ask before allow. A
-// command that a rule of deny or ask may match has to be asked for. None with a Why is a call that a rule of allow might match.
+// Decide judges a call by the rules alone; dir is the absolute path of the workspace. Deny precedes ask, and ask precedes allow. A
+// command that a rule of deny or ask may match has to be asked for. None with a Why is a call that an allow rule might match.
 func (r *Rules) Decide(req tool.Request, dir string) Verdict {
 	if r == nil {
 		r = &Rules{}
@@ -49,7 +49,7 @@ func (r *Rules) Decide(req tool.Request, dir string) Verdict {
 	return r.first(func(rule rule, _ bool) bool { return rule.names(req) && rule.isHost(argument(req, "url")) }, "")
 }
 
-// first is the verdict of the first rule that applies; strict is for lists that restrict.
+// first returns the verdict of the first rule that applies; strict is for lists that restrict.
 func (r *Rules) first(applies func(rule rule, strict bool) bool, why string) Verdict {
 	for i, list := range [][]rule{r.deny, r.ask, r.allow} {
 		for _, rule := range list {
@@ -61,7 +61,7 @@ func (r *Rules) first(applies func(rule rule, strict bool) bool, why string) Ver
 	return Verdict{}
 }
 
-// kindOf is the kind of the tool that is called. A tool of ours without one that takes a path is one for files.
+// kindOf returns the kind of the called tool. A tool of ours without a kind that takes a path counts as a file tool.
 func kindOf(req tool.Request) int {
 	kind, listed := kinds[req.Tool]
 	switch {
@@ -73,7 +73,7 @@ func kindOf(req tool.Request) int {
 	return edits
 }
 
-// argument is a text among the arguments of a call; "" if there is none.
+// argument returns a string argument of a call; "" if there is none.
 func argument(req tool.Request, name string) string {
 	var given map[string]any
 	if json.Unmarshal(req.Arguments, &given) != nil {
@@ -83,7 +83,7 @@ func argument(req tool.Request, name string) string {
 	return s
 }
 
-// names reports whether the rule is for the tool that is called. A rule for edit_file is for every tool that edits.
+// names reports whether the rule is for the called tool. A rule for edit_file is for every tool that edits.
 func (r rule) names(req tool.Request) bool {
 	switch {
 	case r.tool == req.Tool:
@@ -106,7 +106,7 @@ func (r rule) isHost(of string) bool {
 	return r.host != "" && (host == r.host || all && strings.HasSuffix(host, below))
 }
 
-// file judges a call of a tool for files. A file that may not be read may not be edited: an edit shows what is there.
+// file judges a call of a file tool. A file that may not be read may not be edited: an edit shows its content.
 func (r *Rules) file(req tool.Request, edit bool, dir string) Verdict {
 	said := cmp.Or(argument(req, "path"), ".")
 	at := said
@@ -121,8 +121,8 @@ func (r *Rules) file(req tool.Request, edit bool, dir string) Verdict {
 	}, said)
 }
 
-// Hides returns a function that reports whether a rule of deny or ask is about reading an absolute path by a tool that searches from
-// start in the workspace dir; nil if none is. By rules about start or about each call [Rules.Decide] has judged.
+// Hides returns a function that reports whether a deny or ask rule covers reading an absolute path, for a tool that searches from
+// start in the workspace dir; nil if none does. [Rules.Decide] has judged rules about start or about each call.
 func (r *Rules) Hides(tool, dir, start string) func(path string) bool {
 	if r == nil {
 		return nil
@@ -168,7 +168,7 @@ func (r *Rules) line(l *line, dir string) Verdict {
 	return Verdict{Why: why}
 }
 
-// judged is a command line that is judged by rules.
+// judged is the state of judging a command line.
 type judged struct {
 	*Rules
 	dir  string
@@ -217,7 +217,7 @@ func (j judged) match(l *line, r rule) (sure, perhaps string) {
 	return "", perhaps
 }
 
-// shown names a file and the command for people.
+// shown returns a file and the command for people.
 func (t touch) shown() string { return t.said + " (" + t.by + ")" }
 
 // opens reports whether the rule is about files that are read, or written.
@@ -231,10 +231,10 @@ func (r rule) opens(read, write bool) bool {
 	return false
 }
 
-// nothing are commands that do nothing, so they need no rule.
+// nothing are commands without effect, which need no rule.
 var nothing = []string{"true", "false", ":", "exit", "return", "break", "continue"}
 
-// allowed returns a rule that allows a command of the line, and why some part is not allowed; "" if all are.
+// allowed returns a rule that allows a command of the line, and why some part is not allowed; "" if all parts are.
 func (j judged) allowed(l *line) (by, why string) {
 	if why := cmp.Or(l.doubt, l.opens); why != "" {
 		return "", why

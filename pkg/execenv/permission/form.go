@@ -15,7 +15,7 @@ func options(one, two string) form {
 }
 
 var (
-	// wrappers are looked through: they run the command in their arguments.
+	// wrappers run the command in their arguments.
 	wrappers = map[string]form{
 		"nohup": options(`--`, `-`), "builtin": options(`--`, `-`), "command": options(`--|-p`, `-`), "exec": options(`--|-[cl]+`, `-a`),
 		"nice": options(`--|-[0-9]+|-n[0-9-]+|--adj.*=.*`, `-n|--adjustment`), "time": options(`--|-p`, `-`),
@@ -29,7 +29,7 @@ var (
 	harmless     = options(`-[uBOwvV]+|--test|--watch|--enable-source-maps`, `-`)
 	shells       = []string{"bash", "sh", "dash", "ash"}
 
-	// interpreters run what they read when no file is named.
+	// interpreters run their input when no file is named.
 	interpreters = regexp.MustCompile(`^(python|pypy|perl|ruby|node|nodejs|php|lua|luajit|R|Rscript|julia|tclsh|wish|guile|ghci|irb|osascript|pwsh|zsh|ksh|mksh|fish|csh|tcsh|rbash)[0-9.]*$`)
 )
 
@@ -50,7 +50,7 @@ func (f form) skip(args []string) (rest []string, understood bool) {
 	return args, len(args) == 0
 }
 
-// form reads the arguments of a program that runs others, or that changes where the line is; false for others.
+// form reads the arguments of a program that runs others, or that changes the folder; false for other programs.
 func (r *reader) form(c *call, base string, args []string) bool {
 	for (base == "cd" || base == "trap") && len(args) > 0 && slices.Contains([]string{"-P", "-L", "--"}, args[0]) {
 		args = args[1:]
@@ -88,7 +88,7 @@ func (r *reader) form(c *call, base string, args []string) bool {
 	return true
 }
 
-// wrapper finds the command that a wrapper runs.
+// wrapper reads the command that a wrapper runs.
 func (r *reader) wrapper(c *call, f form, base string, args []string) {
 	if base == "command" && len(args) > 0 && slices.Contains([]string{"-v", "-V"}, args[0]) {
 		return // it only shows the command
@@ -128,7 +128,7 @@ func (r *reader) wrapper(c *call, f form, base string, args []string) {
 	}
 }
 
-// script reads a command line that is an argument, if it is written out.
+// script reads a command line in an argument, if it is written out.
 func (r *reader) script(c *call, src string, in func(func())) {
 	if !known(src) || strings.Contains(src, tilde) || strings.HasPrefix(src, "-") || strings.HasPrefix(src, "+") {
 		r.l.open("it is not known what this runs: " + c.String())
@@ -137,7 +137,7 @@ func (r *reader) script(c *call, src string, in func(func())) {
 	in(func() { c.inside = r.within(func() { r.source(src) }) })
 }
 
-// run finds the script that a shell or an interpreter runs.
+// run reads the script that a shell or an interpreter runs.
 func (r *reader) run(c *call, base string, args []string) {
 	own := func(run func()) { r.apart(func() { r.frozen = true; run() }) } // another shell knows no variable
 	shell, form := slices.Contains(shells, base), harmless
@@ -177,7 +177,7 @@ func (r *reader) run(c *call, base string, args []string) {
 	}
 }
 
-// ran notes a file that is run, and what follows it.
+// ran records a file that is run, and its arguments.
 func (r *reader) ran(c *call, args []string) {
 	if len(args) > 0 {
 		r.runs(c, args[0])
@@ -186,14 +186,14 @@ func (r *reader) ran(c *call, args []string) {
 	}
 }
 
-// runs notes a file that is run: the line may have written it.
+// runs records a file that is run: the line may have written it.
 func (r *reader) runs(c *call, file string) {
 	if !known(file) || notFiles.MatchString(file) || r.wrote(file) {
 		r.l.open("it is not known what " + shown(file) + " holds, or the line itself writes it")
 	}
 }
 
-// find reads the tests of find: the files that it lists, and what it does to them.
+// find reads the tests of find: the files that it lists, and its actions on them.
 func (r *reader) find(c *call, args []string) {
 	roots, tests := searched(args)
 	names := "/" + below + ends(tests)
@@ -237,7 +237,7 @@ func (r *reader) find(c *call, args []string) {
 	}
 }
 
-// git reads the options before git's own command, and that.
+// git reads the options before git's own command, and that command.
 func (r *reader) git(c *call, args []string) {
 	defer func(cwd []string) { r.cwd = cwd }(r.cwd)
 	rest, understood := gitBefore.skip(args)

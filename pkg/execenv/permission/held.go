@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// maxHeld bounds the paths that a sandbox keeps for rules: each is a mount of each command.
+// maxHeld bounds the protected paths of a sandbox: each is a mount of each command.
 const maxHeld = 200
 
-// Held returns the files and folders of a workspace that rules of deny are about, to read or only to change, as absolute paths, none
-// below another of its list, without symbolic links and folders .git. whole is false if there are more than it returns or looks at.
+// Held returns the files and folders of a workspace under deny rules, for reading or only for changing, as absolute paths, none below
+// another of its list, without symbolic links and folders .git. whole is false if there are more than it returns or looks at.
 func (r *Rules) Held(dir string) (unread, unchanged []string, whole bool) {
 	dir = filepath.Clean(dir)
 	seen := 0

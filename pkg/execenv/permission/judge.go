@@ -8,8 +8,8 @@ import (
 	"agentteam/pkg/tool"
 )
 
-// Judge judges a call by rules and, where none matches, by mode and the level of the sandbox. Its decision is never None. Rules may be
-// nil; dir is the absolute path of the workspace.
+// Judge judges a call by rules and, where none matches, by mode and sandbox level. Its decision is never None. Rules may be nil; dir
+// is the absolute path of the workspace.
 func Judge(rules *Rules, mode team.PermissionMode, level team.Sandbox, req tool.Request, dir string) Verdict {
 	v := rules.Decide(req, dir)
 	if v.Decision == Deny {

@@ -11,7 +11,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// line is what a command line starts and opens, as far as the line shows it.
+// line is the commands and files of a command line, as far as the line shows them.
 type line struct {
 	calls   []call
 	touches []touch
@@ -68,18 +68,19 @@ type reader struct {
 	calls    *int
 }
 
-// read reads a command line that begins in dir.
+// read reads a command line that starts in dir.
 func read(src, dir, home string) *line {
 	r := &reader{home: home, l: new(line), cwd: []string{dir}, vars: map[string]string{}, assigned: map[string]int{}, calls: new(int)}
 	r.source(src)
 	return r.l
 }
 
-// odd are characters that a shell and the parser may read differently, or that hide others.
+// odd matches characters that a shell and the parser may read differently, or that hide others.
 var odd = regexp.MustCompile(`[\x00-\x08\x0b-\x1f\x7f\x{80}-\x{a0}\x{ad}\x{1680}\x{180e}\x{2000}-\x{200f}\x{2028}-\x{202f}\x{205f}-\x{206f}\x{3000}\x{feff}\x{fffd}]`)
 
 var (
-	// hides finds a substitution in quotes, which is only a text. computes finds what evaluates texts: arithmetic, tests, names of variables.
+	// hides matches a substitution in quotes, which is only text. computes matches constructs that evaluate text: arithmetic, tests,
+	// names of variables.
 	hides    = regexp.MustCompile("'[^']*(\\$\\(|`|\\$\\{)|\\\\[$`]|\\$'")
 	computes = regexp.MustCompile(`\(\(|\[\[|\$\[|\$\{[^}]*[\[!:#%/=?+@-]|\b(let|unset|read|wait|declare|typeset|local|export|readonly|mapfile|readarray|set|getopts)\b|\b(test|printf)\s+-v|\[\s+-v|(^|[\s;&|(])\w+\+?=`)
 )
@@ -118,10 +119,10 @@ func (r *reader) source(src string) {
 	r.stmts(all)
 }
 
-// open notes that the line may run and open anything.
+// open records that the line may run and open anything.
 func (l *line) open(why string) { l.opens = cmp.Or(l.opens, why) }
 
-// note notes what a node of the syntax tree does to variables, wherever it stands.
+// note records the effect of a node of the syntax tree on variables, wherever it is.
 func (r *reader) note(n syntax.Node) bool {
 	switch n := n.(type) {
 	case *syntax.Assign:
@@ -161,7 +162,7 @@ func union(a, b []string) []string {
 	return slices.Compact(all)
 }
 
-// lose notes that the command may be anywhere.
+// lose records that the command may be in any folder.
 func (r *reader) lose() { r.cwd = union(r.cwd, []string{star}) }
 
 func (r *reader) stmt(s *syntax.Stmt) {
@@ -206,7 +207,7 @@ func (r *reader) stmt(s *syntax.Stmt) {
 	}
 }
 
-// again reads what may run more than once: where it changes the folder, the next time it may begin in any.
+// again reads statements that may run more than once: if they change the folder, the next run may start in any.
 func (r *reader) again(read func()) {
 	before := r.cwd
 	if read(); !slices.Equal(before, r.cwd) {
@@ -366,7 +367,7 @@ var (
 	notFiles   = regexp.MustCompile(`^(-|/dev/(stdin|fd/.*)|/proc/.*)$`)
 )
 
-// spoken is the text of a here-document or a here-string.
+// spoken returns the text of a here-document or a here-string.
 func (r *reader) spoken(n *syntax.Redirect, word string) string {
 	switch {
 	case n.Op == syntax.WordHdoc && known(word):

@@ -10,14 +10,14 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// pattern is a rule for files, in the way of .gitignore: globs of absolute paths, or of paths from the workspace.
+// pattern is a rule for files, as in .gitignore: globs of absolute paths, or of paths from the workspace.
 type pattern struct {
 	globs    []string
 	absolute bool
 	anywhere bool // it is a name without a folder: for deny and ask it holds outside of the workspace, too
 }
 
-// patternOf reads the parentheses of a rule for files. never is why it can match no file, "" if it can.
+// patternOf parses the parentheses of a file rule. never states why it can match no file, "" if it can.
 func patternOf(spec, home string) (p pattern, never string, bad *fault) {
 	if i := strings.IndexFunc(spec, func(c rune) bool { return c < ' ' }); i >= 0 {
 		return p, "", &fault{i, "a rule is one line without control characters"}
@@ -58,7 +58,7 @@ func patternOf(spec, home string) (p pattern, never string, bad *fault) {
 	return p, never, nil
 }
 
-// inside is a path from the workspace; false if it is not in it, or not known.
+// inside returns a path relative to the workspace; false if it is not in it, or unknown.
 func inside(file, dir string) (string, bool) {
 	if file == dir {
 		return ".", true
@@ -67,7 +67,7 @@ func inside(file, dir string) (string, bool) {
 	return in, ok && known(file)
 }
 
-// matches reports whether the pattern is certainly of a file, an absolute path; widely counts names outside of the workspace.
+// matches reports whether the pattern certainly matches a file, an absolute path; widely counts names outside of the workspace.
 func (p pattern) matches(file, dir string, widely bool) bool {
 	in, ok := inside(file, dir)
 	switch {
@@ -83,7 +83,7 @@ func (p pattern) matches(file, dir string, widely bool) bool {
 	})
 }
 
-// mayMatch reports whether the pattern may be of a file that is not known for certain.
+// mayMatch reports whether the pattern may match a file that is not certain.
 func (p pattern) mayMatch(file, dir string) bool {
 	return slices.ContainsFunc(p.globs, func(g string) bool {
 		if name, ok := strings.CutPrefix(g, "**/"); ok && p.anywhere {
@@ -96,18 +96,18 @@ func (p pattern) mayMatch(file, dir string) bool {
 	})
 }
 
-// loose is a glob of files as a text with stars, which matches at least what the glob does.
+// loose returns a glob of files as a text with stars, which matches at least as much.
 func loose(glob string) string {
 	return unquote(marked(strings.ReplaceAll(glob, "**/", "*"), star, star, "")) // "**/x" is "x", too
 }
 
-// unquote takes backslashes away.
+// unquote removes backslashes.
 func unquote(s string) string { return regexp.MustCompile(`\\(.)`).ReplaceAllString(s, "$1") }
 
-// classes are bracket expressions that the parser and bash read alike.
+// classes matches bracket expressions that the parser and bash read alike.
 var classes = regexp.MustCompile(`^\[[!^]?[^\[\]\\/!^][^\[\]\\/]*\]`)
 
-// marked replaces patterns in a text without quotes: many for * and no plain form, few for ? and classes, with front at the front of a name.
+// marked replaces patterns in an unquoted text: many for * and complex forms, few for ? and classes, front at the front of a name.
 func marked(s, many, few, front string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
@@ -142,10 +142,10 @@ func marked(s, many, few, front string) string {
 	return b.String()
 }
 
-// viaProc finds folders of a process that lead to where it is, or to the root or a folder that is open.
+// viaProc matches folders of a process that lead to its folder, its root or an open folder.
 var viaProc = regexp.MustCompile(`^/proc/.*/(root|cwd|fd)(/|$)|^/dev/fd/[^/]+/|^/proc/.*[` + wild + `]`)
 
-// clean makes an absolute path short. One that may lead anywhere is a star.
+// clean shortens an absolute path. A path that may lead anywhere becomes a star.
 func clean(t string) string {
 	if viaProc.MatchString(t) {
 		return star
@@ -168,7 +168,7 @@ func clean(t string) string {
 	return t
 }
 
-// resolve is where an absolute path leads on this machine, the symbolic links followed; what is not there is taken as it is.
+// resolve returns where an absolute path leads on this machine, with symbolic links followed; a missing part stays unchanged.
 func resolve(t string) string {
 	for at := len(t); at > 0 && known(t); at = strings.LastIndexByte(t[:at], '/') {
 		if real, err := filepath.EvalSymlinks(t[:at]); err == nil {

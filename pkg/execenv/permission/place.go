@@ -11,7 +11,7 @@ import (
 
 const maxPath = 4096 // bytes
 
-// places are the files that a word may be: absolute paths, also where symbolic links on this machine lead.
+// places returns the files that a word may be: absolute paths, also where symbolic links on this machine lead.
 func (r *reader) places(w string) (list []string) {
 	from := []string{""}
 	switch {
@@ -39,7 +39,7 @@ func (r *reader) places(w string) (list []string) {
 	return list
 }
 
-// file notes the files that a word may name.
+// file records the files that a word may name.
 func (r *reader) file(w string, t touch) {
 	t.said, t.follow = shown(w), t.follow || r.follow
 	sure := t.sure && len(r.cwd) == 1 && !option(w)
@@ -65,8 +65,8 @@ func (r *reader) file(w string, t touch) {
 	}
 }
 
-// parts are the parts of a word that may name a file or a command: the whole, the value of an option, the parts of "if=a", "HEAD:a",
-// "@a" and "f=@a;type=b"; each also without quotes and brackets.
+// parts returns the parts of a word that may name a file or a command: the whole, the value of an option, the parts of "if=a",
+// "HEAD:a", "@a" and "f=@a;type=b"; each also without quotes and brackets.
 func parts(w string) (list []string) {
 	if !strings.HasPrefix(w, "-") {
 		list = append(list, w)
@@ -101,7 +101,7 @@ func (r *reader) cd(to string) {
 	r.cwd = union(next, nil)
 }
 
-// absent reports whether no name on the disk of those that a pattern of names stands for is one of the rule's, a name for all folders.
+// absent reports whether the rule, a name for all folders, matches none of the names on the disk for a pattern.
 func (p pattern) absent(file, dir string) bool {
 	if info, err := os.Stat(dir); !p.anywhere || strings.ContainsAny(file, star+below) || err != nil || !info.IsDir() {
 		return false
@@ -110,10 +110,10 @@ func (p pattern) absent(file, dir string) bool {
 	return !slices.ContainsFunc(append(names, shown(file)), func(name string) bool { return p.matches(name, dir, true) || p.matches(resolve(name), dir, true) })
 }
 
-// maxWalk bounds the names that are read below folders for one line.
+// maxWalk bounds the names below folders that are read for one line.
 const maxWalk = 50000
 
-// holds reports whether something below a folder may match the pattern. For names that hold anywhere it reads the disk.
+// holds reports whether something below a folder may match the pattern. For names in any folder it reads the disk.
 func (p pattern) holds(t touch, dir string, seen *int) bool {
 	in := strings.TrimSuffix(t.path, "/") + "/" + star
 	if t.only != "" {
@@ -163,7 +163,7 @@ func (p pattern) holds(t touch, dir string, seen *int) bool {
 	return found
 }
 
-// write notes that a file has new contents, which a later command may run.
+// write records that a file has new content, which a later command may run.
 func (r *reader) write(w string) {
 	for _, p := range parts(w) {
 		r.written = append(r.written, named(p))

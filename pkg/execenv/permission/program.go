@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// kind is how a program treats its arguments.
+// kind is the way in which a program treats its arguments.
 type kind int
 
 const (
@@ -22,8 +22,9 @@ const (
 	opaque               // it runs what it gets
 )
 
-// program is the plain form of a program. An argument like odd gives it another form. A word behind an option like value is a text, as
-// is one like value with a =. If script is set the first operand has to be like it, unless an option gives the script.
+// program describes the plain form of a program. An argument matching odd means another form. A word behind an option matching value
+// is a text, as is one matching value with a =. If script is set, the first operand has to match it, unless an option contains the
+// script.
 type program struct {
 	kind               kind
 	odd, value, script *regexp.Regexp
@@ -42,7 +43,7 @@ const (
 	awkPlain = `^[^{|@]*(\{[^|<>@]*)?$`
 )
 
-// table are the programs of which a plain form is known. A name may have the first argument behind a dash.
+// table lists the programs with a known plain form. A name may include the first argument behind a dash.
 var table = []struct {
 	kind                            kind
 	names, odd, value, script, deep string
@@ -97,10 +98,10 @@ var table = []struct {
 	{plain, git("apply am"), ``, ``, ``, `*i`},
 }
 
-// git are names of git's own commands.
+// git returns the names of git's own commands.
 func git(commands string) string { return "git-" + strings.ReplaceAll(commands, " ", " git-") }
 
-// programs are those of the table, by their names.
+// programs returns the programs of the table by name.
 var programs = sync.OnceValue(func() map[string]program {
 	all := map[string]program{}
 	for _, row := range table {
@@ -120,10 +121,10 @@ var programs = sync.OnceValue(func() map[string]program {
 	return all
 })
 
-// longNames finds the names of long options in an expression of the table.
+// longNames matches the names of long options in an expression of the table.
 var longNames = regexp.MustCompile(`--\??(?:\(([^()]*)\)|([a-z-]+))`)
 
-// unusual reports whether an argument is like odd, or short for a long option that is: programs accept the beginning of a name.
+// unusual reports whether an argument matches odd, or abbreviates a long option in it.
 func (p program) unusual(w string) bool {
 	short, is := strings.CutPrefix(w, "--")
 	short, _, _ = strings.Cut(short, "=")
@@ -142,13 +143,13 @@ func (p program) text(args []string, i int) bool {
 }
 
 var (
-	// code are words that may be in a program's own language: then what they run is not known.
+	// code matches characters of a program's own language: then it may run anything.
 	code = regexp.MustCompile("[`$;|&<>(){}!\\\\\"'\n]")
-	// running are programs that run others, or that have a language in their arguments.
+	// running matches programs that run others, or have a language in their arguments.
 	running = regexp.MustCompile(`^(git|find|sed|[gm]?awk|(ba|da|a)?sh|env|timeout|nice|nohup|time|xargs)$`)
-	// built are the files by which a project's tools run commands.
+	// built matches the files by which a project's tools run commands.
 	built = regexp.MustCompile(`(?i)(^|/)(gnu)?(makefile|package\.json|justfile)$`)
-	// recursive are options by which folders count with all that is in them.
+	// recursive matches options that include everything in folders.
 	recursive = regexp.MustCompile(`^(-[a-zA-Z]*[rRa][a-zA-Z]*|--(rec|ar|deref|di).*|recurse)$`)
 )
 
@@ -203,7 +204,7 @@ func (r *reader) program(c *call, base string, args []string) {
 	r.files(c, p, base, args)
 }
 
-// strange reads the arguments of a program that is not known: each may begin a command, or be a command line.
+// strange reads the arguments of an unknown program: each may begin a command, or be a command line.
 func (r *reader) strange(c *call, args []string) {
 	name, words := c.String(), []string{}
 	if r.in != "" {
@@ -238,7 +239,7 @@ var (
 	included     = regexp.MustCompile(`^--include=(\*[A-Za-z0-9_.-]+)$`)
 )
 
-// files notes the files that the arguments of a program name.
+// files records the files in the arguments of a program.
 func (r *reader) files(c *call, p program, base string, args []string) {
 	has := func(re *regexp.Regexp) bool {
 		return slices.ContainsFunc(args, func(w string) bool { return mayBeOption(w) || re.MatchString(w) })

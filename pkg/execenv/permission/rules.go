@@ -26,11 +26,11 @@ type rule struct {
 	host    string // in lower case; "*.name" is all below name
 }
 
-// lists are the names of the lists, in the order in which they are looked at.
+// lists are the names of the lists, in the order in which they are checked.
 var lists = []string{"deny", "ask", "allow"}
 
-// Parse checks the lists. Warnings are one line each: rules that can never match, and why. The home of "~/" is that of the process.
-// Errors: InvalidArgument with the list, the rule, the column and what is meant.
+// Parse checks the lists. Warnings are one line each: rules that can never match, with the reason. The home of "~/" is the process's.
+// Errors: InvalidArgument with the list, the rule, the column and a suggestion.
 func Parse(p team.Permissions) (rules *Rules, warnings []string, err error) {
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -57,10 +57,10 @@ func Parse(p team.Permissions) (rules *Rules, warnings []string, err error) {
 	return r, warnings, nil
 }
 
-// shape is a rule: a name, and perhaps something in parentheses.
+// shape matches a rule: a name, and optionally something in parentheses.
 var shape = regexp.MustCompile(`(?s)^([A-Za-z_][A-Za-z0-9_-]*\*?)(\((.*)\))?$`)
 
-// parse reads one rule. never is why it can match nothing.
+// parse parses one rule. never states why it can match nothing.
 func parse(said, home string) (r rule, never string, bad *fault) {
 	m := shape.FindStringSubmatch(said)
 	if m == nil {
@@ -101,7 +101,7 @@ func parse(said, home string) (r rule, never string, bad *fault) {
 	return r, never, bad
 }
 
-// malformed says where a rule stops to be one.
+// malformed returns where a rule stops being valid.
 func malformed(said string) *fault {
 	const want = "a rule is Tool or Tool(what), such as Bash(git push *)"
 	i := len(regexp.MustCompile(`^[A-Za-z0-9_-]*`).FindString(said))
@@ -116,7 +116,7 @@ func malformed(said string) *fault {
 	return &fault{i % len(said), want} // a name alone is wrong from its beginning
 }
 
-// The kinds of tools, by what a rule has in its parentheses.
+// The kinds of tools, by the content of a rule's parentheses.
 const (
 	runs    = iota + 1 // a command
 	reads              // files
@@ -125,7 +125,7 @@ const (
 	other              // nothing
 )
 
-// kinds are the tools that there are.
+// kinds maps the tools to their kinds.
 var kinds = map[string]int{
 	"bash": runs, "read_file": reads, "glob": reads, "grep": reads,
 	"write_file": edits, "edit_file": edits, "web_fetch": fetches,
@@ -137,7 +137,7 @@ var kinds = map[string]int{
 	"subagent": other, "task_output": other, "task_stop": other, "skill": other,
 }
 
-// foreign are other names of our tools, beside those of [team.NativeTool].
+// foreign maps other names of our tools, in addition to those of [team.NativeTool].
 var foreign = map[string]string{
 	"multi_edit": "edit_file", "MultiEdit": "edit_file", "WebFetch": "web_fetch", "WebSearch": "web_search", "message": "send_message",
 	"update_task_status": "update_task", "BashOutput": "task_output", "KillShell": "task_stop",
@@ -154,7 +154,7 @@ func noTool(name string) string {
 
 var hostShape = regexp.MustCompile(`^(\*\.)?[a-z0-9.-]+$`)
 
-// hostOf reads "domain:example.com".
+// hostOf parses "domain:example.com".
 func hostOf(spec string) (string, *fault) {
 	host, ok := strings.CutPrefix(spec, "domain:")
 	if !ok {

@@ -11,13 +11,13 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// fault is what is wrong with the text of a rule, and at which byte.
+// fault is an error in the text of a rule, with its byte offset.
 type fault struct {
 	at   int
 	what string
 }
 
-// command is a rule for commands: it matches what one of its patterns covers. A trailing " *" matches nothing as well.
+// command is a rule for commands: it matches the commands that one of its patterns covers. A trailing " *" also matches nothing.
 type command struct {
 	patterns []string
 	covers   *regexp.Regexp
@@ -31,7 +31,7 @@ func (c command) meets(line string) bool {
 	return slices.ContainsFunc(c.patterns, func(p string) bool { return meets(p, inLine.Replace(line)) })
 }
 
-// commandOf reads the parentheses of a rule for commands. never is why it can match no command, "" if it can.
+// commandOf parses the parentheses of a command rule. never states why it can match no command, "" if it can.
 func commandOf(spec string) (c command, never string, bad *fault) {
 	spec, prefix := strings.CutSuffix(spec, ":*")
 	words, never, bad := tokens(spec)
@@ -58,7 +58,7 @@ func commandOf(spec string) (c command, never string, bad *fault) {
 	return c, never, nil
 }
 
-// tokens are the words of a pattern. Quotes are as in bash: a * in quotes is a character.
+// tokens returns the words of a pattern. Quotes are as in bash: a * in quotes is a character.
 func tokens(spec string) (words []string, never string, bad *fault) {
 	if i := strings.IndexFunc(spec, func(c rune) bool { return c < ' ' && c != '\t' }); i >= 0 {
 		return nil, "", &fault{i, "a rule is one line without control characters"}
@@ -104,8 +104,8 @@ func tokens(spec string) (words []string, never string, bad *fault) {
 	return words, never, nil
 }
 
-// stars are those in no quotes.
+// stars matches the stars outside quotes.
 var stars = regexp.MustCompile(`((?:^|[^\\])(?:\\\\)*)\*`)
 
-// column is the place of a byte, in characters from 1.
+// column returns the position of a byte, in characters from 1.
 func column(s string, at int) int { return utf8.RuneCountInString(s[:min(at, len(s))]) + 1 }

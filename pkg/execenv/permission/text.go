@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// The marks in the text of a rule or of a word. No line that is read to its end holds these bytes: [odd] finds them.
+// The marks in the text of a rule or a word. No line that is read completely contains these bytes: [odd] finds them.
 const (
 	sep   = "\x01" // between two words
 	star  = "\x02" // anything, also nothing
@@ -17,10 +17,10 @@ const (
 	wild = star + part + first + below
 )
 
-// known reports whether all of a text is written out.
+// known reports whether a text is fully written out.
 func known(t string) bool { return !strings.ContainsAny(t, wild) }
 
-// shown is a text for people.
+// shown returns a text for people.
 func shown(t string) string { return forPeople.Replace(t) }
 
 var (
@@ -29,7 +29,7 @@ var (
 	inLine    = strings.NewReplacer(part, star, first, "", below, star)
 )
 
-// join makes one text of words. With loose a word that is not known may be none: it takes the gaps around it along.
+// join joins words. With loose an unknown word may be empty: it takes the gaps around it along.
 func join(words []string, loose bool) string {
 	t := strings.Join(words, sep)
 	if loose {
@@ -38,7 +38,7 @@ func join(words []string, loose bool) string {
 	return t
 }
 
-// covering is a regular expression of all that some patterns match: their stars match anything.
+// covering returns a regular expression for everything that the patterns match: their stars match anything.
 func covering(patterns ...string) *regexp.Regexp {
 	var all []string
 	for _, p := range patterns {
@@ -47,7 +47,7 @@ func covering(patterns ...string) *regexp.Regexp {
 	return regexp.MustCompile(`(?s)^(` + strings.Join(all, "|") + `)$`)
 }
 
-// meets reports whether there is a text that both may become.
+// meets reports whether some text matches both.
 func meets(a, b string) bool {
 	eats := func(t string, i int, u string, j int) bool { // t[i] takes u[j], and stays
 		return i < len(t) && j < len(u) && (t[i] == star[0] || t[i] == below[0] || t[i] == part[0] && u[j] != '/')

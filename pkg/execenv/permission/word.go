@@ -14,7 +14,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// A word of a command is a string without its quotes, in which marks stand for what the line does not show.
+// A word of a command is a string without its quotes, in which marks stand for unknown parts.
 
 // option reports whether a word is an option, or may become one.
 func option(w string) bool { return mayBeOption(w) || strings.HasPrefix(w, "-") }
@@ -22,7 +22,7 @@ func option(w string) bool { return mayBeOption(w) || strings.HasPrefix(w, "-") 
 // mayBeOption reports whether a word may begin with a dash without showing it.
 func mayBeOption(w string) bool { return w != "" && strings.Contains(wild, w[:1]) }
 
-// named is the last name of a path.
+// named returns the last name of a path.
 func named(w string) string {
 	if base := strings.TrimRight(w, "/"); base != "" {
 		return base[strings.LastIndexByte(base, '/')+1:]
@@ -32,7 +32,7 @@ func named(w string) string {
 
 const maxWords = 64 // that braces or a loop may make
 
-// words are the words that some of the syntax tree become.
+// words returns the words that nodes of the syntax tree become.
 func (r *reader) words(all ...*syntax.Word) (list []string) {
 	for _, n := range all {
 		before, plain := len(list), r.plain(n)
@@ -51,7 +51,7 @@ func (r *reader) words(all ...*syntax.Word) (list []string) {
 	return list
 }
 
-// word is a word as one, as in an assignment.
+// word returns a word without splitting, as in an assignment.
 func (r *reader) word(n *syntax.Word) string {
 	if plain := r.plain(n); plain != nil {
 		if s, err := expand.Literal(r.shell(), plain); err == nil {
@@ -61,7 +61,7 @@ func (r *reader) word(n *syntax.Word) string {
 	return star
 }
 
-// shell has what is known of variables, commands and homes.
+// shell returns the known variables, commands and homes.
 func (r *reader) shell() *expand.Config {
 	known := func(name string) string {
 		value, set := r.vars[name]
@@ -84,7 +84,7 @@ func (r *reader) shell() *expand.Config {
 	}
 }
 
-// plain is a word with marks for patterns of names; nil for one that has more than plain variables.
+// plain returns a word with marks for patterns of names; nil if it contains more than plain variables.
 func (r *reader) plain(n *syntax.Word) *syntax.Word {
 	plain, front := &syntax.Word{}, first
 	for _, p := range n.Parts {
@@ -117,7 +117,7 @@ func (r *reader) plain(n *syntax.Word) *syntax.Word {
 	return plain
 }
 
-// puts is a text for each line of the output of commands.
+// puts returns a text for each line of the output of commands.
 func (r *reader) puts(all []*syntax.Stmt) string {
 	if len(all) != 1 || len(all[0].Redirs) > 0 {
 		return star
@@ -156,15 +156,15 @@ func (r *reader) puts(all []*syntax.Stmt) string {
 
 var (
 	printing = regexp.MustCompile(`^-(f?printf|exec|ok|f?ls)`)
-	// names finds commands that list files of the current folder.
+	// names matches commands that list files of the current folder.
 	names  = regexp.MustCompile(`^git` + sep + `(ls-files|diff(` + sep + `--cached)?` + sep + `--name-only)(` + sep + `[^-:` + sep + `][^:]*)?$|^(grep` + sep + `-[inwE]*(rl|lr)[inwE]*|rg` + sep + `-l)` + sep + `[^-/` + sep + `][^` + sep + `]*(` + sep + `[^-/` + sep + `][^` + sep + `]*)*$`)
 	filter = regexp.MustCompile(`^(grep(` + sep + `-[viEF]+)?` + sep + `[^-` + sep + `][^` + sep + `]*|(sort|uniq|head|tail)(` + sep + `-[nur0-9]+)*)$`)
 )
 
-// beforeRoots are options of find before its folders.
+// beforeRoots matches options of find before its folders.
 var beforeRoots = regexp.MustCompile(`^(-[HLPD]|-O.*|--)$`)
 
-// searched are the folders in which find searches, and its tests.
+// searched returns the folders in which find searches, and its tests.
 func searched(args []string) (roots, tests []string) {
 	for len(args) > 0 && (!option(args[0]) || beforeRoots.MatchString(args[0])) && args[0] != "(" && args[0] != "!" {
 		if !option(args[0]) {
@@ -180,7 +180,7 @@ func searched(args []string) (roots, tests []string) {
 	return roots, args
 }
 
-// ends is how all names end that find finds.
+// ends returns the common ending of all names that find finds.
 func ends(tests []string) string {
 	said := sep + strings.Join(tests, sep)
 	m := byName.FindStringSubmatch(said)
@@ -195,7 +195,7 @@ var (
 	alternatives = regexp.MustCompile(sep + `(-or?|,|\(|(!|-not)` + sep + `-name)(` + sep + `|$)`)
 )
 
-// assign notes the value of a variable.
+// assign records the value of a variable.
 func (r *reader) assign(a *syntax.Assign) {
 	value := ""
 	if _, set := r.vars["PATH"]; !set && a.Name != nil && a.Name.Value == "PATH" {
@@ -225,15 +225,15 @@ func (r *reader) assign(a *syntax.Assign) {
 }
 
 var (
-	// risky are variables by which programs run others, or read files. Those of a plain value run nothing.
+	// risky matches variables by which programs run others, or read files. With a plain value they run nothing.
 	risky   = regexp.MustCompile(`^(PATH|IFS|ENV|HOME|CDPATH|PS[0-9]|PROMPT_COMMAND|GLOBIGNORE|BASH.*|SHELL.*|LD_.*|GIT_(CONFIG.*|DIR|WORK_TREE|INDEX_FILE|EXEC_PATH|OBJECT_.*|ALTERNATE.*|PROXY.*|EXTERNAL.*|TEMPLATE_DIR|COMMON_DIR)|PYTHONSTARTUP|MAKEFILES|(?i:npm_config_.*)|PERL5(LIB|OPT)|CC|CXX|LD|AR|.*(PAGER|EDITOR|VISUAL|BROWSER|OPT|OPTS|OPTIONS|FLAGS|COMMAND|ARGS|RSH|SSH|ASKPASS|OPEN|WRAPPER|RUNNER|LINKER|RUSTC))$`)
 	plainly = regexp.MustCompile(`^(-[\w=./,:+-]*( -[\w=./,:+-]*)*|[0-9]*|true|false|cat|never|always|auto|gcc|g\+\+|clang|clang\+\+)$`)
-	// runners are variables with options by which a program runs another, or code that it reads.
+	// runners matches variables with options by which a program runs another, or code that it reads.
 	runners = regexp.MustCompile(`=.*(-(exec|toolexec|vettool|overlay)|linker|wrapper|plugin|require|import|loader|agent|eval|OnError|OnOut|[= ]-B)|^[A-Z]*MAKEFLAGS=.*-[a-zA-Z]*[CfEI]|^TAR_OPTIONS=.*-([a-z]*[IF]|-(to|us|ch|in|ne|rs|rm))|^(RUBY|PERL5)OPT=.*-[a-zA-Z]*[rIMmd]`)
 	folders = regexp.MustCompile(`^((/usr|/bin|/sbin|/opt|/nix|/snap|` + tilde + `|/home/[a-z0-9._-]+|/root)(/[A-Za-z0-9._-]+)*/?(:|$))*$`)
 )
 
-// environment looks at a variable that programs may obey.
+// environment checks a variable that programs may obey.
 func (r *reader) environment(name, value string) {
 	if strings.ToLower(name) != name || strings.Contains(name, "proxy") || strings.HasPrefix(name, "_") {
 		r.l.doubt = cmp.Or(r.l.doubt, "it sets "+name+", which programs may obey")

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// importsIn returns the paths that a text of Markdown imports by "@path", in their order. In code
-// and in comments nothing is imported.
+// importsIn returns the paths that a Markdown text imports by "@path", in their order. Code and comments import nothing.
 func importsIn(text string) (paths []string) {
 	for line := range strings.Lines(comments.ReplaceAllString(prose(text), "")) {
 		for _, m := range imports.FindAllStringSubmatch(uncoded(line), -1) {
@@ -25,7 +24,7 @@ var (
 	marks    = regexp.MustCompile("`+")
 )
 
-// prose is a text without its blocks of code.
+// prose returns a text without its code blocks.
 func prose(text string) string {
 	var b strings.Builder
 	fence, code, blank := "", false, true
@@ -53,7 +52,7 @@ func prose(text string) string {
 	return b.String()
 }
 
-// uncoded returns a line with a letter in place of each span of code, and of marks that begin none.
+// uncoded returns a line with a letter in place of each code span, and of marks that begin none.
 func uncoded(line string) string {
 	var b strings.Builder
 	for {

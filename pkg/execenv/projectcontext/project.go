@@ -19,7 +19,7 @@ import (
 	"agentteam/pkg/tool/safefs"
 )
 
-// File is a file of the repository with instructions for agents, as far as they are told.
+// File is a file of the repository with instructions for agents, and the shown part of it.
 type File struct {
 	Name    string   `json:"name"`               // relative to the workspace, with slashes
 	By      string   `json:"by,omitempty"`       // the file that imports it
@@ -28,7 +28,7 @@ type File struct {
 	Faults  []string `json:"faults,omitempty"`   // its imports that were not followed, a line each
 }
 
-// Summaries names files and how much of each is shown.
+// Summaries returns the names of files and how much of each is shown.
 func Summaries(files []File) (told []team.InstructionFile) {
 	for _, f := range files {
 		told = append(told, team.InstructionFile{File: f.Name, Bytes: len(f.Text), LeftOut: f.LeftOut, Faults: len(f.Faults)})
@@ -36,10 +36,10 @@ func Summaries(files []File) (told []team.InstructionFile) {
 	return told
 }
 
-// May reports whether a file, an absolute path, may be read for the agent. nil: each may.
+// May reports whether a file, an absolute path, may be read for the agent. nil: every file may.
 type May func(path string) bool
 
-// How much is told, in bytes: of the standing instructions, and of those of a folder below.
+// The most bytes that are shown: of the standing instructions, and of those of a folder below.
 const (
 	MaxProject = 32 << 10
 	MaxFolder  = 8 << 10
@@ -52,15 +52,15 @@ const (
 	maxFiles = 40
 )
 
-// namesIn are the files of a folder that have instructions, in some of which "@path" imports a file (see https://agents.md). A folder
-// may have several; what is the same is there once.
+// namesIn are the instruction files of a folder, in some of which "@path" imports a file (see https://agents.md). A folder may have
+// several; equal texts are shown once.
 var namesIn = []struct {
 	name    string
 	imports bool
 }{{"AGENTS.md", false}, {"CLAUDE.md", true}, {filepath.Join(".claude", "CLAUDE.md"), true}}
 
-// Standing returns the instructions of the nearest folder, from the workspace up the tree, that has any. The search ends at the top of
-// a repository, and below a folder that anybody may write to, such as /tmp.
+// Standing returns the instructions of the nearest folder, from the workspace up the tree, that has any. The search ends at the top
+// of a repository, and below a folder that anybody may write to, such as /tmp.
 func Standing(workspace string, may May) []File {
 	for dir := workspace; open(dir); {
 		if files, _ := of(workspace, dir, MaxProject, may); len(files) > 0 {
@@ -75,7 +75,7 @@ func Standing(workspace string, may May) []File {
 	return nil
 }
 
-// Untaken returns a line for each file on the way of [Standing] that is not read, or in part, with the reason; at most a few.
+// Untaken returns a line for each file on the way of [Standing] that is not fully read, with the reason; at most a few.
 func Untaken(workspace string) (lines []string) {
 	for dir := workspace; len(lines) < mostUntaken; dir = filepath.Dir(dir) {
 		if !open(dir) {
@@ -96,7 +96,7 @@ func Untaken(workspace string) (lines []string) {
 
 const mostUntaken = 5
 
-// open reports whether a folder is there and not anybody's to write to.
+// open reports whether a folder exists and is not writable for everybody.
 func open(dir string) bool {
 	info, err := os.Stat(dir)
 	return err == nil && info.Mode().Perm()&0o002 == 0
@@ -130,7 +130,7 @@ func Folder(workspace, dir string, may May) []File {
 	return files
 }
 
-// of returns the instructions of a folder, of at most so many bytes, and a line for each file of which not all can be read.
+// of returns the instructions of a folder, of at most limit bytes, and a line for each file that is not fully read.
 func of(workspace, dir string, limit int, may May) (files []File, untaken []string) {
 	top := topOf(dir)
 	root, err := safefs.Root(top)
@@ -153,7 +153,7 @@ func of(workspace, dir string, limit int, may May) (files []File, untaken []stri
 	return files, r.untaken
 }
 
-// topOf is the folder out of which nothing is read for dir: the top of its repository, which is not the user's home, or dir itself.
+// topOf returns the folder that bounds reading for dir: the top of its repository, except the user's home, or dir itself.
 func topOf(dir string) string {
 	home, _ := os.UserHomeDir()
 	for at := dir; open(at); at = filepath.Dir(at) {
@@ -180,7 +180,8 @@ type reader struct {
 	untaken   []string
 }
 
-// read adds a file, named from the top, and with imports what it imports. chain are the files that led to it. Error: why it was not read.
+// read adds a file, named from the top, and if imports is true its imports. chain are the files that led to it. Error: why it was not
+// read.
 func (r *reader) read(name, by string, imports bool, chain []string) error {
 	shown := r.shown(name)
 	f, info, err := r.open(name)
@@ -236,7 +237,7 @@ func (r *reader) open(name string) (*os.File, fs.FileInfo, error) {
 // secretDirs are the folders that hold secrets of git and of the cluster.
 var secretDirs = []string{".git", team.ClusterDir}
 
-// refused is why the file that was opened by name is not read. The end of a link is judged as its name is.
+// refused returns why the file that was opened by name is not read. The target of a link is judged like its name.
 func (r *reader) refused(name string, info fs.FileInfo) error {
 	path := filepath.Join(r.top, name)
 	real, err := filepath.EvalSymlinks(path)
@@ -267,8 +268,8 @@ func (r *reader) refused(name string, info fs.FileInfo) error {
 	return nil
 }
 
-// textOf returns the text of a file of size bytes that begins with data, in UTF-8 and at most limit bytes of it, and how
-// many bytes of the file are not in it. UTF-16 is known by its mark. Error: the file is no text.
+// textOf returns the text of a file of size bytes that begins with data, in UTF-8 and at most limit bytes of it, and how many bytes
+// of the file are not in it. A byte order mark identifies UTF-16. Error: the file is not text.
 func textOf(data []byte, size, limit int) (text []byte, left int, err error) {
 	stored := func(text []byte) int { return len(text) } // bytes of the file that a text takes
 	switch mark := data[:min(2, len(data))]; {
@@ -300,7 +301,7 @@ func textOf(data []byte, size, limit int) (text []byte, left int, err error) {
 	return text, max(0, size-stored(text)), nil
 }
 
-// add adds a file with that text, and returns its index; -1 if another states the same.
+// add adds a file with that text, and returns its index; -1 if another file has the same text.
 func (r *reader) add(f File, info fs.FileInfo, data []byte) int {
 	f.Text = team.Clean(string(data), MaxProject)
 	if f.LeftOut == 0 && slices.ContainsFunc(r.files, func(o File) bool { return o.LeftOut == 0 && strings.TrimSpace(o.Text) == strings.TrimSpace(f.Text) }) {
@@ -311,7 +312,7 @@ func (r *reader) add(f File, info fs.FileInfo, data []byte) int {
 	return len(r.files) - 1
 }
 
-// shown is a file as agents and people read it: relative to the workspace.
+// shown returns the name of a file for agents and people: relative to the workspace.
 func (r *reader) shown(name string) string {
 	path := filepath.Join(r.top, name)
 	if rel, err := filepath.Rel(r.workspace, path); err == nil {
@@ -320,7 +321,7 @@ func (r *reader) shown(name string) string {
 	return filepath.ToSlash(path)
 }
 
-// follow reads what the file of that index imports. What it does not follow is one of its faults.
+// follow reads the imports of the file with that index. A failed import is one of its faults.
 func (r *reader) follow(i int, name string, chain []string) {
 	for _, to := range importsIn(r.files[i].Text) {
 		if err := r.imported(filepath.Dir(name), to, r.files[i].Name, chain); err != nil {
@@ -329,7 +330,7 @@ func (r *reader) follow(i int, name string, chain []string) {
 	}
 }
 
-// imported reads one import of a file that lies in dir. A word that neither looks like a file nor is one, such as @someone, is none.
+// imported reads one import of a file in dir. A word that neither looks like a file nor is one, such as @someone, is not an import.
 func (r *reader) imported(dir, to, by string, chain []string) error {
 	file := strings.Contains(filepath.Base(to), ".") && filepath.Ext(to) != "."
 	name := filepath.Join(dir, filepath.FromSlash(to))

@@ -1,4 +1,4 @@
-// Package projectcontext describes for an agent where it works: folder, platform, day, the state of git, and the project's own
+// Package projectcontext describes an agent's workplace for its model: folder, platform, date, the state of git, and the project's
 // instructions (AGENTS.md, CLAUDE.md and its imports). Package journal stores it; package agent decides when it is replaced.
 package projectcontext
 
@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Place is where an agent works.
+// Place is the workplace of an agent.
 type Place struct {
 	Workspace string `json:"workspace"`               // an absolute path
 	Platform  string `json:"platform"`                // such as linux/amd64
@@ -28,10 +28,11 @@ type Place struct {
 // gitWithin bounds git, which may take long in a large tree.
 const gitWithin = 2 * time.Second
 
-// Run runs a shell command in the workspace, confined as the member's own commands are, and returns its output and whether it succeeded.
+// Run runs a shell command in the workspace, confined as the member's own commands are, and returns its output and whether it
+// succeeded.
 type Run func(ctx context.Context, line string) (output string, passed bool, err error)
 
-// Look describes a workspace. What cannot be found out is left out. Files of the project are read where may allows it.
+// Look describes a workspace. It leaves out unknown facts. It reads files of the project only where may allows it.
 func Look(ctx context.Context, workspace string, run Run, may May) Place {
 	p := Place{Workspace: workspace, Platform: runtime.GOOS + "/" + runtime.GOARCH, Date: time.Now().Format(time.DateOnly)}
 	p.Git = git(ctx, run)
@@ -45,11 +46,11 @@ func (p Place) SameButGit(q Place) bool {
 	return reflect.DeepEqual(p, q)
 }
 
-// git tells the branch and how many files differ from it.
+// git returns the branch and how many files differ from it.
 func git(ctx context.Context, run Run) string {
 	ctx, cancel := context.WithTimeout(ctx, gitWithin)
 	defer cancel()
-	// Without locks: an agent may commit at this moment. More would be cut in its middle.
+	// Without locks: an agent may be committing. Longer output would be cut in the middle.
 	out, passed, err := run(ctx, "set -o pipefail; git --no-optional-locks -c core.fsmonitor=false status --porcelain=v1 --branch -z 2>/dev/null | { head -c 20000; cat >/dev/null; }")
 	if err != nil || !passed {
 		return ""
@@ -58,8 +59,8 @@ func git(ctx context.Context, run Run) string {
 	return branch(head) + ", " + changes(files)
 }
 
-// Changes returns the files that differ from the last commit, with their changed lines, then the new ones, the first of very many; ""
-// if git cannot tell, as outside of a repository.
+// Changes returns the files that differ from the last commit, with their changed lines, then new ones, the first of very many; ""
+// if git fails, as outside of a repository.
 func Changes(ctx context.Context, run Run) string {
 	ctx, cancel := context.WithTimeout(ctx, gitWithin)
 	defer cancel()
@@ -72,8 +73,8 @@ func Changes(ctx context.Context, run Run) string {
 	return strings.TrimRight(out, "\n ")
 }
 
-// Footprint returns a text that changes when the work changes files: that of [Changes], or outside of a repository one over the names,
-// sizes and times of all files; "" if that cannot be had.
+// Footprint returns a text that changes when the work changes files: the result of [Changes], or outside of a repository a
+// checksum of the names, sizes and times of files; "" on failure.
 func Footprint(ctx context.Context, run Run) string {
 	if changes := Changes(ctx, run); changes != "" {
 		return changes
@@ -88,7 +89,7 @@ func Footprint(ctx context.Context, run Run) string {
 	return out
 }
 
-// branch reads the first line of git status.
+// branch parses the first line of git status.
 func branch(head string) string {
 	name := strings.TrimPrefix(head, "## ")
 	if fresh, ok := strings.CutPrefix(name, "No commits yet on "); ok {

@@ -13,7 +13,7 @@ import (
 	"agentteam/pkg/tool/safefs"
 )
 
-// pathOf is the line of .gitmodules with the folder of a submodule.
+// pathOf matches the line of .gitmodules with the folder of a submodule.
 var pathOf = regexp.MustCompile(`(?m)^[ \t]*path[ \t]*=[ \t]*(.*?)[ \t\r]*$`)
 
 const (
@@ -22,8 +22,8 @@ const (
 	mostName    = 200      // bytes of the name of a submodule
 )
 
-// emptyModules returns the submodules below a workspace that have no files there, relative to the workspace, at most
-// a few: a tree has none of any submodule, and a checkout has none until a person has git fetch them.
+// emptyModules returns the submodules below a workspace without files there, relative to the workspace, at most a few: a tree has
+// files of none, and a checkout has none until a person fetches them.
 func emptyModules(workspace string) (names []string) {
 	top := topOf(workspace)
 	root, err := safefs.Root(top)

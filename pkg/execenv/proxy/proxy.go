@@ -1,8 +1,8 @@
-// Package proxy is an HTTP proxy, for CONNECT and plain HTTP, for a member's commands, on a unix socket that package sandbox makes
-// reachable inside of a box. It reaches the hosts of a [team.Network], at public addresses only: a name is looked up once, and the
-// address that was checked is dialled. A refusal has the reason and what would allow it, for the model.
+// Package proxy is an HTTP proxy (CONNECT and plain HTTP) for a member's commands, on a unix socket that package sandbox exposes
+// inside a box. It reaches the hosts of a [team.Network], at public addresses only: a name is looked up once, and the checked address
+// is dialled. A refusal states the reason and the setting that would allow it, for the model.
 //
-// It does not look into what is sent. That nothing goes around it is for package sandbox.
+// It does not inspect the data. Package sandbox ensures that nothing bypasses it.
 package proxy
 
 import (
@@ -25,7 +25,7 @@ import (
 	"agentteam/pkg/telemetry"
 )
 
-// Options are what a proxy reaches, and how.
+// Options state which hosts a proxy reaches, and how.
 type Options struct {
 	Network team.Network // the hosts; empty: every request is refused
 
@@ -68,8 +68,8 @@ type Proxy struct {
 	serving   sync.WaitGroup // connections and tunnels
 }
 
-// New returns a proxy that listens on a unix socket in a fresh folder of this user only. [Proxy.Run] serves and removes it. Errors:
-// InvalidArgument for a network that cannot be; Unavailable if the socket cannot be made.
+// New returns a proxy that listens on a unix socket in a new private folder. [Proxy.Run] serves and removes it. Errors:
+// InvalidArgument for an invalid network; Unavailable if the socket cannot be created.
 func New(o Options) (*Proxy, error) {
 	if err := (team.Policy{Network: o.Network}).Validate(); err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ func New(o Options) (*Proxy, error) {
 	return p, nil
 }
 
-// Socket is the path of the socket.
+// Socket returns the path of the socket.
 func (p *Proxy) Socket() string { return p.socket.Addr().String() }
 
 // Run serves until ctx ends, closes all connections, removes the socket and returns nil, or the error that ended it. It is called once.

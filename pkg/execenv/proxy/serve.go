@@ -57,8 +57,8 @@ func (p *Proxy) connect(w http.ResponseWriter, r *http.Request) {
 	tunnel(r.Context(), client, conn, string(early), p.o.Idle)
 }
 
-// tunnel copies between a client and a host until the host ends, either fails, nothing moves for
-// idle, or ctx ends. early is what the client has sent already.
+// tunnel copies between a client and a host until the host ends, either fails, no data moves for idle, or ctx ends. early is the
+// data that the client has sent already.
 func tunnel(ctx context.Context, client, host net.Conn, early string, idle time.Duration) {
 	end := func() { client.Close(); host.Close() }
 	timer := time.AfterFunc(idle, end)
@@ -94,7 +94,7 @@ func (m moving) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// forward does a plain request.
+// forward forwards a plain request.
 func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Scheme != "http" || r.URL.Host == "" {
 		p.answer(w, r, http.StatusBadRequest, "this is a proxy for http://HOST/PATH and CONNECT, not for "+shown(r.URL.Scheme+"://"+r.URL.Host))
@@ -105,8 +105,7 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) {
 		p.failed(w, r, err)
 		return
 	}
-	// The host of the URL is the one that counts, for the connection and for the server: net/http
-	// has dropped the header. See RFC 9112, 3.2.2.
+	// The URL's host counts, for the connection and for the server: net/http has dropped the header. See RFC 9112, 3.2.2.
 	r.URL.Host, r.Host = t.String(), t.authority()
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -152,7 +151,7 @@ func (p progress) Write(b []byte) (int, error) {
 	return moving{p.ResponseWriter, p.timer, p.idle}.Write(b)
 }
 
-// rewrite leaves a request as it is, without its hop-by-hop headers. Another protocol (Upgrade) is spoken by CONNECT.
+// rewrite leaves a request unchanged except for its hop-by-hop headers. Other protocols (Upgrade) need CONNECT.
 func rewrite(r *httputil.ProxyRequest) {
 	r.Out.URL.RawQuery = r.In.URL.RawQuery
 	r.Out.Header.Del("Upgrade")
@@ -168,7 +167,7 @@ func (p *Proxy) failed(w http.ResponseWriter, r *http.Request, err error) {
 	p.answer(w, r, http.StatusBadGateway, shown(r.URL.Host)+" was not reached: "+fault(err), "err", err)
 }
 
-// fault is what a command may see of an error, which names addresses of this machine's network.
+// fault returns the part of an error that a command may see: the error names addresses of this machine's network.
 func fault(err error) string {
 	var name *net.DNSError
 	var timeout interface{ Timeout() bool }
@@ -185,7 +184,7 @@ func fault(err error) string {
 	return "the connection failed"
 }
 
-// answer ends the connection with a line, which is also the reason behind the number, where the supervisor of a command looks for it.
+// answer ends the connection with a line, which is also the reason phrase, where the command's supervisor looks for it.
 func (p *Proxy) answer(w http.ResponseWriter, r *http.Request, status int, line string, more ...any) {
 	outcome := refused
 	if status == http.StatusBadGateway {
@@ -207,7 +206,7 @@ func (p *Proxy) answer(w http.ResponseWriter, r *http.Request, status int, line 
 		status, text, strconv.Itoa(len(text)+1), content)
 }
 
-// count counts and logs a request. Nothing of it but its host is logged: all else may be secret.
+// count counts and logs a request. It logs only the host: all else may be secret.
 func (p *Proxy) count(ctx context.Context, outcome, host string, more ...any) {
 	p.metrics.WithLabelValues(outcome).Inc()
 	p.o.Logger.DebugContext(ctx, "network request "+outcome, append([]any{"host", host}, more...)...)

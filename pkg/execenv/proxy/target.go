@@ -14,21 +14,21 @@ import (
 	"agentteam/pkg/team"
 )
 
-// refusal is why a request is refused, and what would allow it. It is one line of ASCII.
+// refusal states why a request is refused, and the setting that would allow it. It is one line of ASCII.
 type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
 func refuse(format string, args ...any) error { return refusal(fmt.Sprintf(format, args...)) }
 
-// target is a host that may be reached, as far as its name shows.
+// target is a host that may be reached by its name.
 type target struct {
 	name string     // in lower case, without a dot at its end; "" for an address
 	addr netip.Addr // public
 	port uint16
 }
 
-// host is the name or the address.
+// host returns the name or the address.
 func (t target) host() string {
 	if t.name != "" {
 		return t.name
@@ -38,7 +38,7 @@ func (t target) host() string {
 
 func (t target) String() string { return net.JoinHostPort(t.host(), strconv.Itoa(int(t.port))) }
 
-// authority is t as a Host header has it.
+// authority returns t as in a Host header.
 func (t target) authority() string {
 	if t.port != 80 {
 		return t.String()
@@ -49,8 +49,8 @@ func (t target) authority() string {
 	return t.host()
 }
 
-// parse returns what a host and a port name, whether it may be reached or not. Other forms of addresses (2130706433, 0x7f.1, 127.1)
-// are no names either: the last part of a public host's name begins with a letter.
+// parse parses a host and a port, whether it may be reached or not. Other forms of addresses (2130706433, 0x7f.1, 127.1) are not
+// names either: the last part of a public host's name begins with a letter.
 func parse(host, port string) (target, error) {
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil || n == 0 || strconv.FormatUint(n, 10) != port {
@@ -61,7 +61,7 @@ func parse(host, port string) (target, error) {
 		t.addr = addr
 		return t, nil
 	}
-	// By hand: strings.ToLower makes an ASCII letter of some that are none.
+	// By hand: strings.ToLower turns some other characters into ASCII letters.
 	name := strings.Map(func(c rune) rune {
 		if 'A' <= c && c <= 'Z' {
 			return c + 'a' - 'A'
@@ -75,10 +75,10 @@ func parse(host, port string) (target, error) {
 	return t, nil
 }
 
-// shown is what a program has sent, as it can stand in an answer and a terminal.
+// shown returns text from a program in a form that is safe in an answer and a terminal.
 func shown(text string) string { return strconv.QuoteToASCII(team.Clip(text, 80)) }
 
-// target returns what a host and a port name if the network allows it. It looks up no name: that would carry data to its owner.
+// target returns the target of a host and a port if the network allows it. It looks up no name: that would send data to its owner.
 func (p *Proxy) target(host, port string) (target, error) {
 	t, err := parse(host, port)
 	if err != nil {
@@ -110,7 +110,7 @@ var inner = prefixes(
 	"2001:db8::/32", "2002::/16", "3fff::/20",
 )
 
-// global has all IPv6 addresses of public hosts.
+// global contains all IPv6 addresses of public hosts.
 var global = netip.MustParsePrefix("2000::/3")
 
 func prefixes(texts ...string) (all []netip.Prefix) {
@@ -120,7 +120,7 @@ func prefixes(texts ...string) (all []netip.Prefix) {
 	return all
 }
 
-// public reports whether an address is that of a public host.
+// public reports whether an address belongs to a public host.
 func public(a netip.Addr) bool {
 	return a.Zone() == "" && (a.Is4() || global.Contains(a)) &&
 		!slices.ContainsFunc(inner, func(p netip.Prefix) bool { return p.Contains(a) })
@@ -140,14 +140,14 @@ func own() (all []netip.Addr, err error) {
 	return all, nil
 }
 
-// mostAddresses of a name are tried.
+// mostAddresses bounds the addresses of a name that are tried.
 const mostAddresses = 4
 
-// addresses looks a target up, once, and returns what of it may be dialled.
+// addresses looks a target up, once, and returns the addresses that may be dialled.
 func (p *Proxy) addresses(ctx context.Context, t target) (all []netip.AddrPort, err error) {
 	found := []netip.Addr{t.addr}
 	if t.name != "" {
-		// With its dot the name is whole: no domain of this machine's is tried behind it.
+		// With its dot the name is complete: no domain of this machine is appended.
 		if found, err = p.o.Resolver.LookupNetIP(ctx, "ip", t.name+"."); err != nil {
 			return nil, fmt.Errorf("look up %s: %w", t.name, err)
 		}

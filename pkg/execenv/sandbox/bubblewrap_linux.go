@@ -13,14 +13,14 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Bytes of the file systems in memory, which no limit of a command counts.
+// Sizes of the file systems in memory, in bytes; no limit of a command counts them.
 const (
 	temporary = "1073741824"
 	shared    = "268435456" // /dev/shm
 )
 
 // bubblewrap returns bubblewrap's options for a command that starts in dir, and the files that they copy from descriptors beginning
-// with fd. A file hands them over: the list of processes does not show the environment.
+// with fd. The options are passed in a file: the list of processes does not show the environment.
 func (v view) bubblewrap(dir string, fd int) (options, copied []string, err error) {
 	options = []string{
 		"--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent", "--new-session",
@@ -41,7 +41,7 @@ func (v view) bubblewrap(dir string, fd int) (options, copied []string, err erro
 			options = append(options, "--ro-bind-try", p.from, p.path)
 		case hides:
 			info, err := os.Lstat(p.path)
-			// It must not be made by a command. Who cannot make it here cannot inside.
+			// A command must not create it. If this process cannot create it, no command can.
 			if errors.Is(err, fs.ErrNotExist) && os.Mkdir(p.path, 0o700) == nil {
 				info, err = os.Lstat(p.path)
 			}
@@ -70,8 +70,8 @@ func (v view) bubblewrap(dir string, fd int) (options, copied []string, err erro
 	return options, copied, nil
 }
 
-// mounts returns the places, and the folders between a writable place and a read-only one in it: what is mounted cannot be renamed,
-// the folder around it could be.
+// mounts returns the places, and the folders between a writable place and a read-only one in it: a mount point cannot be renamed, the
+// folder around it could be.
 func (v view) mounts() []place {
 	all := slices.Clone(v.places)
 	var held []string

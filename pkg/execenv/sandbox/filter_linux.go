@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// refused are system calls that have led out of sandboxes, or act on the whole machine.
+// refused are system calls that have led out of sandboxes, or affect the whole machine.
 var refused = []string{
 	"ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "kcmp", "pidfd_getfd", "move_pages", "migrate_pages", // other processes
 	"add_key", "request_key", "keyctl", // keyrings have no namespace
@@ -23,22 +23,22 @@ var refused = []string{
 	"acct", "settimeofday", "clock_settime", "clock_settime64", "clock_adjtime", "stime", "sethostname", "setdomainname", "iopl", "ioperm", "vhangup", "nfsservctl",
 }
 
-// refusedConfined are those that only namespaces make harmless.
+// refusedConfined are system calls that only namespaces make harmless.
 var refusedConfined = []string{"socket", "socketcall", "connect", "bind", "listen", "shmget", "shmat", "shmctl", "msgget", "msgsnd", "msgrcv", "msgctl",
 	"semget", "semop", "semtimedop", "semctl", "mq_open", "mq_unlink"}
 
-// attributes are the calls that change attributes of files, among them access lists: Landlock judges none of a file outside.
+// attributes are the calls that change attributes of files, such as access lists: Landlock does not check them outside.
 var attributes = []string{"setxattr", "lsetxattr", "fsetxattr", "setxattrat", "removexattr", "lremovexattr", "fremovexattr", "removexattrat"}
 
 const (
 	allow = uint32(unix.SECCOMP_RET_ALLOW)
-	// kill is for another architecture, whose numbers of system calls mean others.
+	// kill is for another architecture, where the numbers of system calls differ.
 	kill = uint32(unix.SECCOMP_RET_KILL_PROCESS)
 	deny = uint32(unix.SECCOMP_RET_ERRNO) | uint32(unix.EPERM)
-	// unknown has a program try the older call.
+	// unknown makes a program try the older call.
 	unknown = uint32(unix.SECCOMP_RET_ERRNO) | uint32(unix.ENOSYS)
 
-	// unsupported has a program that keeps the attributes of a file, such as cp -p, continue without.
+	// unsupported makes a program that keeps the attributes of a file, such as cp -p, continue without.
 	unsupported = uint32(unix.SECCOMP_RET_ERRNO) | uint32(unix.EOPNOTSUPP)
 
 	// mostSegment bounds a segment of System V shared memory, which is not counted while no process maps it: 4,096 of them, the
@@ -55,15 +55,15 @@ var (
 	bubblewrapFilter = sync.OnceValues(func() ([]byte, error) { return filter(refused, true) })
 )
 
-// filter returns a program that refuses the system calls named, and some by their arguments. With sockets, those of families that
-// the network namespace separates can be made.
+// filter returns a program that refuses the named system calls, and some by their arguments. With sockets, sockets of the families
+// that the network namespace separates are allowed.
 func filter(names []string, sockets bool) ([]byte, error) {
 	machine, err := arch.GetInfo("")
 	if err != nil {
 		return nil, fmt.Errorf("the system calls of this machine are not known: %w", err)
 	}
 	f := program{numbers: machine.SyscallNames}
-	// Names that this architecture does not have are left out; these all have.
+	// Names that this architecture does not have are left out; all architectures have these.
 	for _, name := range []string{"ptrace", "clone", "clone3", "ioctl", "socket", "socketpair", "unshare", "mount"} {
 		if _, ok := f.numbers[name]; !ok {
 			return nil, fmt.Errorf("the system call %s of %s is not known", name, machine.Name)
@@ -89,7 +89,7 @@ func filter(names []string, sockets bool) ([]byte, error) {
 		f.on("socketpair", argument(1), bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: socketType}, bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SOCK_STREAM, SkipTrue: 2},
 			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SOCK_SEQPACKET, SkipTrue: 1}, bpf.RetConstant{Val: deny},
 			argument(0), bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_UNIX, SkipTrue: 1}, bpf.RetConstant{Val: deny})
-		// Of another process: with no time left for it, the kernel kills it; or it gets no share of the processors.
+		// Of another process: without CPU time left the kernel kills it, or it gets no share of the processors.
 		for _, name := range []string{"prlimit64", "sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler"} {
 			f.on(name, only(0, 0)...)
 		}
@@ -98,7 +98,7 @@ func filter(names []string, sockets bool) ([]byte, error) {
 		for _, name := range attributes {
 			f.on(name, bpf.RetConstant{Val: unsupported})
 		}
-		// A file outside, of which Landlock does not judge the mode, would run with its owner's rights.
+		// A file outside, whose mode Landlock does not check, would run with its owner's rights.
 		for name, mode := range map[string]uint32{"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2} {
 			f.on(name, argument(mode), bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: unix.S_ISUID | unix.S_ISGID, SkipFalse: 1}, bpf.RetConstant{Val: deny})
 		}
@@ -110,7 +110,7 @@ func filter(names []string, sockets bool) ([]byte, error) {
 // ioprioProcess is IOPRIO_WHO_PROCESS of ioprio_set(2).
 const ioprioProcess = 1
 
-// only refuses a call in which an argument has another value.
+// only refuses a call if an argument has another value.
 func only(arg, value uint32) []bpf.Instruction {
 	return []bpf.Instruction{argument(arg), bpf.JumpIf{Cond: bpf.JumpEqual, Val: value, SkipTrue: 1}, bpf.RetConstant{Val: deny}}
 }
@@ -134,7 +134,7 @@ func upper(i uint32) bpf.Instruction {
 	return half
 }
 
-// program is a filter that is being written.
+// program is a filter under construction.
 type program struct {
 	numbers map[string]int
 	code    []bpf.Instruction

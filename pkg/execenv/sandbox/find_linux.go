@@ -15,13 +15,13 @@ import (
 	"agentteam/pkg/tool/command"
 )
 
-// bubblewraps are where bubblewrap may be. PATH may lead into a workspace.
+// bubblewraps are the places of bubblewrap. PATH may lead into a workspace.
 var bubblewraps = []string{"/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap", "/run/current-system/sw/bin/bwrap"}
 
-// patience bounds the harmless command of [Find].
+// patience limits the harmless command of [Find].
 const patience = 10 * time.Second
 
-// find returns the sandbox of a level if that works.
+// find returns the sandbox of a level if it works.
 func find(ctx context.Context, level team.Sandbox) (s Sandbox, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -51,10 +51,10 @@ func find(ctx context.Context, level team.Sandbox) (s Sandbox, err error) {
 	return s, nil
 }
 
-// descendants is where the kernel lists what a thread has started. From there a supervisor knows what to count and to end.
+// descendants is the kernel's list of the processes that a thread has started. A supervisor finds there what to count and to end.
 const descendants = "/proc/thread-self/children"
 
-// lists fails if the kernel makes no such list: without it a supervisor would find nothing, and report nothing.
+// lists fails if the kernel has no such list: without it a supervisor would find nothing, and report nothing.
 func lists(file string) error {
 	if _, err := os.ReadFile(file); err != nil {
 		return fmt.Errorf("this kernel does not list what processes have started (CONFIG_PROC_CHILDREN): %w", err)
@@ -76,7 +76,7 @@ func findBubblewrap(ctx context.Context) (Sandbox, error) {
 	return Sandbox{}, fmt.Errorf("%s is not there", bubblewraps[0])
 }
 
-// InstallCommand returns the command that installs bubblewrap on this machine; "" if a program of the name is there.
+// InstallCommand returns the command that installs bubblewrap on this machine; "" if a program of that name exists.
 func InstallCommand() string {
 	for _, path := range bubblewraps {
 		if _, err := os.Stat(path); err == nil {
@@ -91,16 +91,16 @@ func InstallCommand() string {
 	return "the package bubblewrap of this system"
 }
 
-// installers are the commands that install a package, the first that is there counts.
+// installers are the commands that install a package; the first existing one counts.
 var installers = []string{"apt-get install", "dnf install", "pacman -S", "apk add", "zypper install"}
 
-// leastABI keeps commands from signalling other processes; aloneABI is enough where there are none.
+// leastABI keeps commands from signalling other processes; aloneABI is enough if there are none.
 const (
 	leastABI = 6
 	aloneABI = 3
 )
 
-// landlock is the sandbox under a version of Landlock; err is why there is none.
+// landlock returns the sandbox under a version of Landlock; err states why there is none.
 func landlock(abi int, err error, inContainer bool) (Sandbox, error) {
 	switch {
 	case err != nil:
@@ -127,7 +127,7 @@ func inContainer() bool {
 	return os.Getenv("container") != ""
 }
 
-// try runs a harmless command, which writes where it may and reads where it may not.
+// try runs a harmless command, which writes in a permitted place and reads in a forbidden one.
 func (s Sandbox) try(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "agentteam-sandbox-")
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// divide returns the paths that commands may write at level Confined. Landlock only allows, for a folder with all below it. So a
-// folder that holds a read-only path is divided: its other entries may be written, the folder may not, and nothing in it can be made,
-// renamed or removed. A symbolic link is no entry: what it leads to is judged where that lies.
+// divide returns the paths that commands may write at level Confined. Landlock only grants rights, for a folder with everything below
+// it. So a folder with a read-only path is divided: its other entries are writable, the folder is not, and nothing directly in it can
+// be created, renamed or removed. A symbolic link is no entry: its target is judged at its own place.
 func (v view) divide() (write, divided []string, err error) {
 	keep := slices.DeleteFunc(v.having(reads), func(path string) bool { _, err := os.Lstat(path); return err != nil })
 	for todo := v.having(writes); len(todo) > 0; {
@@ -42,7 +42,7 @@ func (v view) divide() (write, divided []string, err error) {
 	return write, divided, nil
 }
 
-// The rights of Landlock, by the ABI that has brought them. See landlock(7).
+// The rights of Landlock, by the ABI that introduced them. See landlock(7).
 const (
 	rightsToRead = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
 	rightsOfFile = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
@@ -67,7 +67,7 @@ func handled(abi int) (a unix.LandlockRulesetAttr) {
 	return a
 }
 
-// ruleset returns the view as a ruleset of Landlock, without paths that are not there. divided means that the workspace is.
+// ruleset returns the view as a Landlock ruleset, without missing paths. divided: the workspace is divided.
 func (v view) ruleset() (file *os.File, divided bool, err error) {
 	write, parts, err := v.divide()
 	if err != nil {

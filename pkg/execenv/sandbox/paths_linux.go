@@ -11,26 +11,26 @@ import (
 // programs are the folders of programs and libraries. On many systems some are symbolic links.
 var programs = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store"}
 
-// settings are the parts of /etc that programs need, as patterns. None holds a secret.
+// settings are the parts of /etc that programs need, as patterns. None contains a secret.
 var settings = []string{
 	"ld.so.cache", "ld.so.conf", "ld.so.conf.d", "passwd", "group", "nsswitch.conf", "hosts", "host.conf", "services", "protocols",
 	"ssl/certs", "ssl/cert.pem", "ssl/openssl.cnf", "pki/tls/certs", "pki/tls/cert.pem", "pki/tls/openssl.cnf", "pki/ca-trust/extracted", "ca-certificates", "ca-certificates.conf", "crypto-policies", "alternatives", "localtime", "timezone", "os-release", "debian_version",
 	"mime.types", "magic", "bash.bashrc", "bashrc", "profile", "profile.d", "inputrc", "shells", "gitconfig", "fonts", "java*", "python*", "perl", "R", "php",
 }
 
-// system are files of the kernel from which programs read what the machine has.
+// system are files of the kernel from which programs read the properties of the machine.
 var system = []string{"/proc", "/sys/devices/system", "/sys/kernel/mm/transparent_hugepage", "/sys/fs/cgroup"}
 
-// machine are the parts of /proc that set up the whole machine.
+// machine are the parts of /proc that configure the whole machine.
 var machine = []string{"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"}
 
 // mostCopied bounds the bytes of a file that is copied for each command.
 const mostCopied = 128 << 10
 
-// devices are the files of /dev that do no harm.
+// devices are the harmless files of /dev.
 var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
 
-// etc returns the parts of /etc that are there when it is asked first.
+// etc returns the parts of /etc that existed at its first call.
 var etc = sync.OnceValue(func() (all []string) {
 	for _, pattern := range settings {
 		found, _ := filepath.Glob(filepath.Join("/etc", pattern)) // fails only for a bad pattern
@@ -43,7 +43,7 @@ var etc = sync.OnceValue(func() (all []string) {
 func readable() []string { return slices.Concat(etc(), programs, system) }
 
 // tree returns options of bubblewrap for the file system of every command. Files of /etc are copied into memory from descriptors
-// beginning with fd, those of copied: bubblewrap reads the list of all mounts for each that it makes, which would take longer.
+// beginning with fd, those of copied: for each mount bubblewrap reads the list of all mounts, which would take longer.
 func tree(fd int) (options, copied []string) {
 	for _, path := range programs {
 		if target, err := os.Readlink(path); err == nil {

@@ -67,14 +67,14 @@ func (r runner) Run(ctx context.Context, c command.Command) (command.Exit, error
 	return exit, nil
 }
 
-// order is what the supervisor of a command has to do.
+// order is the task of a command's supervisor.
 type order struct {
 	supervisor.Spec
 	ruleset *os.File // of Landlock, at level Confined
 	divided bool     // whether the folder of the box is
 }
 
-// order translates what a command sees and may use for the level.
+// order translates a command's view for the level.
 func (r runner) order(c command.Command) (o order, err error) {
 	v, err := r.box.view(r.level, c.Env)
 	if err != nil {
@@ -120,7 +120,7 @@ func supervise(w *command.Watch, dir string, o order) (report supervisor.Report,
 	}
 	defer out.Close()
 	defer reports.Close()
-	// The running program, also if its file has been replaced or removed since.
+	// The running program, even if its file has been replaced or removed since.
 	cmd := exec.CommandContext(w.Context, "/proc/self/exe")
 	cmd.Args = []string{supervisor.Name}
 	cmd.Dir, cmd.Env = dir, []string{supervisor.Environ} // not ours, secrets and all

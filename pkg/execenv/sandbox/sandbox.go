@@ -1,8 +1,9 @@
 // Package sandbox confines the commands that agents start. It finds the strongest level that works on this machine, and gives each
 // member a [command.Runner] whose commands see and use no more than the member's [Box]. A process beside each command, package
-// supervisor, ends all that is left of it.
+// supervisor, ends all remaining processes of it.
 //
-// Package permission decides which commands are asked for, the caller which paths a job needs. docs/operations.md has the levels' limits.
+// Package permission decides which commands are asked for, the caller which paths a command needs. docs/operations.md has the levels'
+// limits.
 package sandbox
 
 import (
@@ -26,11 +27,11 @@ type Sandbox struct {
 	slow    bool   // a stronger level that was wished for did not answer in time
 }
 
-// Level is Bubblewrap, Confined or Unconfined.
+// Level returns Bubblewrap, Confined or Unconfined.
 func (s Sandbox) Level() team.Sandbox { return s.level }
 
-// String is the level with its version, for people, under auto with the reason why it is no stronger one: "confined (Landlock ABI 7)
-// (bubblewrap: /usr/bin/bwrap is not there)".
+// String returns the level with its version, for people, under auto with the reason why it is not a stronger one: "confined (Landlock
+// ABI 7) (bubblewrap: /usr/bin/bwrap is not there)".
 func (s Sandbox) String() string {
 	if s.lacking == "" {
 		return s.name
@@ -38,17 +39,17 @@ func (s Sandbox) String() string {
 	return fmt.Sprintf("%s (%s)", s.name, s.lacking)
 }
 
-// Provisional reports whether a stronger level may work, which this machine was too busy to show in time: search again.
+// Provisional reports whether a stronger level may work, but did not answer in time on a busy machine: search again.
 func (s Sandbox) Provisional() bool { return s.slow }
 
 // Find returns the strongest sandbox that wish allows and in which a harmless command runs. SandboxAuto means Bubblewrap, then
 // Confined; only the wish for Unconfined leads to that. It blocks for milliseconds, at most for seconds. Errors: InvalidArgument for
-// an unknown wish; Unavailable, with what was tried and what to do.
+// an unknown wish; Unavailable, with the tried levels and a hint.
 func Find(ctx context.Context, wish team.Sandbox) (Sandbox, error) {
 	return strongest(wish, func(level team.Sandbox) (Sandbox, error) { return find(ctx, level) })
 }
 
-// strongest is [Find]; find returns the sandbox of one level, if that works.
+// strongest is [Find]; find returns the sandbox of one level, if it works.
 func strongest(wish team.Sandbox, find func(level team.Sandbox) (Sandbox, error)) (Sandbox, error) {
 	var levels []team.Sandbox
 	switch wish {
@@ -74,7 +75,7 @@ func strongest(wish team.Sandbox, find func(level team.Sandbox) (Sandbox, error)
 
 const hint = "install bubblewrap 0.8 or newer and allow user namespaces, or use Linux 6.12 or newer with Landlock; `sandbox: none` runs commands with all rights of the process"
 
-// Causes of a [command.Exit], beside those of package command.
+// Causes of a [command.Exit], in addition to those of package command.
 var (
 	ErrMemory    = errors.New("the limit of memory has been reached")
 	ErrProcesses = errors.New("the limit of processes has been reached")
@@ -82,7 +83,7 @@ var (
 	ErrFileSize  = errors.New("the limit of a file's size has been reached")
 )
 
-// Limits bound what a command and all that it starts use.
+// Limits bound the resources of a command and all its processes.
 type Limits struct {
 	Memory    int64 // bytes, of all processes together; default 4 GiB
 	Processes int   // at the same time; default 512
@@ -90,7 +91,7 @@ type Limits struct {
 	FileSize  int64 // bytes, of each file; default 4 GiB
 }
 
-// String is the limits for people, defaults in place of what is not set.
+// String returns the limits for people, with defaults for unset ones.
 func (l Limits) String() string {
 	l, err := l.withDefaults()
 	if err != nil {
@@ -118,8 +119,7 @@ func (l Limits) withDefaults() (Limits, error) {
 	return l, nil
 }
 
-// Box is what the commands of one member see and may use. At level Unconfined only Limits and
-// Env count. All paths are absolute.
+// Box lists what the commands of one member see and may use. At level Unconfined only Limits and Env count. All paths are absolute.
 type Box struct {
 	Dir      string            // the workspace, writable; commands start in it or below
 	Home     string            // HOME, writable, for one member; made if it is not there, as is Home + ".tmp" for temporary files
@@ -132,10 +132,9 @@ type Box struct {
 	Limits   Limits
 }
 
-// Runner returns the runner of commands in b, apart from those of other runners. If one of Limits ends a command, its [command.Exit]
-// has the Cause [ErrMemory], [ErrProcesses], [ErrThreads] or [ErrFileSize]. Errors: InvalidArgument for a box that cannot be;
-// Unavailable for a Proxy at level Confined, and from the zero Sandbox. Run fails with InvalidState if a path of the box was replaced
-// so that it leads elsewhere.
+// Runner returns the runner of commands in b. If one of Limits ends a command, its [command.Exit] has the Cause [ErrMemory],
+// [ErrProcesses], [ErrThreads] or [ErrFileSize]. Errors: InvalidArgument for an invalid box; Unavailable for a Proxy at level
+// Confined, and from the zero Sandbox. Run fails with InvalidState if a path of the box was replaced and leads elsewhere.
 func (s Sandbox) Runner(b Box) (command.Runner, error) {
 	var err error
 	if b.Limits, err = b.Limits.withDefaults(); err != nil {
@@ -150,7 +149,7 @@ func (s Sandbox) Runner(b Box) (command.Runner, error) {
 	return s.runner(b)
 }
 
-// temp is the folder for temporary files. It is beside Home: a command cannot replace it.
+// temp returns the folder for temporary files. It is beside Home, so a command cannot replace it.
 func (b Box) temp() string { return Temp(b.Home) }
 
 // Temp returns the folder for temporary files of boxes with a Home.

@@ -10,7 +10,7 @@ import (
 	"agentteam/pkg/tool/command"
 )
 
-// find knows no sandbox: only Linux has what they are made of.
+// find finds no sandbox: only Linux has the parts for one.
 func find(_ context.Context, level team.Sandbox) (Sandbox, error) {
 	if level == team.Unconfined {
 		return Sandbox{level: level, name: string(level)}, nil

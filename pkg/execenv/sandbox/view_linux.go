@@ -13,7 +13,7 @@ import (
 	"agentteam/pkg/tool/command"
 )
 
-// access is how commands have a place.
+// access is the way in which commands see a place.
 type access int
 
 const (
@@ -29,7 +29,7 @@ type place struct {
 	from string // what is there: the path itself, or another one
 }
 
-// view is the box of a command: its places, environment and limits. A level translates it, into mounts or into rights of Landlock.
+// view is the box of a command: its places, environment and limits. A level translates it, into mounts or into Landlock rights.
 type view struct {
 	dir    string // the workspace
 	temp   string // where commands find the folder for temporary files
@@ -39,7 +39,7 @@ type view struct {
 	Limits
 }
 
-// view returns that of a command in b. It makes sure that no earlier command put a symbolic link where the box has a place.
+// view returns the view of a command in b. It checks that no earlier command put a symbolic link where the box has a place.
 func (b Box) view(level team.Sandbox, more []string) (v view, err error) {
 	v = view{dir: b.Dir, temp: b.temp(), env: command.Environ(os.Environ()), proxy: b.Proxy, Limits: b.Limits}
 	if level == team.Unconfined {
@@ -70,7 +70,7 @@ func (b Box) view(level team.Sandbox, more []string) (v view, err error) {
 	return v, v.untouched(level)
 }
 
-// proxied returns the variables by which programs find the proxy, which a command needs not for what it serves itself.
+// proxied returns the variables by which programs find the proxy, with exceptions for addresses inside the box.
 func proxied() (env []string) {
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
 		env = append(env, name+"=http://"+supervisor.ProxyAddress)
@@ -79,7 +79,7 @@ func proxied() (env []string) {
 	return append(env, "NO_PROXY="+own, "no_proxy="+own)
 }
 
-// having returns the paths that commands have so.
+// having returns the paths with that access.
 func (v view) having(a access) (paths []string) {
 	for _, p := range v.places {
 		if p.access == a {
@@ -89,8 +89,8 @@ func (v view) having(a access) (paths []string) {
 	return paths
 }
 
-// tempMount is where commands find the member's folder for temporary files: /tmp, if no path of the box is below. A command could
-// put a symbolic link where the next one's mount points are made.
+// tempMount returns where commands see the member's folder for temporary files: /tmp, if no path of the box is below. A command could
+// put a symbolic link where the next one's mount points are created.
 func (v view) tempMount() string {
 	i := slices.IndexFunc(temps, func(temp string) bool {
 		return !slices.ContainsFunc(v.places, func(p place) bool { return below(p.path, temp) })
@@ -98,7 +98,7 @@ func (v view) tempMount() string {
 	return temps[max(i, 0)]
 }
 
-// temps are where the folder for temporary files can be. The last one is a place for nothing else.
+// temps are the possible places of the folder for temporary files. The last one serves nothing else.
 var temps = []string{"/tmp", "/var/tmp", "/run/agentteam"}
 
 // untouched checks that no link leads a place elsewhere.
@@ -151,7 +151,7 @@ func (v view) leadsOut(path string) bool {
 	})
 }
 
-// valid checks what a box states.
+// valid checks the fields of a box.
 func (b Box) valid() error {
 	refuse := func(format string, args ...any) error {
 		return team.Errorf(team.InvalidArgument, "a sandbox: "+format, args...)

@@ -9,7 +9,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// credential is where a program looks for who it acts as.
+// credential is where a program stores the user's identity.
 type credential struct {
 	files []string // below the user's home; a folder stands for all below it
 	paths []string // variables that name a file or folder in place of those
@@ -18,7 +18,7 @@ type credential struct {
 	login string   // how the files come to be there
 }
 
-// known are the credentials that a role can name. Where a program writes beside its secrets, its files are named one by one.
+// known are the credentials that a role can name. If a program writes beside its secrets, its files are named one by one.
 var known = map[string]credential{
 	"aws": {
 		files: []string{".aws/config", ".aws/credentials", ".aws/sso"},
@@ -62,7 +62,7 @@ var known = map[string]credential{
 	},
 }
 
-// credentials gives what these names stand for, and returns all that is given.
+// credentials grants the named credentials, and returns the whole grant.
 func (f *finder) credentials(names []string) (Grant, error) {
 	for _, name := range names {
 		c, ok := known[name]
@@ -86,7 +86,7 @@ func (f *finder) credentials(names []string) (Grant, error) {
 	return f.grant, nil
 }
 
-// credential gives what is there of one, and reports whether anything is.
+// credential grants the existing parts of a credential, and reports whether there are any.
 func (f *finder) credential(name string, c credential) (found bool) {
 	for _, file := range c.files {
 		at := path.Join(f.user, file)
@@ -117,7 +117,7 @@ func (f *finder) credential(name string, c credential) (found bool) {
 	return found
 }
 
-// pass passes a variable of the user on, and reports whether it is set.
+// pass passes on a variable of the user, and reports whether it is set.
 func (f *finder) pass(name string) bool {
 	value, ok := f.lookup(name)
 	if ok {
@@ -126,7 +126,7 @@ func (f *finder) pass(name string) bool {
 	return ok
 }
 
-// named gives a path that was named as holding secrets, if it is there and is no whole home.
+// named grants a path that is known to contain secrets, if it exists and is not a whole home.
 func (f *finder) named(name string) bool {
 	_, names, err := f.follow(name)
 	if err != nil || slices.ContainsFunc(names, func(n string) bool {

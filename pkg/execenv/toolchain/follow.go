@@ -9,8 +9,8 @@ import (
 	"agentteam/pkg/tool/safefs"
 )
 
-// follow returns where the links of an absolute path lead, and all paths on the way, name first and real last: a program may be asked
-// for by each. Error: it is not there, or cannot be read.
+// follow returns where the links of an absolute path lead, and all paths on the way, name first and real last: programs may use any
+// of them. Error: it is missing, or unreadable.
 func (h Host) follow(name string) (real string, names []string, err error) {
 	_, names = safefs.Way(func(at string) (string, error) { return fs.ReadLink(h.FS, inFS(at)) }, path.Clean(name))
 	real = names[len(names)-1]
@@ -21,7 +21,7 @@ func (h Host) follow(name string) (real string, names []string, err error) {
 	return real, names, err
 }
 
-// inFS returns an absolute path as package fs wants it.
+// inFS returns an absolute path in the form of package fs.
 func inFS(name string) string {
 	if name = strings.TrimPrefix(path.Clean(name), "/"); name != "" {
 		return name
@@ -29,7 +29,7 @@ func inFS(name string) string {
 	return "."
 }
 
-// isDir reports whether a folder is there.
+// isDir reports whether a folder exists.
 func (h Host) isDir(name string) bool {
 	real, _, err := h.follow(name)
 	if err != nil {
@@ -39,7 +39,7 @@ func (h Host) isDir(name string) bool {
 	return err == nil && info.IsDir()
 }
 
-// has reports whether one of names is in dir.
+// has reports whether dir contains one of names.
 func (h Host) has(dir string, names ...string) bool {
 	for _, name := range names {
 		if _, err := fs.Lstat(h.FS, inFS(path.Join(dir, name))); err == nil {
@@ -49,10 +49,10 @@ func (h Host) has(dir string, names ...string) bool {
 	return false
 }
 
-// mostSettings is the most bytes that are read of a file of settings.
+// mostSettings bounds the bytes of a settings file that are read.
 const mostSettings = 1 << 20
 
-// read returns the text of a regular file, "" if there is none or it is far too large for settings.
+// read returns the text of a regular file, "" if there is none or it is too large for settings.
 func (h Host) read(name string) string {
 	real, _, err := h.follow(name)
 	if err != nil {

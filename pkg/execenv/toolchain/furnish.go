@@ -11,9 +11,9 @@ import (
 	"slices"
 )
 
-// Furnish makes the member's home and the folders of the repository's cache, links what is granted into the home, takes out the links
-// of former grants, and leaves all else. It may be called again, also by several processes at the same time. Error: what could not be
-// made; the rest is there. No link that a member made leads out of home and cache.
+// Furnish creates the member's home and the folders of the repository's cache, links the granted paths into the home, removes the
+// links of former grants, and leaves all else. It may be called again, also by several processes concurrently. Error: the parts that
+// could not be created; the others exist. No link of a member leads it out of home and cache.
 func (g Grant) Furnish() error {
 	if !path.IsAbs(g.home) {
 		return fmt.Errorf("furnish the home %q: not an absolute path", g.home)
@@ -50,8 +50,7 @@ func everyLink() []string {
 	return names
 }
 
-// furnishLink makes name a link to target, or no link if target is "". What is there and is no
-// link is the member's.
+// furnishLink makes name a link to target, or removes the link if target is "". A file that is not a link is the member's.
 func furnishLink(home *os.Root, name, target string) error {
 	info, err := home.Lstat(name)
 	switch {
@@ -74,7 +73,7 @@ func furnishLink(home *os.Root, name, target string) error {
 	return home.Symlink(target, name)
 }
 
-// furnishFile replaces a file in one step. What is there may be a pipe without a reader, a link, or a folder.
+// furnishFile replaces a file in one step. The old one may be a pipe without a reader, a link, or a folder.
 func furnishFile(home *os.Root, name, text string) error {
 	if err := home.MkdirAll(path.Dir(name), 0o700); err != nil {
 		return err

@@ -8,16 +8,16 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/config"
 )
 
-// gitSettings are what git is to know in a home that is not the user's.
+// gitSettings are git's settings for a home that is not the user's.
 type gitSettings struct {
 	name, email string
 	include     []string // files with more
 }
 
-// gitFile is, below a member's home, git's settings of the system: those of a repository and of the member hold against them.
+// gitFile is git's system settings, below a member's home: those of a repository and of the member override them.
 const gitFile = ".cache/agentteam/gitconfig"
 
-// gitUser finds the user by whose name members commit.
+// gitUser finds the user in whose name members commit.
 func (f *finder) gitUser() {
 	for _, file := range f.gitSettings() {
 		var settings config.Config
@@ -34,7 +34,7 @@ func (f *finder) gitUser() {
 	}
 }
 
-// GitSettings returns the files of git's settings of the user for all repositories; of two the first that has a setting holds.
+// GitSettings returns the files of the user's git settings for all repositories; the first that has a setting counts.
 func (h Host) GitSettings() []string { return newFinder(h, Member{}).gitSettings() }
 
 func (f *finder) gitSettings() []string {
@@ -45,7 +45,7 @@ func (f *finder) gitSettings() []string {
 	return slices.DeleteFunc(files, func(file string) bool { return file == "" })
 }
 
-// text returns the file. What the settings of another user's repository start is confined as well.
+// text returns the file. Programs started by the settings of another user's repository are confined as well.
 func (g gitSettings) text() string {
 	quote := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", " ").Replace
 	var b strings.Builder

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// defaultPath is PATH where the environment has none.
+// defaultPath is the default of PATH.
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// path sets PATH to the folders of the user's that are given, those that the member can write last: they hide no other program.
+// path sets PATH to the granted folders of the user's, those that the member can write last: they hide no other program.
 func (f *finder) path() {
 	value, ok := f.lookup("PATH")
 	if !ok {
@@ -43,7 +43,7 @@ func (f *finder) path() {
 	f.set("PATH", strings.Join(all, ":"))
 }
 
-// entry gives a folder that PATH names, with what its programs need, and returns where its links lead.
+// entry grants a folder of PATH, with the needs of its programs, and returns where its links lead.
 func (f *finder) entry(entry, real string) []string {
 	if dirs, ok := f.withoutShims(real); ok {
 		return dirs
@@ -60,10 +60,10 @@ func (f *finder) entry(entry, real string) []string {
 	return []string{real}
 }
 
-// marks are what lies beside the bin of an installation with a separate folder.
+// marks are the entries beside the bin of an installation with a separate folder.
 var marks = []string{"lib", "lib64", "libexec", "VERSION", "pyvenv.cfg"}
 
-// installation gives a real folder of programs, with the installation that it is part of.
+// installation grants a real folder of programs, with the installation around it.
 func (f *finder) installation(dir string) {
 	root := dir
 	if before, _, ok := strings.Cut(dir+"/", "/node_modules/"); ok && !within(before, f.writable) {
@@ -85,7 +85,7 @@ func (f *finder) installation(dir string) {
 	}
 }
 
-// programs gives what the links in a real folder of programs lead to.
+// programs grants the targets of the links in a real folder of programs.
 func (f *finder) programs(dir string) {
 	entries, _ := fs.ReadDir(f.FS, inFS(dir))
 	for _, entry := range entries {
@@ -95,7 +95,7 @@ func (f *finder) programs(dir string) {
 	}
 }
 
-// program gives what a linked program needs: the installation of each path on the way.
+// program grants the needs of a linked program: the installation of each path on the way.
 func (f *finder) program(name string) {
 	_, names, err := f.follow(name)
 	if err != nil {

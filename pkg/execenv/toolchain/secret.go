@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// systemDirs are those that every sandbox has.
+// systemDirs are the folders that every sandbox has.
 var systemDirs = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc"}
 
 func system(name string) bool { return within(name, systemDirs) }
 
-// neverDirs hold what works outside of a sandbox only: sockets, devices, processes, snaps.
+// neverDirs contain files that work outside a sandbox only: sockets, devices, processes, snaps.
 var neverDirs = []string{"/proc", "/sys", "/dev", "/run", "/boot", "/snap"}
 
-// neverWhole are folders of which a part may be given, but not all.
+// neverWhole are folders of which a part may be granted, but not all.
 var neverWhole = []string{"/", "/home", "/root", "/tmp", "/var", "/var/tmp", "/mnt", "/media", "/srv", "/opt"}
 
-// secretNames hold, below a home, keys, tokens, passwords, profiles of browsers, or what was typed.
+// secretNames contain, below a home, keys, tokens, passwords, browser profiles, or histories of input.
 var secretNames = []string{
 	".ssh", ".gnupg", ".aws", ".azure", ".config", ".docker", ".kube", ".netrc", ".git-credentials",
 	".npmrc", ".pypirc", ".pip", ".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials", ".m2/settings.xml",
@@ -26,8 +26,8 @@ var secretNames = []string{
 	".bash_history", ".zsh_history", ".python_history", ".node_repl_history", ".claude", ".codex", ".gemini", ".agentteam",
 }
 
-// Secrets returns the user's home and the absolute paths of its secrets, which need not be there, also those that variables name. ok
-// is false if the user has no home.
+// Secrets returns the user's home and the absolute paths of its secrets, existing or not, also those in variables. ok is false if the
+// user has no home.
 func (h Host) Secrets() (home string, paths []string, ok bool) {
 	home, _ = h.Env("HOME")
 	if !path.IsAbs(home) || path.Clean(home) == "/" {
@@ -45,7 +45,7 @@ func (h Host) Secrets() (home string, paths []string, ok bool) {
 	return home, paths, true
 }
 
-// SecretsAt returns the secrets of another user's home in which a path lies; "" if it lies in none.
+// SecretsAt returns the secrets of another user's home that contain a path; "" if none do.
 func SecretsAt(name string) string {
 	home := "/root"
 	if rest, ok := strings.CutPrefix(name, "/home/"); ok {
@@ -60,7 +60,7 @@ func SecretsAt(name string) string {
 	return ""
 }
 
-// secret returns why a path, its links followed, is not given to commands; "" if nothing speaks against it.
+// secret returns why a path, with links followed, is not granted to commands; "" if it may be.
 func (f *finder) secret(name string) string {
 	switch {
 	case slices.Contains(neverWhole, name):

@@ -15,7 +15,7 @@ import (
 	"agentteam/pkg/tool/safefs"
 )
 
-// seed is a folder of the user's, absolute, as a copy of which one of the repository's cache begins.
+// seed is a folder of the user's, absolute, whose copy is the beginning of one in the repository's cache.
 type seed struct {
 	from, to string
 	most     int64 // bytes; the newest files are taken
@@ -29,7 +29,7 @@ const (
 	unfinished = ".agentteam-new" // begins the name of a copy that is being made
 )
 
-// furnishCache makes what is not there of the repository's cache. A copy is whole or absent.
+// furnishCache creates the missing parts of the repository's cache. A copy is complete or absent.
 func (g Grant) furnishCache() error {
 	if g.cache == "" {
 		return nil
@@ -65,7 +65,7 @@ type found struct {
 	used time.Time
 }
 
-// filesIn returns the regular files below a folder, those that were used last first.
+// filesIn returns the regular files below a folder, the most recently used first.
 func filesIn(root *os.Root, dir string) (all []found) {
 	_ = fs.WalkDir(root.FS(), dir, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
@@ -113,7 +113,7 @@ func (s seed) copy(cache *os.Root) error {
 	return nil
 }
 
-// copyFile copies a file that this user may read, if it is still there.
+// copyFile copies a file that this user may read, if it still exists.
 func copyFile(to *os.Root, name string, from *os.Root, f found) error {
 	in, _, err := safefs.File(from, f.name)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
@@ -134,9 +134,9 @@ func copyFile(to *os.Root, name string, from *os.Root, f found) error {
 	return errors.Join(err, out.Close(), to.Chtimes(name, f.used, f.used))
 }
 
-// Trim halves a repository's cache that has more than most bytes: the files that were used longest ago go first.
-// alone means that no command uses the cache. Else none goes that was used lately, nor a folder that is of use
-// as a whole, such as that of modules. Error: the cache cannot be read.
+// Trim halves a repository's cache of more than most bytes: the least recently used files go first. alone: no command uses the cache.
+// Otherwise it keeps recently used files, and folders that are useful only as a whole, such as that of modules. Error: the cache
+// cannot be read.
 func Trim(cache string, most int64, alone bool) error {
 	root, err := os.OpenRoot(cache)
 	if err != nil {
@@ -173,7 +173,7 @@ func Trim(cache string, most int64, alone bool) error {
 	return nil
 }
 
-// wholes are the folders of a repository's cache in which files need each other.
+// wholes are the folders of a repository's cache whose files need each other.
 var wholes = func() (names []string) {
 	for _, t := range toolchains {
 		if t.whole {

@@ -1,7 +1,7 @@
-// Package toolchain lists what commands need of the machine beside their workspace, for reading in a sandbox: what PATH names,
+// Package toolchain finds what commands need of the machine beside their workspace, for reading in a sandbox: the folders of PATH,
 // toolchains, caches of packages, and the credentials that a role names.
 //
-// It gives no whole home, and nothing among secrets but named credentials. It confines and runs nothing: package sandbox does.
+// It grants no whole home, and no secrets but named credentials. It confines and runs nothing: package sandbox does.
 package toolchain
 
 import (
@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Host is the machine as its user finds it.
+// Host is the machine as its user sees it.
 type Host struct {
 	FS  fs.FS                            // the root of its files; an [fs.ReadLinkFS]
 	Env func(name string) (string, bool) // as [os.LookupEnv]
@@ -22,7 +22,7 @@ type Host struct {
 	Program string
 }
 
-// This is the machine and the user of this process.
+// This returns the machine and the user of this process.
 func This() Host {
 	program, err := os.Executable()
 	if err == nil {
@@ -34,7 +34,7 @@ func This() Host {
 	return Host{FS: os.DirFS("/"), Env: os.LookupEnv, Program: program}
 }
 
-// Member is for whose commands something is needed.
+// Member is the member whose commands need the grant.
 type Member struct {
 	Home     string   // HOME of the commands: absolute, the member's own, writable
 	Cache    string   // of what members of one repository build and fetch: absolute, writable; of [Tools] only
@@ -42,7 +42,7 @@ type Member struct {
 	Network  bool     // whether they reach any host: packages are fetched then, else taken from the caches of the user
 }
 
-// Grant is what commands are given beside their workspace. The zero Grant gives nothing.
+// Grant lists what commands may use beside their workspace. The zero Grant grants nothing.
 type Grant struct {
 	ReadOnly []string // folders and files that are there; absolute, sorted, none below another
 	Env      []string // "NAME=value" each; of credentials it holds secrets
@@ -56,8 +56,8 @@ type Grant struct {
 	git     gitSettings
 }
 
-// Of returns the tools that the environment of the host names, the caches that are there, and the credentials of these names. It
-// changes nothing. Errors: those of [Credentials].
+// Of returns the tools in the host's environment, the existing caches, and the named credentials. It changes nothing. Errors: those
+// of [Credentials].
 func Of(h Host, m Member, credentials []string) (Grant, error) {
 	f := newFinder(h, m)
 	f.path()
@@ -69,8 +69,8 @@ func Of(h Host, m Member, credentials []string) (Grant, error) {
 	return f.credentials(credentials)
 }
 
-// Credentials returns credentials alone: files for reading, and variables. Error: InvalidArgument for a name that is not known, or of
-// which nothing is there.
+// Credentials returns credentials alone: files for reading, and variables. Error: InvalidArgument for an unknown name, or one without
+// any existing part.
 func Credentials(h Host, names []string) (Grant, error) {
 	return newFinder(h, Member{}).credentials(names)
 }
@@ -101,7 +101,7 @@ func newFinder(h Host, m Member) *finder {
 	return f
 }
 
-// names returns a path and, if links lead from it elsewhere, each path that they lead to.
+// names returns a path and each path that its links lead to.
 func (f *finder) names(name string) []string {
 	_, names, err := f.follow(name)
 	if err != nil {
@@ -119,7 +119,7 @@ func (f *finder) lookup(name string) (string, bool) {
 	return value, value != ""
 }
 
-// goSettings returns what `go env -w` has written, which lies where secrets may be.
+// goSettings returns the settings of `go env -w`, whose file may be among secrets.
 func (f *finder) goSettings() map[string]string {
 	settings := map[string]string{}
 	for line := range strings.Lines(f.read(f.folder("GOENV", ".config/go/env"))) {
@@ -131,7 +131,7 @@ func (f *finder) goSettings() map[string]string {
 
 func (f *finder) set(name, value string) { f.grant.Env = append(f.grant.Env, name+"="+value) }
 
-// folder returns the path that a variable holds, else that of name below the user's home; "" if there is neither.
+// folder returns the path in a variable, else that of name below the user's home; "" if there is neither.
 func (f *finder) folder(variable, name string) string {
 	if value, ok := f.lookup(variable); ok && path.IsAbs(value) {
 		return path.Clean(value)
@@ -151,8 +151,8 @@ func (f *finder) folder(variable, name string) string {
 	return path.Join(f.user, name)
 }
 
-// open returns all names by which a path is reached, and whether it is there and may be given. If a variable, what, has asked for it,
-// the reason why not is kept.
+// open returns all names of a path, and whether it exists and may be granted. If a variable, what, names it, the reason for a refusal
+// is recorded.
 func (f *finder) open(name, what string) (names []string, ok bool) {
 	if !path.IsAbs(name) {
 		return nil, false
@@ -172,7 +172,7 @@ func (f *finder) open(name, what string) (names []string, ok bool) {
 	return names, true
 }
 
-// give gives a path with all that its links lead to, if that can be opened; it reports whether it has.
+// give grants a path with all targets of its links, if it may be granted; it reports whether it has.
 func (f *finder) give(name, what string) bool {
 	names, ok := f.open(name, what)
 	if !ok {
@@ -186,7 +186,7 @@ func (f *finder) give(name, what string) bool {
 	return true
 }
 
-// outermost returns paths sorted, without those that lie below another.
+// outermost returns paths sorted, without those below another.
 func outermost(paths []string) []string {
 	paths = slices.Compact(slices.Sorted(slices.Values(paths)))
 	return slices.DeleteFunc(paths, func(p string) bool {
@@ -194,12 +194,12 @@ func outermost(paths []string) []string {
 	})
 }
 
-// below reports whether a path is dir, or lies below it.
+// below reports whether a path is dir or below it.
 func below(name, dir string) bool {
 	return name == dir || strings.HasPrefix(name, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// within reports whether a path is one of dirs, or lies below one.
+// within reports whether a path is one of dirs or below one.
 func within(name string, dirs []string) bool {
 	return slices.ContainsFunc(dirs, func(dir string) bool { return below(name, dir) })
 }

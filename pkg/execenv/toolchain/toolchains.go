@@ -11,7 +11,7 @@ import (
 	"agentteam/pkg/execenv/toolchain/gocache"
 )
 
-// toolchain is a folder of the user's with a toolchain or a cache. Names that begin with its dir are below it wherever that is.
+// toolchain is a user's folder with a toolchain or a cache. Names that begin with its dir are below it wherever that is.
 type toolchain struct {
 	variable string // names the folder
 	dir      string // where it is else, below the home; "" = only the variable names it, maybe several
@@ -33,7 +33,7 @@ type toolchain struct {
 	whole   bool     // the files of the repository's need each other
 }
 
-// mount is how commands get the folder. The user's is never written.
+// mount states how commands get the folder. The user's is never written.
 type mount int
 
 const (
@@ -42,7 +42,7 @@ const (
 	cache                 // the repository's
 )
 
-// toolchains are all that are known.
+// toolchains are all known ones.
 var toolchains = []toolchain{
 	{variable: "PYENV_ROOT", dir: ".pyenv", with: []string{"PYENV_VERSION"}},
 	{variable: "RBENV_ROOT", dir: ".rbenv", with: []string{"RBENV_VERSION"}},
@@ -57,7 +57,7 @@ var toolchains = []toolchain{
 	{variable: "GOROOT"},
 	{variable: "PIP_FIND_LINKS"},
 	{variable: "GOCACHE", dir: ".cache/go-build", how: cache, with: []string{"GOTOOLCHAIN", "GOEXPERIMENT", "GOPRIVATE", "CGO_ENABLED", "GOAMD64", "GOARM64"}, beneath: "GOCACHEPROG"},
-	// The database of checksums is a host, too. What no host gives, the user's cache does. A cache that is written can be cleared.
+	// The checksum database is a host, too. The user's cache has what no host serves. A written cache can be cleared.
 	{variable: "GOMODCACHE", dir: "go/pkg/mod", how: fetched, offline: []string{"GOPROXY=off", "GOSUMDB=off", "GOFLAGS=$GOFLAGS"},
 		online: []string{"GOFLAGS=$GOFLAGS -modcacherw", "GOPROXY=$GOPROXY|file://$DIR/cache/download"}, whole: true},
 	// cargo locks its home for each build, so a member has a separate one.
@@ -80,21 +80,21 @@ func under(dir, letters string) (names []string) {
 	return names
 }
 
-// bases are the variables that name a folder in which others lie, each with its place below the home.
+// bases are the variables that name a parent folder of others, each with its place below the home.
 var bases = map[string]string{"XDG_CACHE_HOME": ".cache", "XDG_CONFIG_HOME": ".config", "GOPATH": "go"}
 
-// defaults are the values of variables that are not set.
+// defaults are the values of unset variables.
 var defaults = map[string]string{"GOFLAGS": "", "GOPROXY": "https://proxy.golang.org,direct"}
 
-// links are all links that a member's home may have for t.
+// links returns all links that a member's home may have for t.
 func (t toolchain) links() []string { return slices.Concat(t.files, t.parts, t.built, t.locks) }
 
-// name is what t, or a part of it, is called in the repository's cache.
+// name returns the name of t, or of a part of it, in the repository's cache.
 func (t toolchain) name(part string) string {
 	return path.Join(strings.TrimPrefix(path.Base(t.dir), "."), strings.TrimPrefix(part, t.dir))
 }
 
-// toolchain gives commands what one has.
+// toolchain grants a toolchain to commands.
 func (f *finder) toolchain(t toolchain) {
 	root := f.folder(t.variable, t.dir)
 	if t.dir == "" {
@@ -135,7 +135,7 @@ func (f *finder) toolchain(t toolchain) {
 	}
 }
 
-// users returns where the user has a file of t, or a part of it, whose folder is root; "" without that, or without a home.
+// users returns the user's path of a file of t, whose folder is root; "" without a folder or a home.
 func (f *finder) users(t toolchain, root, name string) string {
 	rest, below := strings.CutPrefix(name, t.dir)
 	switch {
@@ -147,7 +147,7 @@ func (f *finder) users(t toolchain, root, name string) string {
 	return ""
 }
 
-// share gives what programs need beside the parts where those are the repository's.
+// share grants what programs need beside the parts if those are the repository's.
 func (f *finder) share(t toolchain, root string) {
 	for _, name := range t.locks {
 		f.grant.links[name] = path.Join(f.member.Cache, t.name(name))
@@ -160,7 +160,7 @@ func (f *finder) share(t toolchain, root string) {
 	}
 }
 
-// variables gives those that go along with a toolchain; root is the user's folder, "" if that is not given.
+// variables sets the variables of a toolchain; root is the user's folder, "" if that is not granted.
 func (f *finder) variables(t toolchain, root string) {
 	for _, name := range t.with {
 		if value := f.public(name); value != "" {
@@ -203,7 +203,7 @@ func (f *finder) public(name string) string {
 
 var passwords = regexp.MustCompile(`://[^/\s]*@`)
 
-// several gives the folders that a variable names.
+// several grants the folders that a variable names.
 func (f *finder) several(variable string) {
 	value, _ := f.lookup(variable)
 	folders := slices.DeleteFunc(strings.Fields(value), func(dir string) bool { return !f.isDir(dir) || !f.give(dir, variable) })
@@ -212,7 +212,7 @@ func (f *finder) several(variable string) {
 	}
 }
 
-// file has the member find settings at name, below its home, unless they may hold a token.
+// file links settings to name, below the member's home, unless they may contain a token.
 func (f *finder) file(name, at string) {
 	if path.IsAbs(at) && strings.Contains(f.read(at), "token") {
 		f.grant.Omitted = append(f.grant.Omitted, at+" is not given to commands: it may hold a token; a program's login puts it into a file apart")
@@ -221,13 +221,13 @@ func (f *finder) file(name, at string) {
 	}
 }
 
-// shared returns the place of a part in the repository's cache, a folder that Furnish makes.
+// shared returns the path of a part in the repository's cache, a folder that Furnish creates.
 func (f *finder) shared(t toolchain, part string) string {
 	f.grant.folders = append(f.grant.folders, t.name(part))
 	return path.Join(f.member.Cache, t.name(part))
 }
 
-// withoutShims returns the folders of programs that a toolchain has for its shims, a folder; ok is false if dir is none.
+// withoutShims returns the program folders of a toolchain in place of its shims, a folder; ok is false if dir is not one.
 func (f *finder) withoutShims(dir string) (dirs []string, ok bool) {
 	for _, t := range toolchains {
 		root := f.folder(t.variable, t.dir)

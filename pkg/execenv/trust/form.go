@@ -10,7 +10,7 @@ import (
 	"agentteam/pkg/team/strictyaml"
 )
 
-// Form is what settings and role files say of the policy of members. The zero value says nothing.
+// Form is the policy of members as settings and role files write it. The zero value states nothing.
 type Form struct {
 	Sandbox     team.Sandbox       `yaml:"sandbox" harmless:"bubblewrap"`
 	Isolation   team.Isolation     `yaml:"isolation" harmless:"worktree"`
@@ -23,7 +23,7 @@ type Form struct {
 	Links       list[link]         `yaml:"worktree_links" harmless:"none"`
 }
 
-// Policy returns what f says, and whether its mode is that of plans.
+// Policy returns the policy in f, and whether its mode is plan.
 func (f Form) Policy() (h team.Policy, planMode bool) {
 	h = team.Policy{
 		Sandbox: f.Sandbox, Isolation: f.Isolation, Network: team.Network(f.Network), Permissions: f.Permissions.rules(), PermissionMode: team.PermissionMode(f.Mode),
@@ -35,7 +35,7 @@ func (f Form) Policy() (h team.Policy, planMode bool) {
 	return h, f.Mode == planning
 }
 
-// Mode is a [team.PermissionMode], or plan: that of members whose plans are approved first.
+// Mode is a [team.PermissionMode], or plan: members need approved plans.
 type Mode string
 
 const planning Mode = "plan"
@@ -45,7 +45,7 @@ func (Mode) Values() []string {
 	return append(team.PermissionMode("").Values(), string(planning))
 }
 
-// network is a list of hosts, or a text: none, full, or hosts with commas.
+// network is a list of hosts, or a string: none, full, or hosts with commas.
 type network team.Network
 
 func (n *network) UnmarshalText(text []byte) error {
@@ -68,7 +68,7 @@ func (n network) Validate() error {
 
 func (n network) String() string { return team.Network(n).String() }
 
-// list is a list of texts that C checks one by one: the error has the place of the first that is refused.
+// list is a list of strings that C checks one by one: the error has the place of the first refused one.
 type list[C interface{ check(string) error }] []string
 
 func (l list[C]) Validate() error {
@@ -108,7 +108,7 @@ type permissions struct {
 	Allow list[rule] `yaml:"allow,omitempty" harmless:"none"`
 }
 
-// rules are those of p as a record has them once it was stored and read.
+// rules returns p in the form of a stored record.
 func (p permissions) rules() (r team.Permissions) {
 	r.Deny, r.Ask, r.Allow = append(r.Deny, p.Deny...), append(r.Ask, p.Ask...), append(r.Allow, p.Allow...)
 	return r

@@ -23,7 +23,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Key is a key of a file that counts only once the file is trusted, and its value in one line of YAML.
+// Key is a key of a file that counts only once the file is trusted, with its value in one line of YAML.
 type Key struct {
 	Name  string `json:"name"` // its path, such as limits.max_teammates
 	Value string `json:"value"`
@@ -35,7 +35,7 @@ func (k Key) String() string {
 	return team.Clean(k.Name, 200) + ": " + password.ReplaceAllString(k.Value, "://...@")
 }
 
-// Trusted is a file as a person has trusted it, or has refused to.
+// Trusted is a state of a file that a person has trusted, or refused to trust.
 type Trusted struct {
 	File    string            `json:"file"`           // an absolute path
 	SHA256  string            `json:"sha256"`         // of its content, in hex
@@ -45,7 +45,7 @@ type Trusted struct {
 	At      time.Time         `json:"at"`
 }
 
-// Holds reports whether the file, with this content, and the files that it runs are as they were trusted.
+// Holds reports whether the file, with this content, and the files that it runs are in the trusted state.
 func (t Trusted) Holds(data []byte) bool {
 	if t.SHA256 != digest(data) {
 		return false
@@ -63,7 +63,7 @@ func digest(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// digestOf is the digest of a regular file; "" if there is none that can be read.
+// digestOf returns the digest of a regular file; "" if none can be read.
 func digestOf(path string) string {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() {
@@ -76,8 +76,7 @@ func digestOf(path string) string {
 	return digest(data)
 }
 
-// Store is the list of the files that a user has trusted. Safe for concurrent use, by several
-// processes too.
+// Store is the list of the files that a user has trusted. Safe for concurrent use, also by several processes.
 type Store struct {
 	dir string // the user's configuration folder of agentteam; "" = the user has none
 }
@@ -104,8 +103,7 @@ type content struct {
 	Files []Trusted `json:"files"`
 }
 
-// List returns what was trusted, in order of the paths. Errors: InvalidState if the store cannot
-// be read, and then nothing is trusted.
+// List returns the trusted files, sorted by path. Errors: InvalidState if the store cannot be read; then nothing is trusted.
 func (s Store) List() ([]Trusted, error) {
 	if s.dir == "" {
 		return nil, nil
@@ -135,8 +133,8 @@ func (s Store) List() ([]Trusted, error) {
 	return c.Files, nil
 }
 
-// Judge returns a file whose keys wait, for its reader to add them ([Waiting.Wait]); nil if all keys of the file count: it lies in the
-// user's configuration folder, or was trusted as it stands. shown is its name for people.
+// Judge returns a file whose keys wait, to which its reader adds them ([Waiting.Wait]); nil if all keys of the file count: it is in
+// the user's configuration folder, or its present state is trusted. shown is its name for people.
 func (s Store) Judge(file, shown string, data []byte) *Waiting {
 	w := &Waiting{File: shown, SHA256: digest(data), path: file}
 	if abs, err := filepath.Abs(file); err == nil { // what the file runs is looked for from other folders, too
@@ -169,7 +167,7 @@ func (s Store) Judge(file, shown string, data []byte) *Waiting {
 	return w
 }
 
-// owns reports whether a file lies in the user's configuration folder.
+// owns reports whether a file is in the user's configuration folder.
 func (s Store) owns(file string) bool {
 	dir, err := filepath.EvalSymlinks(s.dir)
 	if err != nil {
@@ -182,7 +180,7 @@ func (s Store) owns(file string) bool {
 	return err == nil && strings.HasPrefix(real, dir+string(filepath.Separator))
 }
 
-// canonical is the one path by which a file is known, however its folder was reached.
+// canonical returns the one path that identifies a file, however its folder was reached.
 func canonical(file string) (string, error) {
 	abs, err := filepath.Abs(file)
 	if err != nil {
@@ -192,7 +190,7 @@ func canonical(file string) (string, error) {
 	return filepath.Join(dir, filepath.Base(abs)), err
 }
 
-// Add has a file trusted as it was when w was made; with refuse the person is not asked again while it stays so. Errors: InvalidState; ctx's.
+// Add trusts a file in the state of w; with refuse the person is not asked again while that stays. Errors: InvalidState; ctx's.
 func (s Store) Add(ctx context.Context, w Waiting, refuse bool) error {
 	path, err := canonical(w.path)
 	if err != nil {
@@ -207,8 +205,7 @@ func (s Store) Add(ctx context.Context, w Waiting, refuse bool) error {
 	})
 }
 
-// Remove takes back the trust in a file, which need not be there any more. Errors: NotFound if it
-// was not trusted; those of Add.
+// Remove withdraws the trust in a file, which may no longer exist. Errors: NotFound if it was not trusted; those of Add.
 func (s Store) Remove(ctx context.Context, file string) error {
 	path, err := canonical(file)
 	if err != nil { // its folder is gone
@@ -223,7 +220,7 @@ func (s Store) Remove(ctx context.Context, file string) error {
 	})
 }
 
-// change writes what f makes of the list, in place of it, one process at a time.
+// change replaces the list with the result of f, one process at a time.
 func (s Store) change(ctx context.Context, f func([]Trusted) ([]Trusted, error)) error {
 	if s.dir == "" {
 		return team.Errorf(team.InvalidState, "there is no folder for your settings").WithHint("set HOME or XDG_CONFIG_HOME")
@@ -257,7 +254,7 @@ func (s Store) change(ctx context.Context, f func([]Trusted) ([]Trusted, error))
 	return failed(err)
 }
 
-// replace writes a file as a whole.
+// replace writes a file atomically.
 func replace(path string, data []byte) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), fileName+".*") // of mode 0600
 	if err != nil {
@@ -274,7 +271,7 @@ func replace(path string, data []byte) error {
 	return err
 }
 
-// again is how often a lock is tried that another process holds, for a few milliseconds.
+// again is the interval of trying a lock that another process holds, for a few milliseconds.
 const again = 10 * time.Millisecond
 
 func lock(ctx context.Context, path string) (unlock func(), err error) {
@@ -302,7 +299,7 @@ func lock(ctx context.Context, path string) (unlock func(), err error) {
 	}
 }
 
-// Quoted returns a file's name as a shell takes it; an interactive one would expand a "!" that stands outside of single quotes.
+// Quoted returns a file's name quoted for a shell; an interactive one would expand a "!" outside of single quotes.
 func Quoted(file string) string {
 	if strings.Contains(file, "!") && !strings.ContainsFunc(file, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return "'" + strings.ReplaceAll(file, "'", `'\''`) + "'"

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Waiting is what of a file waits until a person trusts the file as it stands.
+// Waiting is the part of a file that waits until a person trusts the file's present state.
 type Waiting struct {
 	File    string            `json:"file"`           // as people see it from here
 	Role    string            `json:"role,omitempty"` // whose file it is; "" = the settings
@@ -24,7 +24,7 @@ type Waiting struct {
 // Wait adds a key. It is a callback of package strictyaml.
 func (w *Waiting) Wait(name, value string) { w.Keys = append(w.Keys, Key{name, value}) }
 
-// Run adds the files of the repository that a command of a key runs: their content is trusted with the key.
+// Run adds the files of the repository that a key's command runs: their content is trusted with the key.
 func (w *Waiting) Run(command string) {
 	top := filepath.Dir(w.path)
 	for word := range strings.FieldsFuncSeq(command, func(r rune) bool { return strings.ContainsRune(" \t\n;|&()<>'\"`$={}", r) }) {
@@ -43,7 +43,7 @@ func (w *Waiting) Run(command string) {
 	}
 }
 
-// Names are those of the keys.
+// Names returns the names of the keys.
 func (w Waiting) Names() (names []string) {
 	for _, k := range w.Keys {
 		names = append(names, k.Name)
@@ -51,7 +51,7 @@ func (w Waiting) Names() (names []string) {
 	return names
 }
 
-// String is a line for people, who can trust the file.
+// String returns a line for people that can trust the file.
 func (w Waiting) String() string {
 	who := w.File
 	if w.Role != "" {
@@ -64,10 +64,10 @@ func (w Waiting) String() string {
 	return fmt.Sprintf("%s: %s %s not in force; a person allows it with: %s", who, strings.Join(w.Names(), ", "), verb, w.Command())
 }
 
-// Command is what a person runs to trust the file.
+// Command returns the command with which a person trusts the file.
 func (w Waiting) Command() string { return "teamctl trust " + Quoted(w.File) }
 
-// Lines show each key with its value, and each file that a key runs; where an earlier state of the file was trusted, the difference:
+// Lines returns each key with its value, and each file that a key runs; if an earlier state of the file was trusted, the difference:
 // "+ " is new, "- " is gone.
 func (w Waiting) Lines() (lines []string) {
 	mark := ""

@@ -64,7 +64,7 @@ func lines(s string, width int) (all []string) {
 	return all
 }
 
-// styled are lines in a style.
+// styled returns lines in a style.
 func styled(style lipgloss.Style, all []string) []string {
 	for i := range all {
 		all[i] = style.Render(all[i])

@@ -8,7 +8,7 @@ import (
 	"unsafe"
 )
 
-// confine confines the calling thread, and what it starts: by Landlock, by a filter of system calls, and by its capabilities.
+// confine confines the calling thread, and its children: by Landlock, by a filter of system calls, and by its capabilities.
 func confine(filter []byte) error {
 	if err := prctl(prSetNoNewPrivs, 1); err != nil {
 		return os.NewSyscallError("set no_new_privs", err)
@@ -22,10 +22,10 @@ func confine(filter []byte) error {
 	return load(filter)
 }
 
-// dropCapabilities takes all privileges from the thread; root's, too, in what it starts.
+// dropCapabilities takes all privileges from the thread, and root's from its children.
 func dropCapabilities() error {
 	for c := uintptr(0); c <= 63; c++ {
-		// It fails after the last that the kernel knows, and for one who has none to lose.
+		// It fails after the last capability that the kernel has, and for a process without any.
 		if prctl(prCapbsetDrop, c) != nil {
 			break
 		}
@@ -34,7 +34,7 @@ func dropCapabilities() error {
 	return capset()
 }
 
-// load has the kernel judge each system call of this thread, and what it starts, by a filter.
+// load makes the kernel check each system call of this thread and its children by a filter.
 func load(filter []byte) error {
 	const size = 8 // of one instruction
 	if len(filter) < size {

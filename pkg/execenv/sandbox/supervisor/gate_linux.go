@@ -11,23 +11,23 @@ import (
 	"time"
 )
 
-// A command with a proxy is started by this program once more, inside of bubblewrap: it makes the socket at [ProxyAddress], hands it
-// out to the supervisor and becomes the command. Nothing inside can end the process that serves the socket, or see the proxy's.
+// A command with a proxy is started by this program once more, inside bubblewrap: it opens the socket at [ProxyAddress], passes it to
+// the supervisor and becomes the command. Nothing inside can end the process that serves the socket, or see the proxy's.
 
-// gateName is the first argument of a program that has been entered in that way.
+// gateName is the first argument of this program when it is started so.
 const gateName = "agentteam-gate"
 
-// descriptors is where a process finds its open files.
+// descriptors is the folder of a process's open files.
 const descriptors = "/proc/self/fd/"
 
-// The bounds of what a gate passes on. Connections beyond the number wait in the kernel.
+// The bounds of a gate. Connections beyond the number wait in the kernel.
 const (
 	mostConnections = 256
 	mostNotices     = 20
 	lastWords       = 5 * time.Second // for a command to read an answer after the proxy's end
 )
 
-// entrance returns the arguments that start this program inside. Its file is the descriptor fd; the way out is the next.
+// entrance returns the arguments that start this program inside. Its file is the descriptor fd; the next one leads outside.
 func entrance(fd int) []string {
 	return []string{descriptors + strconv.Itoa(fd), gateName, strconv.Itoa(fd + 1)}
 }
@@ -37,13 +37,13 @@ func entered(args []string) bool {
 	return len(args) > 3 && bytes.HasPrefix([]byte(args[0]), []byte(descriptors)) && args[1] == gateName
 }
 
-// enter makes the socket, hands it out and becomes the command. It returns only if that fails.
+// enter opens the socket, passes it out and becomes the command. It returns only if that fails.
 func enter(args []string) error {
 	out, err := strconv.Atoi(args[1])
 	if err != nil {
 		return &os.PathError{Op: "find the way out", Path: args[1], Err: err}
 	}
-	// The command gets neither this program's file nor the way out.
+	// The command gets neither this program's file nor the descriptor that leads outside.
 	syscall.CloseOnExec(out - 1)
 	syscall.CloseOnExec(out)
 	socket, err := listen()
@@ -72,7 +72,7 @@ func listen() (fd int, err error) {
 	return fd, syscall.Listen(fd, syscall.SOMAXCONN)
 }
 
-// openGate returns the two files of an entrance, and passes connections on to the unix socket until this process ends.
+// openGate returns the two files of an entrance, and forwards connections to the unix socket until this process ends.
 func openGate(proxy string) (inside []*os.File, err error) {
 	program, err := os.Open("/proc/self/exe")
 	if err != nil {
@@ -122,7 +122,7 @@ func handedOut(f *os.File) (*os.File, error) {
 	}
 }
 
-// gate passes connections of one command on to its proxy. Its sockets are files: package net would be initialised each time.
+// gate forwards connections of one command to its proxy. Its sockets are files: package net would be initialised each time.
 type gate struct {
 	proxy string
 
@@ -145,7 +145,7 @@ func (g *gate) serve(socket *os.File) {
 	}
 }
 
-// pass returns when both ends are done with each other.
+// pass forwards one connection; it returns when both ends are finished.
 func (g *gate) pass(inside *os.File) {
 	defer inside.Close()
 	proxy, err := dial(g.proxy)
@@ -174,7 +174,7 @@ func (g *gate) pass(inside *os.File) {
 // mark begins the reason of an answer of package proxy: "HTTP/1.1 403 network: ...".
 const mark = "network: "
 
-// notice writes the reason of such an answer to the output of the command, once: most programs print the number only.
+// notice writes the reason of such an answer to the command's output, once: most programs print only the number.
 func (g *gate) notice(answer []byte) {
 	line, _, _ := bytes.Cut(answer, []byte("\r\n"))
 	fields := bytes.SplitN(line, []byte(" "), 3)

@@ -41,7 +41,7 @@ func prctl(option int, args ...uintptr) error {
 	return failed(err)
 }
 
-// closeOnExec has every file from a descriptor on closed in what this process starts.
+// closeOnExec marks every file from a descriptor on to be closed in children of this process.
 func closeOnExec(first int) error {
 	_, _, err := syscall.RawSyscall(sysCloseRange, uintptr(first), ^uintptr(0)>>32, closeRangeCloexec)
 	return failed(err)
@@ -65,7 +65,7 @@ func capset() error {
 	return failed(err)
 }
 
-// siginfo is what waitid(2) fills in: behind three numbers, aligned as a pointer, the process. See sigaction(2).
+// siginfo is the result of waitid(2): behind three numbers, aligned as a pointer, the process. See sigaction(2).
 type siginfo struct {
 	signo, errno, code int32
 	_                  [0]uintptr
@@ -73,7 +73,7 @@ type siginfo struct {
 	_                  [128 - 4*4 - unsafe.Sizeof(uintptr(0))/8*4]byte
 }
 
-// waitid waits for a process that ends, or looks for one with [syscall.WNOHANG]; see waitid(2).
+// waitid waits for a process that ends, or polls with [syscall.WNOHANG]; see waitid(2).
 func waitid(of, id int, info *siginfo, options int) error {
 	_, _, err := syscall.Syscall6(syscall.SYS_WAITID, uintptr(of), uintptr(id), uintptr(unsafe.Pointer(info)), uintptr(options), 0, 0)
 	return failed(err)

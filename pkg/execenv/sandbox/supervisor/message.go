@@ -28,13 +28,13 @@ func send(w io.Writer, texts ...string) error {
 	return err
 }
 
-// message is the rest of one that was received. err is that of the first text that was not as wanted.
+// message is the unread part of a received message. err is the error of the first malformed text.
 type message struct {
 	in  []byte
 	err error
 }
 
-// receive reads a message; its err is [io.EOF] if there is no further one.
+// receive reads a message; its err is [io.EOF] if there is none.
 func receive(r io.Reader) *message {
 	var head [4]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -105,7 +105,7 @@ func receiveSpec(r io.Reader) (s Spec, err error) {
 	return s, m.err
 }
 
-// SendLeft writes to a supervisor for how long its command may still run.
+// SendLeft sends a supervisor the time that its command may still run.
 func SendLeft(w io.Writer, left time.Duration) error { return send(w, digits(left)) }
 
 func receiveLeft(r io.Reader) (time.Duration, error) {
@@ -118,7 +118,7 @@ func (r Report) send(w io.Writer) error {
 	return send(w, digits(r.Code), r.How, string(r.Ended), r.Failed)
 }
 
-// ReceiveReport waits for the report of a supervisor. Errors: [io.EOF] if it has ended without.
+// ReceiveReport waits for the report of a supervisor. Errors: [io.EOF] if it ended without one.
 func ReceiveReport(from io.Reader) (r Report, err error) {
 	m := receive(from)
 	r = Report{Code: int(m.number()), How: m.text(), Ended: End(m.text()), Failed: m.text()}

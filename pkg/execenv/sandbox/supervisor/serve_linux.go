@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// look is how often the supervisor counts.
+// look is the interval of the supervisor's counts.
 const look = 50 * time.Millisecond
 
 func init() {
@@ -28,11 +28,11 @@ func init() {
 	}
 }
 
-// spare is how many extra threads a supervisor makes: the 2 that [Environ] allows Go, and one each that has started the command,
-// waits for orders, for the end of a process and for the program inside, counts processes, and makes threads.
+// spare is how many extra threads a supervisor creates: the 2 that [Environ] allows Go, and one each that has started the command,
+// waits for orders, for the end of a process and for the program inside, counts processes, and creates threads.
 const spare = 2 + 6
 
-// spareThreads makes threads, which then wait for work: beside a fork bomb there may be none to be had, and Go would end.
+// spareThreads creates threads, which then wait for work: beside a fork bomb there may be no more, and Go would end.
 func spareThreads(n int) {
 	var there sync.WaitGroup
 	there.Add(n)
@@ -49,7 +49,7 @@ func spareThreads(n int) {
 	close(made)
 }
 
-// serve is the whole life of a supervisor.
+// serve runs the supervisor.
 func serve() {
 	// The command gets no file of this process: the end of one is a message, others lead out of the sandbox.
 	if closeOnExec(controlFD) != nil { // before Linux 5.11
@@ -61,7 +61,7 @@ func serve() {
 	ready := make(chan struct{})
 	go func() {
 		defer close(ready)
-		// Caught, not ignored: what is ignored stays so in the command.
+		// Caught, not ignored: an ignored signal stays ignored in the command.
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM)
 		spareThreads(spare)
 	}()
@@ -73,13 +73,13 @@ func serve() {
 	if err != nil {
 		r.Failed = err.Error()
 	}
-	// Nothing is written any more: no reader waits for this process to end.
+	// Nothing is written after this, so no reader waits for this process to end.
 	os.Stdout.Close()
 	os.Stderr.Close()
 	_ = r.send(report) // fails only if its reader is gone
 }
 
-// orders passes on for how long the command may run. The channel closes at the end of all.
+// orders passes on the time that the command may run. The channel closes with control.
 func orders(control io.Reader) <-chan time.Duration {
 	left := make(chan time.Duration)
 	go func() {
@@ -95,7 +95,7 @@ func orders(control io.Reader) <-chan time.Duration {
 	return left
 }
 
-// run runs the command, once this process is ready for it, and returns when nothing of it is left.
+// run runs the command, once this process is ready for it, and returns when none of its processes is left.
 func run(s Spec, ready <-chan struct{}, left <-chan time.Duration) (Report, error) {
 	if err := prctl(prSetChildSubreaper, 1); err != nil {
 		return Report{}, os.NewSyscallError("become a subreaper", err)
@@ -133,7 +133,7 @@ func run(s Spec, ready <-chan struct{}, left <-chan time.Duration) (Report, erro
 	return c.report(end), nil
 }
 
-// bound sets the limits that the kernel keeps, for this process and with that for the command.
+// bound sets the limits that the kernel enforces, for this process and so for the command.
 func bound(s Spec) error {
 	for which, want := range map[int]uint64{syscall.RLIMIT_FSIZE: uint64(s.FileSize), syscall.RLIMIT_CORE: 0} {
 		var have syscall.Rlimit
@@ -209,7 +209,7 @@ func start(s Spec, ready <-chan struct{}) (*child, error) {
 	c := &child{ended: make(chan struct{}), gone: make(chan struct{}), apart: len(s.Under) > 0}
 	started := make(chan error)
 	go func() {
-		// Only this thread is confined. It is never let go: its end is that of the command's parent.
+		// Only this thread is confined. It is never released: its end is that of the command's parent.
 		runtime.LockOSThread()
 		started <- c.launch(s, ready, path, args, attr)
 		select {}
@@ -221,7 +221,7 @@ func start(s Spec, ready <-chan struct{}) (*child, error) {
 	return c, nil
 }
 
-// launch confines the calling thread, if the command is to be confined, and starts the command on it once this process is ready.
+// launch confines the calling thread, if required, and starts the command on it once this process is ready.
 func (c *child) launch(s Spec, ready <-chan struct{}, path string, args []string, attr *os.ProcAttr) error {
 	if s.Confined {
 		if err := confine(s.Filter); err != nil {
@@ -236,7 +236,7 @@ func (c *child) launch(s Spec, ready <-chan struct{}, path string, args []string
 	return err
 }
 
-// program returns what to start.
+// program returns the program to start.
 func program(s Spec) (path string, args, env []string, err error) {
 	for _, v := range s.Env {
 		if value, ok := bytes.CutPrefix([]byte(v), []byte("PATH=")); ok {
@@ -297,10 +297,10 @@ func (c *child) reap() {
 	}
 }
 
-// take collects the command and ends its group if it has ended, else what has, pid.
+// take collects the command and ends its group if it has ended, else the process pid.
 func (c *child) take(pid int) {
 	var first siginfo
-	// Once the command is collected, its number may be another's.
+	// Once the command is collected, its number may belong to another process.
 	if !c.collected && waitid(waitPid, c.pid, &first, waitExited|waitLeave|syscall.WNOHANG) == nil && first.signo != 0 {
 		c.killGroup()
 		c.collect()
@@ -318,7 +318,7 @@ func (c *child) collect() {
 	close(c.ended)
 }
 
-// killGroup kills the process group of the command at once: to find processes one by one is too slow for a fork bomb.
+// killGroup kills the process group of the command in one call: finding processes one by one is too slow for a fork bomb.
 func (c *child) killGroup() {
 	c.collecting.Lock()
 	defer c.collecting.Unlock()
@@ -344,7 +344,7 @@ func (c *child) killAll() {
 	}
 }
 
-// wait returns soon if not all processes end.
+// wait waits until all processes have ended, but not long.
 func (c *child) wait() {
 	select {
 	case <-c.gone:

@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// stream makes a file of a socket. Its reads and writes wait without a thread, and take deadlines.
+// stream returns a file for a socket. Its reads and writes wait without a thread, and take deadlines.
 func stream(fd int, name string) (*os.File, error) {
 	if err := syscall.SetNonblock(fd, true); err != nil {
 		syscall.Close(fd)
@@ -52,7 +52,7 @@ func dial(path string) (*os.File, error) {
 	return stream(fd, path)
 }
 
-// closeWrite has the other end read the end of the file.
+// closeWrite makes the other end read the end of the file.
 func closeWrite(f *os.File) {
 	raw, err := f.SyscallConn()
 	if err == nil {

@@ -1,18 +1,18 @@
 // Package supervisor is the process that runs one command of a sandbox: this program, started again under [Name]. It confines the
-// command if package sandbox asks for that, counts what its processes use, and ends all of them: with the command, at a limit, when
-// its time is over, and when the process that started it is gone.
+// command if package sandbox requires it, counts the resources of its processes, and ends all of them: with the command, at a limit,
+// when its time is over, and when the process that started it is gone.
 //
 // It imports little, so that its init, which never returns in a supervisor, runs before those of most other packages.
 package supervisor
 
-// Name is the first argument of a process that is a supervisor.
+// Name is the first argument of a supervisor process.
 const Name = "agentteam-sandbox"
 
-// Environ is the one variable of a supervisor, which bounds its threads. Its command does not get it.
+// Environ is the only variable of a supervisor, which bounds its threads. Its command does not get it.
 const Environ = "GOMAXPROCS=2"
 
-// The file descriptors of a supervisor. From the first it reads a [Spec] and then for how long the command may still run; at its end
-// everything is killed. It writes a [Report] to the second. The third is the ruleset of Landlock of a confined command.
+// The file descriptors of a supervisor. From the first it reads a [Spec] and then how long the command may still run; at its end
+// everything is killed. It writes a [Report] to the second. The third is the Landlock ruleset of a confined command.
 const (
 	controlFD = 3
 	reportFD  = 4
@@ -37,12 +37,12 @@ type Spec struct {
 	Filter   []byte // of a confined command's system calls, as instructions of struct sock_filter
 }
 
-// ProxyAddress is where the command reaches [Spec].Proxy, in a network namespace of its own.
+// ProxyAddress is the address of [Spec].Proxy in the command's own network namespace.
 const ProxyAddress = "127.0.0.1:3128"
 
 const proxyPort = 3128
 
-// Report is how a command has ended.
+// Report states how a command has ended.
 type Report struct {
 	Code   int    // its exit status; -1 if a signal ended it
 	How    string // "exit status 3", "signal: killed"
@@ -50,7 +50,7 @@ type Report struct {
 	Failed string // why the command could not be started
 }
 
-// End is why a supervisor ends a command.
+// End states why a supervisor ended a command.
 type End string
 
 // The reasons.

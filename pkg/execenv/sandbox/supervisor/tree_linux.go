@@ -8,8 +8,7 @@ import (
 	"syscall"
 )
 
-// process is one of the processes below this one. Its start tells it from a later one that
-// has its number.
+// process is a process below this one. Its start time distinguishes it from a later one with its number.
 type process struct {
 	pid   int
 	start string // in clock ticks since the boot
@@ -27,7 +26,7 @@ func (p process) signal(sig syscall.Signal) {
 	}
 }
 
-// killDescendants kills every process below this one, stopped first: one that starts others would outrun a single pass.
+// killDescendants kills every process below this one, after stopping it: one that starts others would outrun a single pass.
 func killDescendants() {
 	stopped := map[process]bool{}
 	for fresh := true; fresh; {
@@ -47,8 +46,8 @@ func killDescendants() {
 // descendants yields the processes below this one; see [below].
 func descendants() iter.Seq[process] { return below(os.Getpid(), children, stat) }
 
-// below yields the processes below one, parents first, also those that are not yet collected. One that was collected since has no
-// start: its number may be another's.
+// below yields the processes below one, parents first, also uncollected ones. A collected one has no start: its number may be
+// another's.
 func below(root int, children func(pid int) []int, stat func(pid int) (parent int, start string, ok bool)) iter.Seq[process] {
 	return func(yield func(process) bool) {
 		_, start, _ := stat(root)
@@ -75,7 +74,7 @@ func below(root int, children func(pid int) []int, stat func(pid int) (parent in
 	}
 }
 
-// proc returns the path of what the kernel shows of a process.
+// proc returns the path of a file that the kernel shows for a process.
 func proc(pid int, file string) string { return "/proc/" + strconv.Itoa(pid) + "/" + file }
 
 // children returns the processes that the threads of a process have started.
@@ -95,7 +94,7 @@ func children(pid int) (all []int) {
 	return all
 }
 
-// stat returns who started a process, and when. See proc_pid_stat(5).
+// stat returns the parent and the start time of a process. See proc_pid_stat(5).
 func stat(pid int) (parent int, start string, ok bool) {
 	line, err := os.ReadFile(proc(pid, "stat"))
 	if err != nil {

@@ -7,17 +7,17 @@ import (
 	"syscall"
 )
 
-// meter looks what a command uses.
+// meter measures the resources of a command.
 type meter struct {
 	spec  Spec
 	looks int
 	files int64 // as of the last look at them
 }
 
-// lookAtFiles is how many looks are for one at the open files of all processes, which may be thousands.
+// lookAtFiles is how many counts there are for each one of the open files of all processes, which may be thousands.
 const lookAtFiles = 4
 
-// exceeded returns the limit that the command has passed.
+// exceeded returns the limit that the command has exceeded.
 func (m *meter) exceeded() End {
 	s := m.spec
 	var all []process
@@ -36,7 +36,7 @@ func (m *meter) exceeded() End {
 	if (mapped<<10)+m.files <= s.Memory {
 		return ByItself
 	}
-	// Only smaps_rollup, which costs more, counts once what processes share; what they map of files in memory is in m.files.
+	// Only smaps_rollup, which costs more, counts shared memory once; m.files has the mapped files in memory.
 	mapped = usage(all, "smaps_rollup", "Pss_Anon:", "Pss_Shmem:", "SwapPss:") - mappedFiles(all)
 	if (mapped<<10)+m.files > s.Memory {
 		return Memory
@@ -67,17 +67,17 @@ func usage(all []process, file string, names ...string) (sum int64) {
 	return sum
 }
 
-// number reads "   1234 kB", or without the unit.
+// number parses "   1234 kB", or without the unit.
 func number(text []byte) int64 {
 	n, _ := strconv.ParseInt(string(bytes.TrimSpace(bytes.TrimSuffix(bytes.TrimSpace(text), []byte("kB")))), 10, 64)
 	return n
 }
 
-// memfd begins the name of a file in memory that has no place; see memfd_create(2). posix is where those of shm_open(3) are.
+// memfd begins the name of a file in memory without a path; see memfd_create(2). posix is the folder of shm_open(3).
 var memfd, posix = []byte("/memfd:"), []byte("/dev/shm/")
 
-// filesInMemory returns the bytes of files that are memory, mapped or not: open ones of memfd_create, and in a box of bubblewrap
-// those on its file systems in memory.
+// filesInMemory returns the bytes of files in memory, mapped or not: open ones of memfd_create, and in a bubblewrap box those on its
+// file systems in memory.
 func filesInMemory(all []process, box bool) (sum int64) {
 	type file struct{ dev, ino uint64 }
 	seen, systems := map[file]bool{}, map[syscall.Fsid]bool{}
@@ -107,7 +107,7 @@ func filesInMemory(all []process, box bool) (sum int64) {
 	return sum
 }
 
-// namespace names what mounts a process sees.
+// namespace identifies the mounts that a process sees.
 func namespace(pid int) string {
 	name, _ := os.Readlink(proc(pid, "ns/mnt")) // empty for one that has ended
 	return name

@@ -1,10 +1,8 @@
-// Package gocache is a build cache for the go command in two layers: a folder that is written, and
-// one of the user's that is only read. Both have the layout that the go command makes itself, so a
-// toolchain that does not know such caches uses the first layer alone.
+// Package gocache implements a build cache for the go command with two layers: a folder that is written, and the user's, which is
+// only read. Both have the layout of the go command, so a toolchain without support for such caches uses the first layer alone.
 //
-// The go command of a sandbox starts this program again, by [Command], and asks it by the protocol of
-// GOCACHEPROG (Go 1.24 and newer). The program has the rights of that command. It trims nothing: the
-// process that owns the folder does.
+// The go command of a sandbox starts this program again, by [Command], and uses it by the protocol of GOCACHEPROG (Go 1.24 and
+// newer). The program has the rights of that command. It trims nothing: the process that owns the folder does.
 package gocache
 
 import (
@@ -23,7 +21,7 @@ import (
 	"time"
 )
 
-// argument is the first one of a process that serves the go command. The second is the user's cache.
+// argument is the first argument of a process that serves the go command. The second is the user's cache.
 const argument = "agentteam-go-cache"
 
 func init() {
@@ -37,8 +35,8 @@ func init() {
 	syscall.Exit(0) // os.Exit would wait for the race detector
 }
 
-// Command returns the value of GOCACHEPROG by which program serves the go command over a user's cache;
-// "" if the go command could not read it back.
+// Command returns the value of GOCACHEPROG with which program serves the go command over a user's cache; "" if the go command could
+// not parse it.
 func Command(program, user string) string {
 	var words []string
 	for _, word := range []string{program, argument, user} {
@@ -73,8 +71,8 @@ type response struct {
 	DiskPath      string     `json:",omitempty"`
 }
 
-// serve answers requests until the go command closes the cache, or in ends. own is written, user is only
-// read and may be absent. Error: what is no request; what goes wrong with an entry is in its answer.
+// serve answers requests until the go command closes the cache, or in ends. own is written, user is only read and may be missing.
+// Error: a malformed request; the error of an entry is in its answer.
 func serve(in io.Reader, out io.Writer, own, user string) error {
 	if !filepath.IsAbs(own) {
 		return fmt.Errorf("GOCACHE is %q, want an absolute path", own)
@@ -113,7 +111,7 @@ func serve(in io.Reader, out io.Writer, own, user string) error {
 	}
 }
 
-// get looks for an entry in one layer after the other.
+// get looks for an entry in both layers.
 func get(q request, own, user string) response {
 	for _, layer := range []string{own, user} {
 		if a, ok := read(layer, q.ActionID); ok {
@@ -127,20 +125,20 @@ func get(q request, own, user string) response {
 	return response{Miss: true}
 }
 
-// used shows that a file is in use, for the process that removes the oldest ones. It is only as exact as the go command is.
+// used marks a file as used, for the process that removes the oldest ones. It is only as exact as the go command.
 func used(name string) {
 	if info, err := os.Stat(name); err == nil && time.Since(info.ModTime()) > time.Hour {
 		_ = os.Chtimes(name, time.Time{}, time.Now()) // it is removed earlier, and made again
 	}
 }
 
-// entryName is where the go command keeps the entry of an action ("a"), or what an action has made ("d").
+// entryName returns the go command's name of the entry of an action ("a"), or of an output ("d").
 func entryName(id []byte, kind string) string {
 	name := hex.EncodeToString(id)
 	return filepath.Join(name[:2], name+"-"+kind)
 }
 
-// read returns the entry of an action in a layer, if it is whole.
+// read returns the entry of an action in a layer, if it is complete.
 func read(layer string, action []byte) (response, bool) {
 	if len(action) != sha256.Size {
 		return response{}, false
@@ -167,7 +165,7 @@ func read(layer string, action []byte) (response, bool) {
 	return response{OutputID: made, Size: size, Time: &when, DiskPath: at}, true
 }
 
-// put stores what an action has made. What was made is there before the entry that names it.
+// put stores the output of an action, before the entry that names it.
 func put(q request, body []byte, own string) response {
 	if sum := sha256.Sum256(body); len(q.ActionID) != sha256.Size || !bytes.Equal(sum[:], q.OutputID) || q.BodySize != int64(len(body)) {
 		return response{Err: "what was made is not that of its id"}
