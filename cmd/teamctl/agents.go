@@ -42,7 +42,7 @@ func (a *app) agentsLsCmd() *cobra.Command {
 	return cmd
 }
 
-// noteNoAgents says why the team has no member.
+// noteNoAgents prints why the team has no member.
 func (a *app) noteNoAgents(ctx context.Context, t *client.Team) {
 	record, err := t.Record(ctx)
 	if err != nil {
@@ -132,7 +132,7 @@ func (a *app) printAgents(id team.TeamID, agents []client.Agent) error {
 
 func nameOfAgent(m client.Agent) string { return string(m.AgentID) }
 
-// parkedLine says why a member does not work, and when it asks again.
+// parkedLine explains why a member does not work, and when it asks its model again.
 func parkedLine(name string, state team.MemberState, cause string, retry *time.Time) string {
 	if state == team.WaitingRepair {
 		return name + " waits for a repair (teamctl repair): " + team.OneLine(cause)
@@ -144,7 +144,7 @@ func parkedLine(name string, state team.MemberState, cause string, retry *time.T
 	return line
 }
 
-// doing says in a few words what a member is at, or waits for; "" for nothing.
+// doing describes in a few words what a member does or waits for; "" for nothing.
 func doing(w client.Work) string {
 	if w.Drains {
 		w.Drains = false
@@ -177,7 +177,7 @@ func doing(w client.Work) string {
 	return ""
 }
 
-// planMode says who approves the plans of a member in plan mode; "" of any other.
+// planMode names who approves the plans of a member in plan mode; "" for other members.
 func planMode(m team.Member) string {
 	if !m.PlanMode {
 		return ""
@@ -185,7 +185,7 @@ func planMode(m team.Member) string {
 	return "yes; approver: " + string(cmp.Or(m.Approver, team.ByLeader))
 }
 
-// fullness is how full a member's context is, in short.
+// fullness returns how full a member's context is, in short form.
 func fullness(m client.Agent) string {
 	switch {
 	case m.Context == 0:
@@ -196,7 +196,7 @@ func fullness(m client.Agent) string {
 	return fmt.Sprintf("%d%%", 100*m.Context/m.Window)
 }
 
-// contextOf is how full it is in tokens.
+// contextOf returns how full a member's context is, in tokens.
 func contextOf(m client.Agent) string {
 	switch {
 	case m.Context == 0:
@@ -207,7 +207,7 @@ func contextOf(m client.Agent) string {
 	return fmt.Sprintf("%d of %d tokens", m.Context, m.Window)
 }
 
-// toldOf names the files of the repository of which a member was told.
+// toldOf names the repository's files that are in a member's instructions.
 func toldOf(m client.Agent) string {
 	all := make([]string, len(m.Project))
 	for i, f := range m.Project {

@@ -11,7 +11,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// memberJob is a job with whose it is.
+// memberJob is a job and its owner.
 type memberJob struct {
 	AgentID team.AgentID `json:"agent_id"` // its owner
 	team.Job
@@ -51,8 +51,8 @@ func (a *app) agentsJobsCmd() *cobra.Command {
 	}
 }
 
-// jobsOf are those of the jobs whose owners are named; all, if none is. Error: NotFound for a name that
-// no member has had.
+// jobsOf returns the jobs whose owners are in names; all jobs if names is empty. Error: NotFound for a name
+// that no member has had.
 func jobsOf(ctx context.Context, t *client.Team, jobs []memberJob, names []team.AgentID) ([]memberJob, error) {
 	if len(names) == 0 {
 		return jobs, nil
@@ -86,7 +86,7 @@ func (a *app) printJobs(jobs []memberJob) error {
 	})
 }
 
-// jobState is how a job is, in a few words.
+// jobState describes a job's state in a few words.
 func jobState(j team.Job) string {
 	switch {
 	case j.Ended != "":
@@ -99,7 +99,7 @@ func jobState(j team.Job) string {
 	return "running"
 }
 
-// silentShown is for how long a command must have printed nothing for that to be shown.
+// silentShown is the time without output after which a command is shown as silent.
 const silentShown = time.Minute
 
 func turnsOf(j team.Job) string {

@@ -54,7 +54,7 @@ func (a *app) answerCmd() *cobra.Command {
 	return cmd
 }
 
-// answered is what answer prints for programs.
+// answered is the result of answer for programs.
 type answered struct {
 	MessageID string       `json:"message_id"`
 	Question  string       `json:"question"`
@@ -62,7 +62,7 @@ type answered struct {
 	Answer    string       `json:"answer"`
 }
 
-// printAnswered says who goes on.
+// printAnswered prints who got the answer, and when it is read.
 func (a *app) printAnswered(ctx context.Context, t *client.Team, q client.StoredMessage, m team.Message) error {
 	return a.print(answered{m.ID, q.ID, m.To, m.Content}, []string{m.ID}, func() {
 		line := m.To.At(t.ID())
@@ -76,8 +76,8 @@ func (a *app) printAnswered(ctx context.Context, t *client.Team, q client.Stored
 	})
 }
 
-// completeQuestions offers those who have asked something that is open, and the ids of their
-// questions where one has asked several.
+// completeQuestions offers the names of members with open questions, and question ids where a member has
+// several.
 func completeQuestions(cmd *cobra.Command, _ []string, _ string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
 	glance(cmd, func(ctx context.Context, t *client.Team) {
 		who, err := team.ParseAgentID(cmd.Flag("as").Value.String())

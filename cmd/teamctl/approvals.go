@@ -85,7 +85,7 @@ func (a *app) approvalsShowCmd() *cobra.Command {
 	}
 }
 
-// callFields are those of a call that a person has to allow; none of a plan.
+// callFields returns the rows for a call that a person must allow; none for a plan.
 func callFields(c *team.AskedCall) []field {
 	if c == nil {
 		return nil
@@ -127,7 +127,7 @@ func (a *app) approvalsRejectCmd() *cobra.Command {
 	return cmd
 }
 
-// findPlan finds a plan or a call by its id, a beginning of it, or the name of its member.
+// findPlan finds a plan or a call by its id, a prefix of the id, or its member's name.
 func (a *app) findPlan(ctx context.Context, t *client.Team, which string) (client.Plan, error) {
 	if name, err := a.member(which); err == nil {
 		which = string(name)
@@ -153,7 +153,7 @@ func (a *app) decide(which string, as func() (team.AgentID, error), d team.Decis
 	})
 }
 
-// decided states what was decided.
+// decided returns a sentence about a decision.
 func decided(id team.TeamID, p team.Approval) string {
 	what := fmt.Sprintf("the plan %s of %s is %s", p.ID, p.AgentID.At(id), p.Status)
 	switch {
@@ -174,8 +174,8 @@ func decided(id team.TeamID, p team.Approval) string {
 	return what
 }
 
-// decides returns what tells how a call is allowed, unless it is decided on by now; how is nil for the
-// commands that do it.
+// decides returns a function that explains how a call is allowed, unless it is already decided. A nil how
+// means the commands for it.
 func (a *app) decides(ctx context.Context, t *client.Team, how func(team.Approval) string) (func(team.Approval) string, error) {
 	plans, err := t.Plans().List(ctx)
 	if err != nil {
@@ -196,7 +196,7 @@ func (a *app) decides(ctx context.Context, t *client.Team, how func(team.Approva
 	}, nil
 }
 
-// decideWith are the commands that decide on a plan or a call.
+// decideWith returns the commands that decide a plan or a call.
 func (a *app) decideWith(id team.TeamID, p team.Approval) string {
 	if p.IsPlan() {
 		return fmt.Sprintf("approve: %s; reject: %s", a.command("approvals approve "+p.ID, id), a.command("approvals reject "+p.ID+" --feedback TEXT", id))
@@ -208,19 +208,20 @@ func (a *app) decideWith(id team.TeamID, p team.Approval) string {
 	return fmt.Sprintf("allow: %s%s; refuse: %s", a.command("approvals approve "+p.ID, id), scopes, a.command("approvals reject "+p.ID, id))
 }
 
-// requested returns the call that an entry asks a person for; ok is false if it asks for none.
+// requested returns the call that an entry asks a person to allow; ok is false if there is none.
 func requested(e client.Entry) (p team.Approval, ok bool) {
 	b := e.Event.Event
 	return p, b.Type == team.ApprovalRequested && json.Unmarshal(b.Value, &p) == nil && p.Call != nil
 }
 
-// mostShown is how many characters of a call are shown among other things.
+// mostShown limits the characters of a call that is shown among other things.
 const mostShown = 4000
 
-// How much of a plan is shown among other things: characters, and lines.
+// Limits for a plan that is shown among other things: characters, and lines.
 const mostPlan, mostPlanLines = 1500, 20
 
-// requestLines show a plan or a call that waits for a person, and how it is decided on.
+// requestLines returns lines that show a plan or a call that waits for a person, and the commands to decide
+// it.
 func (a *app) requestLines(id team.TeamID, p client.Plan) []string {
 	if p.IsPlan() {
 		about := ""

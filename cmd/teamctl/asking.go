@@ -22,7 +22,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// matter is a thing that a person is asked: a question or, without one, a plan or a call.
+// matter is something that a person must answer: a question or, if question is nil, a plan or a call.
 type matter struct {
 	id       string
 	at       time.Time
@@ -30,7 +30,7 @@ type matter struct {
 	approval team.Approval
 }
 
-// words are those by which a plan or a call is decided on; none of a question.
+// words returns the words that decide a plan or a call; none for a question.
 func (m matter) words() []string {
 	if m.question != nil {
 		return nil
@@ -41,7 +41,7 @@ func (m matter) words() []string {
 	return append(team.Strings(m.approval.Scopes()...), "no")
 }
 
-// head names the matter, which is one of several, before what is typed.
+// head returns the text before the input line: it names the matter.
 func (m matter) head(more string) string {
 	if q := m.question; q != nil {
 		choices := ""
@@ -57,44 +57,45 @@ func (m matter) head(more string) string {
 	return fmt.Sprintf("%s%s of %s%s: %s? ", what, p.ID[:min(4, len(p.ID))], p.AgentID, more, strings.Join(m.words(), ", "))
 }
 
-// asking has a person answer below a stream, on its terminal, what the team asks. A line that is typed goes to the
-// matter that stands before it, and nowhere if none does. Safe for concurrent use.
+// asking lets a person answer the team's questions on the terminal, below a stream. A typed line goes to the
+// matter that is shown before it, and is dropped if there is none. Safe for concurrent use.
 type asking struct {
 	app    *app
 	team   *client.Team
 	stream *stream
 	ctx    context.Context
 	stop   context.CancelFunc
-	parts  sync.WaitGroup // answers, and looks at what is open
+	parts  sync.WaitGroup // goroutines for answers, and for queries of what is open
 	stale  chan struct{}  // what is open may have changed
 
 	mu      sync.Mutex
 	open    []matter
-	now     string // the id of the one that is asked; "" = none
+	now     string // the id of the matter that is shown; "" = none
 	since   time.Time
 	typed   []rune
-	sending bool            // an answer is under way
-	over    map[string]bool // answered here
-	restore func()          // of the terminal, which is set to single characters; nil: it is not
+	sending bool            // an answer is being sent
+	over    map[string]bool // matters answered here
+	restore func()          // resets the terminal from single characters; nil: it was not changed
 }
 
 const (
-	// settles is how long what is typed is dropped once another matter is asked: it was meant for the one before.
+	// settles is how long input is dropped after another matter is shown: it was meant for the one before.
 	settles = 500 * time.Millisecond
-	// relist is how long changes of what is open are gathered.
+	// relist is how long changes of what is open are collected.
 	relist = 100 * time.Millisecond
-	// background is how often a command that was put into the background looks whether it has its terminal again.
+	// background is how often a command in the background checks whether it has its terminal again.
 	background = 500 * time.Millisecond
 )
 
-// foreground reports whether this command has the terminal of stdin: in the background it would be stopped there.
+// foreground reports whether this command has stdin's terminal: a background process would be stopped on
+// reading.
 func foreground() bool {
 	stdin := int(os.Stdin.Fd())
 	group, err := unix.IoctlGetInt(stdin, unix.TIOCGPGRP)
 	return err == nil && group == unix.Getpgrp() && term.IsTerminal(stdin)
 }
 
-// asks returns what asks below s, or nil where nobody can type.
+// asks returns an asking below s, or nil where nobody can type.
 func (a *app) asks(ctx context.Context, t *client.Team, s *stream) (*asking, error) {
 	if !foreground() || s.width() == 0 || s.rows() == 0 {
 		return nil, nil
@@ -114,11 +115,11 @@ func (a *app) asks(ctx context.Context, t *client.Team, s *stream) (*asking, err
 	s.ask = q.line
 	s.mu.Unlock()
 	q.parts.Go(q.follow)
-	go q.read() // it ends with the process: nothing ends a reading of the terminal
+	go q.read() // it ends with the process: a read from a terminal cannot be interrupted
 	return q, nil
 }
 
-// list returns what the user is asked, oldest first.
+// list returns what waits for the user, oldest first.
 func (q *asking) list(ctx context.Context) (open []matter, err error) {
 	plans, err := q.team.Plans().List(ctx)
 	if err != nil {
@@ -139,7 +140,7 @@ func (q *asking) list(ctx context.Context) (open []matter, err error) {
 	return open, err
 }
 
-// entry takes in that something may be asked, or not any more.
+// entry handles an entry after which something may be asked, or no longer.
 func (q *asking) entry(e client.Entry) {
 	q.mu.Lock()
 	asked := len(q.open) > 0
@@ -159,7 +160,7 @@ func (q *asking) entry(e client.Entry) {
 	}
 }
 
-// follow looks at what is open whenever that may have changed.
+// follow queries what is open whenever that may have changed.
 func (q *asking) follow() {
 	for shutdown.Sleep(q.ctx, relist) {
 		select {
@@ -176,7 +177,7 @@ func (q *asking) follow() {
 	}
 }
 
-// set has the matters asked, one after the other.
+// set replaces the matters, which are shown one after the other.
 func (q *asking) set(open []matter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -184,7 +185,7 @@ func (q *asking) set(open []matter) {
 	q.turn(0)
 }
 
-// turn asks the matter that stands so many places behind the present one; the first if that is gone.
+// turn shows the matter that is places behind the current one; the first if that one is gone.
 func (q *asking) turn(places int) {
 	next := ""
 	if n := len(q.open); n > 0 {
@@ -200,7 +201,7 @@ func (q *asking) turn(places int) {
 	q.stream.touch()
 }
 
-// asked returns the matter that is asked.
+// asked returns the matter that is shown.
 func (q *asking) asked() (m matter, ok bool) {
 	i := slices.IndexFunc(q.open, func(m matter) bool { return m.id == q.now })
 	if i < 0 {
@@ -209,7 +210,7 @@ func (q *asking) asked() (m matter, ok bool) {
 	return q.open[i], true
 }
 
-// close gives the terminal back.
+// close resets the terminal.
 func (q *asking) close() {
 	if q == nil {
 		return
@@ -226,7 +227,7 @@ func (q *asking) close() {
 	signal.Reset(syscall.SIGTTIN, syscall.SIGTTOU)
 }
 
-// line is what stands below the stream, of at most so many cells; "" if nothing is asked or typed.
+// line returns the line below the stream, at most width cells; "" if nothing is asked or typed.
 func (q *asking) line(width int) string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -248,7 +249,7 @@ func (q *asking) line(width int) string {
 	return head + typed
 }
 
-// read takes what is typed, until the command ends.
+// read handles input until the command ends.
 func (q *asking) read() {
 	in := bufio.NewReader(os.Stdin)
 	for {

@@ -39,16 +39,16 @@ func (a *app) chatCmd() *cobra.Command {
 	}
 }
 
-// chat is a talk with a member.
+// chat is a conversation with a member.
 type chat struct {
 	app  *app
 	team *client.Team
 	with team.AgentID
 	show func(client.Entry) error
 
-	typed bool            // on a terminal, where a line stands when it is typed; else lines come from a pipe
-	said  map[string]bool // ids of what was sent from here
-	open  string          // id of the last line to the member, as long as it is not answered
+	typed bool            // input comes from a terminal, which already shows it; else from a pipe
+	said  map[string]bool // ids of messages sent from here
+	open  string          // id of the last message to the member while it has no answer
 }
 
 func (a *app) chat(ctx context.Context, t *client.Team, with team.AgentID) error {
@@ -84,7 +84,7 @@ func (a *app) chat(ctx context.Context, t *client.Team, with team.AgentID) error
 	return closed(err, print.end)
 }
 
-// listens returns how the member is, or why nobody could talk to it.
+// listens returns the member's state, or the reason why it cannot be talked to.
 func (c *chat) listens(ctx context.Context) (team.MemberState, error) {
 	record, err := c.team.Record(ctx)
 	if err != nil {
@@ -108,7 +108,7 @@ func (c *chat) listens(ctx context.Context) (team.MemberState, error) {
 	return m.State, nil
 }
 
-// showOpen shows the questions that are open.
+// showOpen shows the open questions.
 func (c *chat) showOpen(ctx context.Context) error {
 	questions, err := c.team.Mail().Questions(ctx, team.UserAgent)
 	for _, q := range questions {
@@ -122,7 +122,7 @@ func (c *chat) showOpen(ctx context.Context) error {
 	return c.showRequests(ctx)
 }
 
-// howToAnswer says how a question is answered from here.
+// howToAnswer explains how to answer a question in this chat.
 func (c *chat) howToAnswer(q team.Message) string {
 	if q.From == c.with {
 		return "your next line"
@@ -130,7 +130,7 @@ func (c *chat) howToAnswer(q team.Message) string {
 	return "/msg " + string(q.From) + " " + q.AnswerUsage()
 }
 
-// linesOf returns what reads r line by line.
+// linesOf returns a function that reads r line by line.
 func linesOf(r io.Reader) func() (string, error) {
 	b := bufio.NewReader(r)
 	return func() (string, error) {
@@ -142,8 +142,8 @@ func linesOf(r io.Reader) func() (string, error) {
 	}
 }
 
-// chatLines gives what next reads, until that fails. It ends with the process: nothing ends a
-// reading of the terminal.
+// chatLines sends what next reads, until next fails. Its goroutine ends with the process: a read from a
+// terminal cannot be interrupted.
 func chatLines(ctx context.Context, next func() (string, error)) <-chan string {
 	all := make(chan string)
 	go func() {
@@ -163,7 +163,7 @@ func chatLines(ctx context.Context, next func() (string, error)) <-chan string {
 	return all
 }
 
-// run talks until the lines have ended, and from a pipe until the last is answered.
+// run handles lines until they end and, from a pipe, until the last one has an answer.
 func (c *chat) run(ctx context.Context, after client.Cursor, lines <-chan string) error {
 	o := client.FeedOptions{After: after, Follow: true}
 	if !c.app.forPeople() {
@@ -212,7 +212,7 @@ func (c *chat) talk(ctx context.Context, entries <-chan client.Entry, lines <-ch
 	}
 }
 
-// hear shows what happens, and notes that the member has answered.
+// hear shows an entry, and notes whether the member has answered.
 func (c *chat) hear(ctx context.Context, e client.Entry) error {
 	b := e.Event.Event
 	if !c.typed || b.Type != team.MailSent || !c.said[b.MessageID] {
@@ -243,7 +243,7 @@ func (c *chat) hear(ctx context.Context, e client.Entry) error {
 	return nil
 }
 
-// toUser returns the message that an entry tells of; ok is false unless it is to the person.
+// toUser returns an entry's message; ok is false unless it is to the person.
 func toUser(e client.Entry) (m team.Message, ok bool) {
 	b := e.Event.Event
 	return m, b.Type == team.MailSent && json.Unmarshal(b.Value, &m) == nil && m.To == team.UserAgent
@@ -259,8 +259,7 @@ const chatHelp = `A line is sent to %s; if it has asked you something, as the an
 A line that begins with a space is sent as it is.
 `
 
-// take does what a line asks for. What is wrong with a line that was typed is told, and the
-// chat goes on.
+// take executes a line. Errors in a typed line are printed, and the chat continues.
 func (c *chat) take(ctx context.Context, line string) (quit bool, err error) {
 	word, rest, _ := strings.Cut(line, " ")
 	if to, isMail := strings.CutPrefix(strings.TrimSpace(rest), "msg "); word == "/team" && isMail { // as it is looked for
@@ -292,7 +291,7 @@ func (c *chat) take(ctx context.Context, line string) (quit bool, err error) {
 	return false, err
 }
 
-// sayTo sends what follows on /msg.
+// sayTo sends the text after /msg.
 func (c *chat) sayTo(ctx context.Context, rest string) error {
 	address, text, _ := strings.Cut(strings.TrimSpace(rest), " ")
 	if strings.TrimSpace(text) == "" {

@@ -8,7 +8,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// showRequests shows the calls of the member that a person has to allow.
+// showRequests shows the member's calls that a person must allow.
 func (c *chat) showRequests(ctx context.Context) error {
 	plans, err := c.team.Plans().List(ctx)
 	if err != nil {
@@ -25,7 +25,7 @@ func (c *chat) showRequests(ctx context.Context) error {
 	return nil
 }
 
-// howToDecide returns how a call is allowed from here.
+// howToDecide explains how to allow a call in this chat.
 func (c *chat) howToDecide(p team.Approval) string {
 	scopes := "task|always"
 	if p.Call.Rule == "" {
@@ -34,7 +34,7 @@ func (c *chat) howToDecide(p team.Approval) string {
 	return fmt.Sprintf("allow: /approve %s [%s]; refuse: /reject %s [TEXT]", p.ID, scopes, p.ID)
 }
 
-// decide does what follows on /approve and /reject.
+// decide executes /approve and /reject.
 func (c *chat) decide(ctx context.Context, approve bool, rest string) error {
 	id, text, _ := strings.Cut(strings.TrimSpace(rest), " ")
 	d := team.Decision{Approve: approve, Feedback: strings.TrimSpace(text)}

@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// bashHelpers stand in for what cobra's script for bash takes from the package
-// bash-completion, where that is not loaded.
+// bashHelpers replace functions that cobra's bash script takes from the package bash-completion, where that
+// is not loaded.
 const bashHelpers = `
 # The words of the line; those that bash has broken at = and : are put together again.
 __teamctl_words()
@@ -44,8 +44,8 @@ __teamctl_filedir()
 }
 `
 
-// aloneInBash has the command that prints cobra's script for bash print one that works
-// without the package bash-completion too.
+// aloneInBash makes the command that prints cobra's bash script print one that also works without the package
+// bash-completion.
 func (a *app) aloneInBash(bash *cobra.Command) {
 	bash.RunE = func(cmd *cobra.Command, _ []string) error {
 		plain, err := cmd.Flags().GetBool("no-descriptions")

@@ -77,8 +77,8 @@ func (a *app) configValidateCmd() *cobra.Command {
 	return cmd
 }
 
-// faulty prints the faults that were found where a settings file was checked, and returns them as one
-// error. Of one fault the error is enough.
+// faulty prints the faults of a settings file, and returns them as one error. A single fault is only
+// returned.
 func (a *app) faulty(file, where string, faults []error) error {
 	if len(faults) == 1 {
 		return faults[0]
@@ -98,7 +98,7 @@ func (a *app) faulty(file, where string, faults []error) error {
 	return team.Errorf(code, "%s in %s", explain.Counted(len(faults), "fault"), where)
 }
 
-// noSettings is the error of a command that needs a settings file.
+// noSettings returns the error of a command that needs a settings file.
 func noSettings() error {
 	return team.Errorf(team.NotFound, "there is no team.yaml here or above").WithHint("`teamctl init` writes one; -f names another file")
 }

@@ -45,8 +45,7 @@ func (a *app) costCmd() *cobra.Command {
 	return cmd
 }
 
-// costRow is a row for programs. The last is of all, by total and without a name,
-// which no member or task can be taken for.
+// costRow is a row for programs. The last row is the total: it has by "total" and no name.
 type costRow struct {
 	By              string   `json:"by"`
 	Name            string   `json:"name"`
@@ -103,8 +102,8 @@ func (a *app) printCost(c usage.Table) error {
 	})
 }
 
-// costTexts are the cells of one row. What was cached, written and reasoning an
-// endpoint has told, or it is not known: they are never estimated.
+// costTexts returns the cells of one row. Cached, written and reasoning tokens are never estimated: the
+// endpoint reports them, or they are unknown.
 func costTexts(name string, s usage.Sum) []string {
 	return []string{
 		name, fmt.Sprint(s.Calls),
@@ -114,7 +113,7 @@ func costTexts(name string, s usage.Sum) []string {
 	}
 }
 
-// about is a number of tokens, marked if it is estimated.
+// about formats a number of tokens, and marks an estimate.
 func about(tokens int, estimated bool) string {
 	if estimated && tokens > 0 {
 		return fmt.Sprintf("~%d", tokens)
@@ -122,8 +121,8 @@ func about(tokens int, estimated bool) string {
 	return fmt.Sprint(tokens)
 }
 
-// price is the known part of a cost, nil if there is none, in its currency, which may be
-// "", and how much is unknown.
+// price formats the known part of a cost, nil if there is none, in its currency, which may be "", and how
+// much is unknown.
 func price(known *float64, currency string, unpriced int, estimated bool) string {
 	if known == nil {
 		return "unknown"
@@ -141,8 +140,7 @@ func price(known *float64, currency string, unpriced int, estimated bool) string
 	return s
 }
 
-// amount is a sum of money: in hundredths, or finer where it is small, since a call
-// may cost much less than that.
+// amount formats a sum of money: in hundredths, or finer if it is small, since a call may cost much less.
 func amount(sum float64) string {
 	switch {
 	case sum == 0:

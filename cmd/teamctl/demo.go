@@ -37,8 +37,8 @@ func (a *app) demoCmd() *cobra.Command {
 	}
 }
 
-// withoutSettings makes dir the folder of this process, and one without settings and role files: the
-// script fits the team of such a one. The empty file keeps those of the folders above away.
+// withoutSettings changes to the folder dir, and makes it one without settings and role files: the script
+// needs such a team. Its empty settings file hides those of the folders above.
 func withoutSettings(dir string) error {
 	if err := os.WriteFile(filepath.Join(dir, "team.yaml"), nil, 0o600); err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// mostDiff bounds a difference that is printed, in bytes.
+// mostDiff limits a difference that is printed, in bytes.
 const mostDiff = 8 << 20
 
 func (a *app) diffCmd() *cobra.Command {
@@ -112,8 +112,8 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(d.Fd())
 }
 
-// painted writes a difference with colours. They are set here, not by git: those in a file's
-// content could not be told from git's, and all control characters are shown by their codes.
+// painted writes a difference with colours. They are not git's: git's could not be distinguished from those
+// in a file's content, and all control characters are shown as codes.
 func painted(w io.Writer, diff string) {
 	inks := map[byte]lipgloss.Style{'+': ink("2"), '-': ink("1"), '@': ink("6")}
 	bold := lipgloss.NewStyle().Bold(true)

@@ -39,8 +39,7 @@ func (a *app) doctorCmd() *cobra.Command {
 	return cmd
 }
 
-// printChecks prints each check with its hint below; long lines are folded, since
-// here every word counts.
+// printChecks prints each check with its hint below. Long lines are wrapped, not cut.
 func (a *app) printChecks(checks []doctor.Check) {
 	const statusWidth, nameWidth = 6, 13
 	w, width := a.screen(), a.width()

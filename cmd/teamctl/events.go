@@ -70,7 +70,7 @@ func (a *app) pastEvents(o client.FeedOptions, f eventFlags) error {
 	})
 }
 
-// areMembers refuses names that nobody has or had; "" is no name.
+// areMembers returns an error for names that no member has or had; "" is ignored.
 func areMembers(ctx context.Context, t *client.Team, names ...team.AgentID) error {
 	if !slices.ContainsFunc(names, func(name team.AgentID) bool { return name != "" }) {
 		return nil
@@ -85,7 +85,7 @@ func areMembers(ctx context.Context, t *client.Team, names ...team.AgentID) erro
 	return err
 }
 
-// closed ends what shows entries, and returns err or, if that is nil, why it could not.
+// closed calls end, and returns err or, if that is nil, end's error.
 func closed(err error, end func() error) error {
 	if eerr := end(); err == nil {
 		return eerr
@@ -101,7 +101,7 @@ type eventFlags struct {
 	agents, types   []string
 }
 
-// from is the place in the team's feed at which to begin.
+// from returns the position in the team's feed at which to begin.
 func (f eventFlags) from(ctx context.Context, t *client.Team) (client.Cursor, error) {
 	if f.since.IsZero() {
 		return client.Cursor(f.after), nil
@@ -123,8 +123,7 @@ func (f eventFlags) options(app *app) (o client.FeedOptions, err error) {
 	return o, err
 }
 
-// followEvents prints each entry as it comes; it ends by the time limit, if one
-// was given, or by an interrupt.
+// followEvents prints each entry as it comes, until the time limit, if there is one, or an interrupt.
 func (a *app) followEvents(ctx context.Context, o client.FeedOptions, f eventFlags) error {
 	return a.following(ctx, a.awaitTeam, func(ctx context.Context, t *client.Team) error {
 		err := areMembers(ctx, t, o.Agents...)
@@ -148,19 +147,19 @@ func (a *app) followEvents(ctx context.Context, o client.FeedOptions, f eventFla
 	})
 }
 
-// entryPrinter prints entries one by one, so that none is kept, and then what ends them.
-// For people entry is nil: they are shown a stream.
+// entryPrinter prints entries one by one, without keeping them; a second function ends the output. For people
+// entry is nil: they see a stream.
 type entryPrinter struct {
 	entry func(client.Entry) error
 	end   func() error
 }
 
-// followPrinter prints entries one by one.
+// followPrinter returns a printer of single entries.
 func (a *app) followPrinter() entryPrinter {
 	return entryPrinter{oneByOne(a, func(e client.Entry) string { return string(e.Cursor) }), func() error { return nil }}
 }
 
-// orStream is p or, for people, a stream of the team behind a place of its feed.
+// orStream returns p or, for people, a stream of the team from a position of its feed.
 func (a *app) orStream(ctx context.Context, t *client.Team, p entryPrinter, o render.Options, after client.Cursor) (entryPrinter, error) {
 	if p.entry != nil {
 		return p, nil
@@ -172,12 +171,12 @@ func (a *app) orStream(ctx context.Context, t *client.Team, p entryPrinter, o re
 	return entryPrinter{s.entry, s.close}, nil
 }
 
-// plainStream is a stream on stdout that shows no progress of a goal.
+// plainStream returns a stream on stdout without a goal's progress.
 func (a *app) plainStream(ctx context.Context, t *client.Team, o render.Options, after client.Cursor) (*stream, error) {
 	return a.streamOf(ctx, t, a.out, o, after, time.Time{}, func(team.TaskID) bool { return true })
 }
 
-// pastPrinter prints entries as one list where the format has lists.
+// pastPrinter returns a printer that prints entries as one list where the format has lists.
 func (a *app) pastPrinter() entryPrinter {
 	begun := false
 	closing := func(last string) func() error {
@@ -207,8 +206,7 @@ func (a *app) pastPrinter() entryPrinter {
 	return a.followPrinter()
 }
 
-// awaitTeam opens the team. The default one has nothing to tell, rather than being
-// unknown, until somebody makes it.
+// awaitTeam opens the team. A missing default team is no error: awaitTeam waits until somebody creates it.
 func (a *app) awaitTeam(ctx context.Context, c *client.Client, id team.TeamID) (*client.Team, error) {
 	for told := false; ; told = true {
 		t, err := c.Open(ctx, id)
@@ -224,5 +222,5 @@ func (a *app) awaitTeam(ctx context.Context, c *client.Client, id team.TeamID) (
 	}
 }
 
-// lookEvery is how soon events --follow sees that the default team was made.
+// lookEvery is how often events --follow checks whether the default team exists.
 const lookEvery = 300 * time.Millisecond

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// examples are what the help of each command shows, by its name without teamctl.
+// examples are the examples in each command's help, by the command's name without teamctl.
 var examples = map[string][]string{
 	"up":                {"teamctl up -d", "teamctl up -n 8 --port 4222"},
 	"down":              {"teamctl down"},
@@ -88,8 +88,8 @@ var examples = map[string][]string{
 	"version":           {"teamctl version"},
 }
 
-// addExamples gives cmd and all commands below it their examples, and takes the flags of
-// all commands out of the help where they mean nothing.
+// addExamples adds the examples to cmd and all commands below it, and hides global flags where they mean
+// nothing.
 func addExamples(cmd *cobra.Command) {
 	if lines := examples[nameOf(cmd)]; len(lines) > 0 {
 		cmd.Example = "  " + strings.Join(lines, "\n  ")
@@ -107,8 +107,8 @@ func addExamples(cmd *cobra.Command) {
 	}
 }
 
-// wrapHelp sets what cmd and all commands below it say of themselves anew, within width cells:
-// sentences go on, and an indented line stays by itself.
+// wrapHelp wraps the help texts of cmd and all commands below it to width cells: sentences are joined, and an
+// indented line stays separate.
 func wrapHelp(cmd *cobra.Command, width int) {
 	var all []string
 	for line := range strings.SplitSeq(cmd.Long, "\n") {
@@ -133,7 +133,7 @@ func wrapHelp(cmd *cobra.Command, width int) {
 	}
 }
 
-// hideFlags leaves flags of all commands out of the help of cmd, where they mean nothing.
+// hideFlags hides global flags in the help of cmd, where they mean nothing.
 func hideFlags(cmd *cobra.Command, names ...string) {
 	show := cmd.HelpFunc()
 	cmd.SetHelpFunc(func(cmd *cobra.Command, args []string) {
@@ -144,7 +144,7 @@ func hideFlags(cmd *cobra.Command, names ...string) {
 	})
 }
 
-// nameOf is how cmd is called, without teamctl.
+// nameOf returns the name of cmd without teamctl.
 func nameOf(cmd *cobra.Command) string {
 	_, name, _ := strings.Cut(cmd.CommandPath(), " ")
 	return name

@@ -57,7 +57,7 @@ func goalsTable(goals []client.EndedGoal) table {
 	return t
 }
 
-// resultOf is what came of a goal: the first line of the leader's summary, and before it why the goal has failed.
+// resultOf returns a goal's result: why it has failed, if it has, and the first line of the leader's summary.
 func resultOf(g team.PastGoal) string {
 	first, _, _ := strings.Cut(strings.TrimSpace(g.Summary), "\n")
 	first = strings.TrimLeft(first, "# ")

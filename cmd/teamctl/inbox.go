@@ -49,7 +49,7 @@ func (a *app) inboxCmd() *cobra.Command {
 	return cmd
 }
 
-// reader is member for a name that may also be the person's before the team.
+// reader is like member for a name that may also be the user, without a team.
 func (a *app) reader(s string) (team.AgentID, error) {
 	name, id, _ := strings.Cut(s, "@")
 	if name != string(team.UserAgent) {
@@ -90,7 +90,7 @@ func (a *app) printInbox(id team.TeamID, letters []client.StoredMessage) error {
 	return nil
 }
 
-// clockOf is a time of day, with its day unless that is today's.
+// clockOf formats a time of day, with its date unless that is today.
 func clockOf(at, now time.Time) string {
 	at = at.Local()
 	if at.Format(time.DateOnly) == now.Local().Format(time.DateOnly) {
@@ -99,7 +99,7 @@ func clockOf(at, now time.Time) string {
 	return at.Format(time.DateTime)
 }
 
-// fateOf is what has become of a letter, in a word.
+// fateOf describes a message's delivery in a word.
 func fateOf(l client.StoredMessage, f client.Delivery) string {
 	switch {
 	case l.Open:
@@ -112,7 +112,7 @@ func fateOf(l client.StoredMessage, f client.Delivery) string {
 	return string(f.State)
 }
 
-// printQuestion shows an open question, one of all that are open, and the command that answers it.
+// printQuestion shows one of all open questions, and the command that answers it.
 func (a *app) printQuestion(id team.TeamID, l client.StoredMessage, all []client.StoredMessage) {
 	lines := []string{"", fmt.Sprintf("%s asks%s%s, %s ago:", l.From.At(id), l.For(), onlyIf(l.AnswerTo != "", ", which "+string(l.AnswerTo)+" holds now"), age(l.StoredAt))}
 	for line := range strings.Lines(l.Content) {
@@ -124,7 +124,7 @@ func (a *app) printQuestion(id team.TeamID, l client.StoredMessage, all []client
 	a.say(append(lines, "answer: "+a.answerWith(id, l.Message, l.Which(all)))...)
 }
 
-// answerWith is the command that answers a question, which is known by that.
+// answerWith returns the command that answers a question.
 func (a *app) answerWith(id team.TeamID, q team.Message, which string) string {
 	words := "answer " + which + " " + q.AnswerUsage()
 	if q.To != team.UserAgent {
@@ -133,7 +133,7 @@ func (a *app) answerWith(id team.TeamID, q team.Message, which string) string {
 	return a.command(words, id)
 }
 
-// followInbox shows the mail to who as a whole, and that which comes.
+// followInbox shows the whole mail to who, and then new mail.
 func (a *app) followInbox(ctx context.Context, t *client.Team, who team.AgentID) error {
 	show, end, err := a.letterPrinter(ctx, t)
 	if err != nil {
@@ -152,7 +152,7 @@ func (a *app) followInbox(ctx context.Context, t *client.Team, who team.AgentID)
 	return closed(err, end)
 }
 
-// letterPrinter prints letters one by one, to people as the stream of the team does.
+// letterPrinter returns a function that prints messages one by one, to people as in the team's stream.
 func (a *app) letterPrinter(ctx context.Context, t *client.Team) (show func(client.StoredMessage) error, end func() error, err error) {
 	if show = oneByOne(a, func(l client.StoredMessage) string { return l.ID }); show != nil {
 		return show, func() error { return nil }, nil

@@ -32,7 +32,8 @@ import (
 //go:embed init.tmpl
 var initTemplate string
 
-// newSettings is what `teamctl init` writes: what people were asked, and what the folder has.
+// newSettings is the content of the file that `teamctl init` writes: what people were asked, and what the
+// folder has.
 type newSettings struct {
 	Team, Description, Model, BaseURL string
 	MaxTeammates                      string
@@ -90,7 +91,7 @@ func settingsThere(file string) error {
 	return team.Errorf(team.Conflict, "there is a %s here", file).WithHint("`teamctl config validate` checks it; remove it to begin anew")
 }
 
-// kinds are the files by which a toolchain is known, and where its packages come from.
+// kinds are the files that identify a toolchain, and the hosts of its packages.
 var kinds = []struct{ file, name, hosts string }{
 	{"go.mod", "Go", "proxy.golang.org, sum.golang.org"},
 	{"package.json", "npm", "registry.npmjs.org"},
@@ -99,7 +100,7 @@ var kinds = []struct{ file, name, hosts string }{
 	{"requirements.txt", "Python", "pypi.org, files.pythonhosted.org"},
 }
 
-// findSettings returns what this folder, the environment and the settings above it say.
+// findSettings returns settings from this folder, the environment and the settings above it.
 func findSettings(ctx context.Context, cfg config.Config) (newSettings, error) {
 	roles, err := role.Load(".")
 	if err != nil {
@@ -137,7 +138,7 @@ func findSettings(ctx context.Context, cfg config.Config) (newSettings, error) {
 	return s, nil
 }
 
-// teamNamed is the team of the settings, else one named like the folder.
+// teamNamed returns the team of the settings, else one with the folder's name.
 func teamNamed(cfg config.Config) string {
 	if cfg.Team != team.DefaultTeam {
 		return string(cfg.Team)
@@ -155,8 +156,8 @@ func teamNamed(cfg config.Config) string {
 	return string(id)
 }
 
-// ask asks for what only a person knows. An empty line takes what is shown in brackets. Errors:
-// InvalidState if the input ends.
+// ask asks a person for what only they know. An empty line takes the value in brackets. Error: InvalidState
+// if the input ends.
 func (s *newSettings) ask(in io.Reader, out io.Writer) error {
 	lines := bufio.NewScanner(in)
 	for _, q := range []struct {
@@ -203,7 +204,7 @@ func checkTeammates(v string) error {
 	return team.Team{MaxTeammates: n}.Validate()
 }
 
-// write writes the settings into a file that must not be there.
+// write writes the settings into a new file, which must not exist.
 func (s newSettings) write(file string) error {
 	for _, v := range []*string{&s.Team, &s.Description, &s.Model, &s.BaseURL} {
 		if *v == "" {

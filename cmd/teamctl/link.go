@@ -16,8 +16,8 @@ import (
 	"agentteam/pkg/team"
 )
 
-// connect connects to the cluster that the settings name. Where no server was named, and
-// no cluster runs in the folder, it says so at once. Errors: Unavailable.
+// connect connects to the cluster that the settings name. Error: Unavailable, at once if no server was named
+// and no cluster runs in the folder.
 func connect(ctx context.Context, cfg config.Config) (*client.Client, error) {
 	if file := cfg.ClusterFile(); file != "" {
 		if cl, err := config.ReadCluster(file); err == nil {
@@ -39,15 +39,15 @@ func connect(ctx context.Context, cfg config.Config) (*client.Client, error) {
 	return c, err
 }
 
-// optionsOf is how a command connects to the cluster that the settings name or, if it is not nil, to a server
-// of what that has stored.
+// optionsOf returns how a command connects to the settings' cluster or, if stored is not nil, to a server of
+// stored data.
 func optionsOf(cfg config.Config, stored broker.InProcess) client.Options {
 	return client.Options{URL: cfg.Server, Replicas: cfg.Replicas, Once: !cfg.ServerKnown(), Stored: stored,
 		Workspaces: execenv.New(execenv.Options{Sandbox: cfg.Sandbox, Limits: cfg.Limits, Settings: cfg.File(), Data: cfg.DataDir})}
 }
 
-// whileThere returns a context that ends once the cluster that the file tells of as cl has
-// ended or died. A server that is about to end still takes connections.
+// whileThere returns a context that ends once the cluster cl of the file has ended or died. A server that is
+// about to end still accepts connections.
 func whileThere(ctx context.Context, file string, cl config.Cluster) (there context.Context, stop func()) {
 	there, end := context.WithCancelCause(ctx)
 	go shutdown.Every(there, lookAfter, func(context.Context) {
@@ -61,16 +61,15 @@ func whileThere(ctx context.Context, file string, cl config.Cluster) (there cont
 	return there, func() { end(nil) }
 }
 
-// dead is the error of a cluster that has not ended in order.
+// dead returns the error for a cluster that did not end properly.
 func dead(file string, cl config.Cluster) *team.Error {
 	return team.Errorf(team.Unavailable, "the cluster of %s has died: its process %d is gone", folderOf(file), cl.Owner())
 }
 
-// folderOf is the folder of the cluster that has this file.
+// folderOf returns the folder of the cluster that has this file.
 func folderOf(file string) string { return filepath.Dir(filepath.Dir(file)) }
 
-// goOn states how to get a cluster in the folder, and where the teams are that one of it
-// has kept.
+// goOn explains how to start a cluster in the folder, and where the teams of its last cluster are.
 func goOn(folder string) string {
 	switch store := config.FindStore(folder); store {
 	case "":
@@ -82,8 +81,8 @@ func goOn(folder string) string {
 	}
 }
 
-// How a command learns of a cluster that went away. The file is looked at so often that
-// the moment between two clusters, when there is none, is not missed.
+// Times after which a command reports the loss of its cluster. The file is checked so often that a short time
+// without a cluster is not missed.
 const (
 	lookAfter = 50 * time.Millisecond
 	tellAfter = time.Second // a server that is just restarted is not worth a word
@@ -91,11 +90,10 @@ const (
 	giveUpAfter = 2 * time.Second // for a command that only asks; with the time until the loss is seen 3 s
 )
 
-// linked runs f with a connection to the cluster that the settings name, and ends with
-// its error. If the cluster goes away meanwhile, it says so within 3 s, and a command that only
-// asks for something ends with that (Unavailable). One that was found
-// by the file of a folder is followed to its new address; once it has been ended in
-// order, f's context ends, and so does the command (Unavailable).
+// linked runs f with a connection to the settings' cluster, and returns its error. If the cluster is lost
+// meanwhile, linked prints that within 3 s, and a command that only queries ends (Unavailable). A cluster
+// that was found by a folder's file is followed to its new address; once it was ended properly, f's context
+// and the command end (Unavailable).
 func (a *app) linked(ctx context.Context, cfg config.Config, f func(ctx context.Context, c *client.Client) error) error {
 	c, err := connect(ctx, cfg)
 	if err != nil {
@@ -129,7 +127,7 @@ func (a *app) linked(ctx context.Context, cfg config.Config, f func(ctx context.
 	return cause
 }
 
-// errClusterEnded is in the error of a command whose cluster was ended in order.
+// errClusterEnded is in the error of a command whose cluster was ended properly.
 var errClusterEnded = errors.New("was ended")
 
 // link is a command's connection to its cluster.
@@ -142,8 +140,7 @@ type link struct {
 	told    bool           // that it is away
 }
 
-// keep follows the cluster until ctx ends, and then returns nil, or until it has ended
-// in order.
+// keep follows the cluster until ctx ends, then it returns nil, or until the cluster was ended properly.
 func (l *link) keep(ctx context.Context) error {
 	changed := make(chan bool)
 	ctx, stop := context.WithCancel(ctx)
@@ -182,7 +179,7 @@ func (l *link) keep(ctx context.Context) error {
 	}
 }
 
-// look sees what has become of a cluster that has been away for so long.
+// look checks the state of a cluster that has been away for this long.
 func (l *link) look(away time.Duration) error {
 	gone := team.Errorf(team.Unavailable, "NATS is away at %s", l.server)
 	why, until := gone, "; waiting until it is back"
@@ -218,20 +215,21 @@ func (l *link) back() {
 	l.told = false
 }
 
-// askTrouble is how often a command that follows a goal asks what may keep the team from working.
+// askTrouble is how often a command that follows a goal checks for problems that may keep the team from
+// working.
 const askTrouble = 3 * time.Second
 
-// trouble keeps a team from working while the error of its question is of a kind.
+// trouble is a problem that keeps a team from working while its query returns an error of a kind.
 type trouble struct {
 	ask  func(context.Context) error
 	kind error
-	then string // what is said behind the error
-	over string // what is said when it is over
+	then string // printed after the error
+	over string // printed when the problem is over
 }
 
-// tellTroubles says when the server stores nothing, the team's record cannot be read, or no process can lead the team,
-// and when that is over, until stop is called: meanwhile nothing happens in the team that could be shown. A run in a
-// cluster of its own does not wait for a leader; see [runRequest.whileLed].
+// tellTroubles prints when the server stores nothing, the team's record cannot be read, or no process can
+// lead the team, and when that is over, until stop is called: meanwhile the team can do nothing. A run in its
+// own cluster does not wait for a leader; see [runRequest.whileLed].
 func (a *app) tellTroubles(ctx context.Context, c *client.Client, t *client.Team, own bool) (stop func()) {
 	all := []trouble{
 		{c.Storage, broker.ErrNoRoom, "; the team waits until the server stores again", "the server stores again, and the team continues"},
@@ -248,7 +246,7 @@ func (a *app) tellTroubles(ctx context.Context, c *client.Client, t *client.Team
 // errUnled is the kind of the errors of unled.
 var errUnled = errors.New("is lost")
 
-// unled returns why no process can lead the team, if one has tried and noted that.
+// unled returns why no process can lead the team, if a process has tried and recorded that.
 func unled(ctx context.Context, t *client.Team) error {
 	why, err := t.Unled(ctx)
 	if err == nil && why != "" {
@@ -257,7 +255,7 @@ func unled(ctx context.Context, t *client.Team) error {
 	return err
 }
 
-// tellOf says when each trouble begins and when it is over, until stop is called.
+// tellOf prints when each problem begins and ends, until stop is called.
 func (a *app) tellOf(ctx context.Context, all ...trouble) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
@@ -282,16 +280,15 @@ func (a *app) tellOf(ctx context.Context, all ...trouble) (stop func()) {
 	return func() { cancel(); wg.Wait() }
 }
 
-// hasEnded is the error of a command whose cluster was ended in order.
+// hasEnded returns the error of a command whose cluster was ended properly.
 func hasEnded(file string) error {
 	return down{team.Errorf(team.Unavailable, "the cluster of %s %w", folderOf(file), errClusterEnded).WithHint("its teams are kept; to go on, there: teamctl up -d")}
 }
 
-// patience is how long a command waits for something before it says what for.
+// patience is how long a command waits before it prints what it waits for.
 const patience = 3 * time.Second
 
-// waitsFor says what the command waits for, once that has taken a while, unless it is
-// over by then.
+// waitsFor prints what the command waits for after a while, unless over is called before.
 func (a *app) waitsFor(what string) (over func()) {
 	said := make(chan struct{})
 	t := time.AfterFunc(patience, func() {
@@ -305,5 +302,5 @@ func (a *app) waitsFor(what string) (over func()) {
 	})
 }
 
-// tell says beside the output how things stand.
+// tell prints a status line beside the output.
 func (a *app) tell(line string) { fmt.Fprintln(a.err, printable(line)) }

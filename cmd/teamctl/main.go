@@ -1,5 +1,5 @@
-// Command teamctl is how people use agentteam: it starts clusters, sets goals,
-// shows what goes on and works on the board. Each command is a file of this folder.
+// Command teamctl is the command line of agentteam: it starts clusters, sets goals, shows the work and
+// changes the task board. Each command has its own file.
 package main
 
 import (

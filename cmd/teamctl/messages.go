@@ -18,7 +18,7 @@ func (a *app) messagesCmd() *cobra.Command {
 	return cmd
 }
 
-// messagesLsCmd is inbox, where it is looked for.
+// messagesLsCmd is the command inbox under a second name.
 func (a *app) messagesLsCmd() *cobra.Command {
 	cmd := a.inboxCmd()
 	cmd.Use, cmd.Aliases = "ls [NAME]", []string{"list"}
@@ -60,7 +60,7 @@ func (a *app) printLetter(l client.StoredMessage) {
 	}
 }
 
-// fates says what has become of a letter, a line for each who got it.
+// fates describes a message's deliveries, a line for each recipient.
 func fates(l client.StoredMessage) string {
 	lines := make([]string, len(l.Deliveries))
 	for i, f := range l.Deliveries {

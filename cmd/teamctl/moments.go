@@ -6,7 +6,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// moments is the value of --since: a time, or how long ago that was.
+// moments is the value of --since: a time, or a duration before now.
 type moments struct{ time.Time }
 
 func (m *moments) String() string { return "" } // of a flag that is left out
@@ -17,7 +17,7 @@ func (m *moments) Set(s string) (err error) {
 	return err
 }
 
-// parseMoment reads a time as people write it. One without a day is the last such time.
+// parseMoment parses a time as people write it. A time without a date is the most recent one.
 func parseMoment(s string, now time.Time) (time.Time, error) {
 	if d, err := time.ParseDuration(s); err == nil && d >= 0 {
 		return now.Add(-d), nil

@@ -9,9 +9,8 @@ import (
 	"agentteam/pkg/team"
 )
 
-// member reads the name of a member as it is typed, also in the form name@team in which
-// tables and streams show it. The team is then the one that the command is about, as if
-// it were given by --team; one that contradicts --team is InvalidArgument.
+// member parses a member's name as typed, also as name@team, the form in tables and streams. The team then
+// becomes the command's team, as with --team. Error: InvalidArgument if it contradicts --team.
 func (a *app) member(s string) (team.AgentID, error) {
 	name, id, err := team.ParseAddress(s)
 	if err != nil || id == "" {
@@ -20,7 +19,7 @@ func (a *app) member(s string) (team.AgentID, error) {
 	return name, a.ofTeam(s, id)
 }
 
-// conversation reads the name of a member or of a subagent, as [app.member].
+// conversation parses the name of a member or of a subagent, like [app.member].
 func (a *app) conversation(s string) (team.AgentID, error) {
 	name, id, err := team.ParseConversation(s)
 	if err != nil || id == "" {
@@ -29,7 +28,7 @@ func (a *app) conversation(s string) (team.AgentID, error) {
 	return name, a.ofTeam(s, id)
 }
 
-// ofTeam makes id the team of the command, since what was typed names it.
+// ofTeam makes id the command's team, since what was typed names it.
 func (a *app) ofTeam(typed string, id team.TeamID) error {
 	flag := a.cmd.Flag("team")
 	if flag.Changed && flag.Value.String() != string(id) {
@@ -39,7 +38,7 @@ func (a *app) ofTeam(typed string, id team.TeamID) error {
 	return a.cmd.Flags().Set("team", string(id))
 }
 
-// optionalMember is member for a name that may be left out.
+// optionalMember is like member for a name that may be empty.
 func (a *app) optionalMember(s string) (team.AgentID, error) {
 	if s == "" {
 		return "", nil
@@ -47,16 +46,15 @@ func (a *app) optionalMember(s string) (team.AgentID, error) {
 	return a.member(s)
 }
 
-// memberFlag gives cmd a flag for the name of a member, which complete offers. The returned function reads it
-// once the flags are parsed; "" if it is left out.
+// memberFlag adds a flag for a member's name to cmd; complete offers names. The returned function parses it
+// after the flags are parsed; "" if it is missing.
 func (a *app) memberFlag(cmd *cobra.Command, flag string, complete cobra.CompletionFunc, usage string) func() (team.AgentID, error) {
 	name := cmd.Flags().String(flag, "", usage)
 	completeFlags(cmd, map[string]cobra.CompletionFunc{flag: complete})
 	return func() (team.AgentID, error) { return a.optionalMember(*name) }
 }
 
-// parseAll parses names or ids, each an argument or several with commas between; one that comes
-// twice counts once.
+// parseAll parses names or ids: each argument is one, or several separated by commas. Duplicates count once.
 func parseAll[T comparable](args []string, parse func(string) (T, error)) (all []T, err error) {
 	for _, s := range entries(args) {
 		v, err := parse(s)
@@ -70,7 +68,7 @@ func parseAll[T comparable](args []string, parse func(string) (T, error)) (all [
 	return all, nil
 }
 
-// entries are those of arguments that may be lists with commas.
+// entries splits arguments that may be lists with commas.
 func entries(args []string) (all []string) {
 	for _, arg := range args {
 		all = append(all, strings.Split(arg, ",")...)

@@ -11,7 +11,7 @@ import (
 	"agentteam/pkg/team/explain"
 )
 
-// outcome is what run prints last with -o json.
+// outcome is the last output of run with -o json.
 type outcome struct {
 	Team    team.TeamID     `json:"team"`
 	Status  string          `json:"status"` // finished, failed, stopped or timed_out
@@ -32,7 +32,7 @@ type outcome struct {
 	interrupted    bool            // by the user: the goal is still active
 }
 
-// failedTask is a task that the goal could not get done.
+// failedTask is a task that has failed in a goal.
 type failedTask struct {
 	ID     team.TaskID `json:"id"`
 	Title  string      `json:"title"`
@@ -40,7 +40,7 @@ type failedTask struct {
 	Given  bool        `json:"given_up"` // by the leader: the result does without it
 }
 
-// count tells how the tasks of g have ended, whose end the record tells.
+// count counts how the tasks of g have ended; record is the team's record at the goal's end.
 func (o *outcome) count(g *client.Goal, record team.Team) {
 	o.Failed = []failedTask{}
 	for _, v := range o.Tasks {
@@ -59,12 +59,12 @@ func (o *outcome) count(g *client.Goal, record team.Team) {
 	}
 }
 
-// inWords is how the goal has ended.
+// inWords describes how the goal has ended.
 func (o *outcome) inWords() string {
 	return team.Ending{Status: team.Status(o.Status), Failed: len(o.Failed)}.InWords()
 }
 
-// err is the error of a goal that has not ended well; nil if it has.
+// err returns the error of a goal that has not ended well; nil if it has.
 func (o *outcome) err() error {
 	if o.Status != string(team.TeamFinished) {
 		text := "the goal ended as " + o.Status
@@ -85,7 +85,7 @@ func (o *outcome) err() error {
 	return team.Errorf(team.InvalidState, "the goal ended as finished, with failed tasks that the leader has not given up: %s", strings.Join(missed, ", "))
 }
 
-// printOutcome prints o; to people the epilogue, if there is one, is the last line of a goal that has finished.
+// printOutcome prints o; for people the epilogue, if there is one, is the last line of a finished goal.
 func (a *app) printOutcome(o outcome, epilogue string) error {
 	return a.print(o, []string{string(o.Team)}, func() {
 		if !o.interrupted { // else there is nothing to conclude yet
@@ -127,13 +127,13 @@ func (a *app) showOutcome(o outcome, epilogue string) {
 	}
 }
 
-// What is told of tasks that are not completed, at most.
+// Limits for the list of tasks that are not completed.
 const (
 	maxFailedShown = 20
 	maxReason      = 200 // characters: the reason may be the output of a check
 )
 
-// tellSome prints the first of all, each in a line that begins with what became of it.
+// tellSome prints the first few of all, one a line, each after the prefix what.
 func tellSome[T any](w io.Writer, what string, all []T, line func(T) string) {
 	for i, v := range all {
 		if i == maxFailedShown {
@@ -144,8 +144,8 @@ func tellSome[T any](w io.Writer, what string, all []T, line func(T) string) {
 	}
 }
 
-// used is what model calls have used, as far as it is known. That the cost is not is
-// worth a word only to those who have set prices.
+// used describes the tokens and cost of model calls, as far as known. An unknown cost is mentioned only if
+// prices are set.
 func used(u client.Usage, priced bool) string {
 	s := about(u.TotalTokens, u.Estimated) + " tokens"
 	if u.TotalTokens+u.WastedTokens == 0 {

@@ -20,7 +20,7 @@ func writeJSON(w io.Writer, v any) error {
 	return err
 }
 
-// writeYAML writes v with the names that its JSON has.
+// writeYAML writes v with the names of its JSON.
 func writeYAML(w io.Writer, v any) error {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -39,7 +39,7 @@ func writeYAML(w io.Writer, v any) error {
 	return enc.Close()
 }
 
-// plain takes JSON's braces and quotes off.
+// plain removes JSON's braces and quotes.
 func plain(n *yaml.Node) {
 	n.Style = 0
 	for _, c := range n.Content {
@@ -47,14 +47,14 @@ func plain(n *yaml.Node) {
 	}
 }
 
-// print writes v in the format that was asked for: as it is in JSON and YAML, in jsonl one
-// line an item if v is a []any, by name with name, else by table.
+// print writes v in the requested format: unchanged in JSON and YAML, in jsonl one line for each item if v is
+// a []any, by name with names, else with table.
 func (a *app) print(v any, names []string, table func()) error {
 	return a.atOnce(func() error { return a.printPlain(v, names, table) })
 }
 
-// atOnce has what f prints to stdout written in one go, unless stdout is a terminal: then who has
-// read enough, as grep -q has at the first match, does not end the command before its end.
+// atOnce writes f's output to stdout in one piece, unless stdout is a terminal: then a reader that stops
+// early, like grep -q, does not end the command before its end.
 func (a *app) atOnce(f func() error) error {
 	if a.arrived != nil { // a pager may take its time
 		a.arrived()
@@ -76,7 +76,7 @@ func (a *app) atOnce(f func() error) error {
 	return err
 }
 
-// printPlain leaves it to [app.atOnce] and to [output] to remember what could not be written.
+// printPlain prints like print; [app.atOnce] and [output] remember write errors.
 func (a *app) printPlain(v any, names []string, table func()) error {
 	switch a.output {
 	case asJSON:
@@ -103,17 +103,17 @@ func (a *app) printPlain(v any, names []string, table func()) error {
 	return nil
 }
 
-// printLine is print for one thing, which people get as these lines.
+// printLine is print for one thing, with lines for people.
 func (a *app) printLine(v any, name string, lines ...string) error {
 	return a.print(v, []string{name}, func() { a.say(lines...) })
 }
 
-// printFields is print for one thing, which people get field by field.
+// printFields is print for one thing, with fields for people.
 func (a *app) printFields(v any, name string, fields []field) error {
 	return a.print(v, []string{name}, func() { writeFields(a.screen(), fields) })
 }
 
-// printAll prints all as an array, one a line in jsonl, or by name; to people as show does.
+// printAll prints all as an array, one a line in jsonl, or by name; for people it calls show.
 func printAll[T any](a *app, all []T, name func(T) string, show func()) error {
 	items, names := make([]any, len(all)), make([]string, len(all))
 	for i, v := range all {
@@ -122,10 +122,10 @@ func printAll[T any](a *app, all []T, name func(T) string, show func()) error {
 	return a.print(items, names, show)
 }
 
-// printNone prints a list of nothing.
+// printNone prints an empty list.
 func (a *app) printNone() error { return a.print([]any{}, nil, func() {}) }
 
-// printList is printAll with a table, or nothing where there is nothing.
+// printList is printAll with a table; it prints nothing to people for an empty list.
 func printList[T any](a *app, all []T, name func(T) string, table func() table) error {
 	return printAll(a, all, name, func() {
 		if len(all) > 0 {
@@ -134,7 +134,7 @@ func printList[T any](a *app, all []T, name func(T) string, table func() table) 
 	})
 }
 
-// oneByOne returns what prints one thing after the other for programs; nil if people read it.
+// oneByOne returns a function that prints single things for programs; nil if the output is for people.
 func oneByOne[T any](a *app, name func(T) string) func(T) error {
 	switch a.output {
 	case asJSON, asJSONL:
@@ -155,22 +155,21 @@ func oneByOne[T any](a *app, name func(T) string) func(T) error {
 // forPeople reports whether the output is a table.
 func (a *app) forPeople() bool { return a.output == asTable || a.output == asWide }
 
-// note tells people what they would else have to guess from an output that is empty.
-// Programs read the output itself.
+// note prints to people the reason for an empty output. Programs read the output itself.
 func (a *app) note(line string) {
 	if a.forPeople() {
 		fmt.Fprintln(a.err, printable(line))
 	}
 }
 
-// say prints sentences as the result of a command, each in a line.
+// say prints sentences as a command's result, one a line.
 func (a *app) say(lines ...string) {
 	for _, line := range lines {
 		fmt.Fprintln(a.out, printable(line))
 	}
 }
 
-// sayText prints a text that others wrote, which keeps its lines.
+// sayText prints a text by others, and keeps its lines.
 func (a *app) sayText(text string) {
 	for line := range strings.Lines(text) {
 		fmt.Fprintln(a.out, wrapped(printable(strings.TrimRight(line, "\r\n")), lineWidth(a.out)))

@@ -24,8 +24,8 @@ func teammateModeFlag(cmd *cobra.Command) {
 	completeFlags(cmd, map[string]cobra.CompletionFunc{"teammate-mode": fixed(modes...)})
 }
 
-// panes shows each teammate in a pane of tmux, which runs teamctl attach --agent. The
-// stream goes on to tell everything: a pane may be closed, and none is missed.
+// panes shows each teammate in a tmux pane, which runs teamctl attach --agent. The stream still shows
+// everything: a pane may be closed, and none is missed.
 type panes struct {
 	app  *app
 	env  []string
@@ -35,7 +35,7 @@ type panes struct {
 	off  bool   // tmux refused one, and that was said
 }
 
-// panesFor returns the panes that a run is to have; nil is none.
+// panesFor returns a run's panes; nil for none.
 func (a *app) panesFor(cfg config.Config, id team.TeamID) *panes {
 	inTmux := os.Getenv("TMUX") != "" && os.Getenv("TMUX_PANE") != ""
 	switch {
@@ -56,7 +56,7 @@ func (a *app) panesFor(cfg config.Config, id team.TeamID) *panes {
 	return p
 }
 
-// entry opens and closes panes as members come and go.
+// entry opens and closes panes as members join and leave.
 func (p *panes) entry(e client.Entry) {
 	b := e.Event.Event
 	var m team.Member
@@ -95,8 +95,8 @@ func (p *panes) split(a team.AgentID) (pane string, err error) {
 	return pane, err
 }
 
-// close closes the panes that are left, and lays out the window as it was before; if that
-// has other panes by now, tmux refuses. No panes are closed at once.
+// close closes the remaining panes, and restores the window's layout; tmux refuses that if the window has
+// other panes by now. On nil panes it does nothing.
 func (p *panes) close() {
 	if p == nil {
 		return
@@ -109,7 +109,7 @@ func (p *panes) close() {
 	}
 }
 
-// tmuxTime bounds one call of tmux, which answers in milliseconds.
+// tmuxTime limits one call of tmux, which answers in milliseconds.
 const tmuxTime = 5 * time.Second
 
 func tmux(args ...string) (string, error) {

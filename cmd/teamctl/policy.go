@@ -19,11 +19,10 @@ import (
 	"agentteam/pkg/team"
 )
 
-// readDirs are folders beside the workspace that the members of a run may read.
+// readDirs are folders outside the workspace that a run's members may read.
 type readDirs []string
 
-// add adds them to the policy of the members. Error: InvalidArgument for a path that cannot be
-// given.
+// add adds them to the members' policy. Error: InvalidArgument for an invalid path.
 func (dirs readDirs) add(h *team.Policy) (added bool, err error) {
 	for _, dir := range dirs {
 		abs, err := filepath.Abs(dir)
@@ -44,7 +43,7 @@ func (dirs readDirs) add(h *team.Policy) (added bool, err error) {
 	return added, nil
 }
 
-// allow has the members of a team that is there read those folders, too.
+// allow lets the members of an existing team read these folders too.
 func (dirs readDirs) allow(ctx context.Context, t *client.Team) error {
 	if len(dirs) == 0 {
 		return nil
@@ -64,7 +63,7 @@ func (dirs readDirs) allow(ctx context.Context, t *client.Team) error {
 
 const isolationUsage = "where tasks are done: worktree (each in a separate tree, then merged), shared, or auto: worktree where it can be (default auto)"
 
-// showPolicy prints what members may do with the machines that they work on, and where tasks are done.
+// showPolicy prints what members may do on their machines, and where tasks are done.
 func (a *app) showPolicy(ctx context.Context, t *client.Team, s client.Status, cfg config.Config, p *runRequest) error {
 	record, err := t.Record(ctx)
 	if err != nil {
@@ -88,7 +87,7 @@ func (a *app) showPolicy(ctx context.Context, t *client.Team, s client.Status, c
 	return nil
 }
 
-// inBrief leaves out the details of sandboxes, which `status`, `doctor` and --verbose show.
+// inBrief removes the details of sandboxes, which `status`, `doctor` and --verbose show.
 func inBrief(procs []control.Process) []control.Process {
 	procs = slices.Clone(procs)
 	for i, p := range procs {
@@ -101,7 +100,8 @@ func inBrief(procs []control.Process) []control.Process {
 
 func isConfined(p control.Process) bool { return strings.HasPrefix(p.Sandbox, string(team.Confined)) }
 
-// withoutBubblewrap is the sentence on its cost; install is the command that installs it, "" where that is done.
+// withoutBubblewrap returns a sentence about running without bubblewrap; install is the command that installs
+// it, "" if it is installed.
 func withoutBubblewrap(install string) string {
 	if install == "" {
 		return "bubblewrap does not work here, so commands make no sockets, and tests that listen on loopback fail; `teamctl doctor` shows the reason"
@@ -109,8 +109,8 @@ func withoutBubblewrap(install string) string {
 	return "without bubblewrap commands make no sockets, and tests that listen on loopback fail; to install it: " + install
 }
 
-// isolationOf is where the tasks of the team's present or next goal are done: worktree or shared. It
-// is the team's wish where the workspace, dir, cannot be seen, and no leader has decided.
+// isolationOf returns where the tasks of the team's current or next goal are done: worktree or shared. It is
+// the team's wish where the workspace, dir, cannot be seen, and no leader has decided.
 func isolationOf(ctx context.Context, t team.Team, dir string, here bool) string {
 	wish := cmp.Or(t.Policy.Isolation, team.IsolationAuto)
 	switch decided := t.Status == team.Active && t.Line != nil && t.Line.Goal >= t.NextGoal(); {
@@ -127,8 +127,8 @@ func isolationOf(ctx context.Context, t team.Team, dir string, here bool) string
 	return string(team.Worktrees)
 }
 
-// samePolicy reports whether the settings are those that the team has stored;
-// folders of --read and rules that a person has added since aside.
+// samePolicy reports whether the settings equal the team's stored ones, apart from folders of --read and
+// rules that a person has added.
 func samePolicy(settings, stored team.Policy) bool {
 	covers := func(all, some []string) bool {
 		return !slices.ContainsFunc(some, func(s string) bool { return !slices.Contains(all, s) })
@@ -140,7 +140,7 @@ func samePolicy(settings, stored team.Policy) bool {
 		covers(q.Deny, p.Deny) && covers(q.Ask, p.Ask) && covers(q.Allow, p.Allow)
 }
 
-// policyLine is "sandbox: bubblewrap 0.8.0; network: none", with what is different for roles.
+// policyLine returns "sandbox: bubblewrap 0.8.0; network: none", with the differences for roles.
 func policyLine(record team.Team, procs []control.Process) string {
 	h, boxes := record.PolicyOf(""), sandboxes(procs)
 	if h.Sandbox != "" && h.Sandbox != team.SandboxAuto && !strings.HasPrefix(boxes, string(h.Sandbox)) {
@@ -162,7 +162,7 @@ func policyLine(record team.Team, procs []control.Process) string {
 	return fmt.Sprintf("sandbox: %s; network: %s", boxes, network)
 }
 
-// sandboxes is in what sandboxes processes run commands, each once.
+// sandboxes lists the sandboxes in which processes run commands, each once.
 func sandboxes(procs []control.Process) string {
 	var found []string
 	for _, p := range procs {
@@ -177,7 +177,7 @@ func sandboxes(procs []control.Process) string {
 	return cmp.Or(strings.Join(found, "; "), "not known")
 }
 
-// kindsOfRuns are those of files that programs act by, and what is to be done about them.
+// kindsOfRuns are the kinds of files that programs act on, and advice for each.
 var kindsOfRuns = []struct {
 	runs execenv.Runs
 	then string
@@ -186,8 +186,8 @@ var kindsOfRuns = []struct {
 	{execenv.OnWord, "these run on your word, so look at them before you build, push or start something"},
 }
 
-// tellMade prints which files that programs on this machine act by are new, changed or gone in dir. had is what was there, of
-// [execenv.ExecutableSettings].
+// tellMade prints which files that programs on this machine act on are new, changed or gone in dir. had is
+// the state before, from [execenv.ExecutableSettings].
 func (a *app) tellMade(dir string, had map[string]execenv.Found) {
 	has := execenv.ExecutableSettings(dir)
 	for _, kind := range kindsOfRuns {
@@ -221,7 +221,7 @@ func (a *app) tellMade(dir string, had map[string]execenv.Found) {
 	}
 }
 
-// tellRun prints which files of a difference programs on this machine act by.
+// tellRun prints which files of a difference programs on this machine act on.
 func (a *app) tellRun(files []gitrepo.File) {
 	of := map[execenv.Runs][]string{}
 	for _, f := range files {
@@ -235,7 +235,7 @@ func (a *app) tellRun(files []gitrepo.File) {
 	}
 }
 
-// tellWaiting prints a line for each file here of which something waits for trust.
+// tellWaiting prints a line for each file here with keys that wait for trust.
 func (a *app) tellWaiting(cfg config.Config, roles role.Roles) {
 	for _, w := range waits(cfg, roles) {
 		a.tell(inOneLine(w.String()))
@@ -245,7 +245,7 @@ func (a *app) tellWaiting(cfg config.Config, roles role.Roles) {
 	}
 }
 
-// policyFields is what a policy states, as rows.
+// policyFields returns a policy as rows.
 func policyFields(p team.Policy) (rows []field) {
 	for _, right := range p.Describe() {
 		rows = append(rows, field{right[0], right[1]})
