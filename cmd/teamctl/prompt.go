@@ -9,8 +9,8 @@ import (
 	"golang.org/x/term"
 )
 
-// prompt is a terminal on which a line can be typed while others are printed above it. Safe
-// for concurrent use.
+// prompt is a terminal on which a line can be typed while output is printed above it. Safe for concurrent
+// use.
 type prompt struct {
 	*os.File // where it prints
 	editor   *term.Terminal
@@ -20,8 +20,8 @@ type prompt struct {
 	width int // of the terminal, as the editor knows it
 }
 
-// openPrompt has the command print above a line that is typed, until the prompt is closed; nil
-// if stdin and stdout are no terminal on which that can be done. Ctrl-C interrupts as usual.
+// openPrompt redirects the command's output to above a line that is typed, until the prompt is closed; nil if
+// stdin and stdout are no terminal that supports this. Ctrl-C interrupts as usual.
 func (a *app) openPrompt() (*prompt, error) {
 	out, ok := a.out.(*output)
 	if !ok || !a.forPeople() || !live(out) || !term.IsTerminal(int(os.Stdin.Fd())) {
@@ -61,7 +61,7 @@ func (p *prompt) Write(text []byte) (int, error) {
 	return p.editor.Write(text)
 }
 
-// close takes the prompt away.
+// close removes the prompt.
 func (p *prompt) close() {
 	p.restore()
 	_, _ = p.File.WriteString("\r" + ansi.EraseScreenBelow)

@@ -49,8 +49,8 @@ func (a *app) repairCmd() *cobra.Command {
 	return cmd
 }
 
-// mendable are the keys of what --all mends, and of what nothing mends: that is to be told.
-// The team's own record comes first, since others are judged by it.
+// mendable returns the keys of the damage that --all repairs, and also of damage that nothing repairs, so
+// that it is reported. The team's own record comes first: others are checked against it.
 func mendable(found []repair.Damage) (keys []string) {
 	for _, first := range []bool{true, false} {
 		for _, d := range found {
@@ -62,8 +62,7 @@ func mendable(found []repair.Damage) (keys []string) {
 	return keys
 }
 
-// repair mends what the keys name, each that it can. The error is that of the first that it
-// could not.
+// repair repairs the damage with these keys, as far as possible. The error is the first one.
 func (a *app) repair(ctx context.Context, t *client.Team, keys []string) (done []repair.Damage, first error) {
 	for _, key := range keys {
 		mended, err := t.Repair(ctx, key, agent.Takes)

@@ -25,7 +25,7 @@ func (a *app) rolesCmd() *cobra.Command {
 	return cmd
 }
 
-// How a role of the files stands to the one that the team has stored.
+// How a role of the files compares to the team's stored one.
 const (
 	roleSame    = "same"
 	roleDiffers = "differs"
@@ -33,17 +33,17 @@ const (
 	roleTeam    = "team only"  // no file has it
 )
 
-// roleView is a role as it is printed: as the team has it, else as its file does.
+// roleView is a role as printed: the team's, else the file's.
 type roleView struct {
 	team.Role
 	File  string `json:"file"`  // "" = built in, or of the team only
 	State string `json:"state"` // same, differs, not stored or team only
 }
 
-// mostNotices is how many notices of role files a command shows.
+// mostNotices limits the notices about role files that a command shows.
 const mostNotices = 8
 
-// loadRoles reads the roles that hold in this folder, and shows what does not count.
+// loadRoles reads this folder's roles, and shows what is ignored.
 func (a *app) loadRoles() (role.Roles, error) {
 	src := sources(a.cmd)
 	src.Lenient = true
@@ -67,8 +67,8 @@ func (a *app) loadRoles() (role.Roles, error) {
 	return roles, err
 }
 
-// tellStale says, in a command that goes by role files, which of them the team does not
-// go by: it has stored its roles when it was made.
+// tellStale prints, in a command that uses role files, which files the team does not use: it stored its roles
+// when it was created.
 func (a *app) tellStale(ctx context.Context, t *client.Team, roles role.Roles) {
 	if len(roles.Files) == 0 {
 		return
@@ -88,7 +88,7 @@ func (a *app) tellStale(ctx context.Context, t *client.Team, roles role.Roles) {
 		t.ID(), strings.Join(stale, ", "), a.command("roles apply", t.ID()))
 }
 
-// staleRoles are the names of the roles whose file says something else than the team.
+// staleRoles returns the names of roles whose file differs from the team's role.
 func staleRoles(record team.Team, roles role.Roles) (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(roles.Files)) {
 		if have, ok := record.Roles[name]; ok && !role.Same(have, roles.All[name]) {
@@ -98,7 +98,7 @@ func staleRoles(record team.Team, roles role.Roles) (names []string) {
 	return names
 }
 
-// viewRoles are the roles of the team and of the files in order of name.
+// viewRoles returns the roles of the team and of the files, in order of name.
 func viewRoles(record team.Team, roles role.Roles) []roleView {
 	all := maps.Clone(roles.All)
 	maps.Copy(all, record.Roles)
@@ -120,8 +120,8 @@ func viewRoles(record team.Team, roles role.Roles) []roleView {
 	return views
 }
 
-// seeRoles returns the roles of the files and of the team; without a cluster or a team
-// those of the files alone.
+// seeRoles returns the roles of the files and of the team; only those of the files without a cluster or a
+// team.
 func (a *app) seeRoles() ([]roleView, error) {
 	roles, err := a.loadRoles()
 	if err != nil {
@@ -162,7 +162,7 @@ func (a *app) rolesLsCmd() *cobra.Command {
 	}
 }
 
-// from is where the role was read, for people.
+// from returns where the role was read, for people.
 func (v roleView) from() string {
 	if v.State == roleTeam {
 		return "-"
@@ -189,7 +189,7 @@ func (a *app) rolesShowCmd() *cobra.Command {
 	}
 }
 
-// roleFields is all that a role states, for people.
+// roleFields returns all fields of a role, for people.
 func roleFields(v roleView) []field {
 	return slices.Concat([]field{{"name", v.Name}, {"state", v.State}, {"file", v.from()}, {"description", v.Description},
 		{"model", v.Model}, {"tools", strings.Join(v.Tools, ", ")}, {"disallowed tools", strings.Join(v.DisallowedTools, ", ")},
@@ -216,7 +216,7 @@ func (a *app) rolesApplyCmd() *cobra.Command {
 	}
 }
 
-// applyRoles stores the named roles with the team, or all whose file differs.
+// applyRoles stores the named roles in the team, or all whose file differs.
 func (a *app) applyRoles(ctx context.Context, t *client.Team, roles role.Roles, names []string) error {
 	record, err := t.Record(ctx)
 	if err != nil {

@@ -22,20 +22,19 @@ import (
 	"agentteam/pkg/tool/workspace"
 )
 
-// app is one invocation of teamctl: where it prints, and the flags that every
-// command takes.
+// app is one invocation of teamctl: its output, and the global flags.
 type app struct {
 	out, err io.Writer
 	notes    *notes        // what err is
 	output   format        // --output
 	timeout  time.Duration // --timeout; 0 = the command's own default
 	brief    bool          // the command asks once, and waits for no server that has gone away
-	awaited  string        // what the command may have to wait for; default: an answer
-	arrived  func()        // makes known that this has come; nil: nothing is awaited
+	awaited  string        // what the command may wait for; default: an answer
+	arrived  func()        // called when it has come; nil: nothing is awaited
 	cmd      *cobra.Command
 
-	// head is called before the command shows what the folder has stored, with a line about that, and with why the
-	// cluster is not asked; nil: the command needs the cluster. See [readsStored].
+	// head is called before the command shows the folder's stored data, with a line about that, and the reason
+	// why the cluster is not asked; nil: the command needs the cluster. See [readsStored].
 	head func(line string, cause error)
 
 	trusts, asksForTrust bool // --trust; whether the command asks about files that wait for trust
@@ -46,9 +45,8 @@ func newApp(out, err io.Writer) *app {
 	return &app{out: out, err: n, notes: n, output: asTable}
 }
 
-// defaultTimeout bounds every command that answers and ends, and the start of a
-// cluster; those that follow (run, demo, events --follow) have no limit unless
-// --timeout gives one.
+// defaultTimeout limits every command that answers and ends, and the start of a cluster; those that follow
+// (run, demo, events --follow) have no limit without --timeout.
 const defaultTimeout = 30 * time.Second
 
 func (a *app) root() *cobra.Command {
@@ -100,7 +98,7 @@ func (a *app) root() *cobra.Command {
 	return root
 }
 
-// begins readies a for the command that was called.
+// begins prepares a for the command that was called.
 func (a *app) begins(cmd *cobra.Command) error {
 	a.cmd = cmd
 	if goesOn(cmd) {
@@ -112,7 +110,7 @@ func (a *app) begins(cmd *cobra.Command) error {
 	return nil
 }
 
-// adoptDefaults adds cobra's own commands, completion and help, with the errors of ours.
+// adoptDefaults adds cobra's own commands, completion and help, with our errors.
 func (a *app) adoptDefaults(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	root.InitDefaultHelpCmd()
@@ -131,7 +129,7 @@ func (a *app) adoptDefaults(root *cobra.Command) {
 	}
 }
 
-// help is cobra's own, except that a command that is not there is an error.
+// help is cobra's help, but an unknown command is an error.
 func help(cmd *cobra.Command, args []string) error {
 	about, rest, err := cmd.Root().Find(args)
 	if err == nil {
@@ -144,8 +142,7 @@ func help(cmd *cobra.Command, args []string) error {
 	return about.Help()
 }
 
-// run runs the command that args name. What is wrong with args themselves is
-// InvalidArgument.
+// run runs the command in args. Error: InvalidArgument for errors in args themselves.
 func (a *app) run(ctx context.Context, args []string) error {
 	root := a.root()
 	root.SetArgs(args)
@@ -166,8 +163,8 @@ func (a *app) run(ctx context.Context, args []string) error {
 	return err
 }
 
-// group makes cmd one that has others below it: by itself it prints its help, if
-// it does nothing else, and a name that none of them has is an error.
+// group makes cmd a parent of commands: without arguments it prints its help, unless it has its own function,
+// and an unknown subcommand is an error.
 func group(cmd *cobra.Command) *cobra.Command {
 	cmd.Args = known
 	if cmd.RunE == nil {
@@ -191,15 +188,16 @@ func known(cmd *cobra.Command, args []string) error {
 	return err.WithHint("%s --help lists the commands", cmd.CommandPath())
 }
 
-// settings loads the settings with this command's flags, for a command that acts by all of them; see [app.decided].
+// settings loads the settings with this command's flags, for a command that uses all of them; see
+// [app.decided].
 func (a *app) settings() (config.Config, error) { return a.decided(sources(a.cmd)) }
 
 func sources(cmd *cobra.Command) config.Sources {
 	return config.Sources{Flags: config.FlagsOf(cmd.Flags().Lookup), Env: os.LookupEnv}
 }
 
-// clientSettings are those of a command that asks the cluster and no model: what is wrong
-// with the models of team.yaml does not keep it from its work.
+// clientSettings loads the settings of a command that uses the cluster and no model: errors in team.yaml's
+// models do not stop it.
 func (a *app) clientSettings() (config.Config, error) {
 	src := sources(a.cmd)
 	src.Lenient = true
@@ -210,12 +208,12 @@ func (a *app) clientSettings() (config.Config, error) {
 	return cfg, err
 }
 
-// deadline gives the command its time limit.
+// deadline applies the command's time limit.
 func (a *app) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, cmp.Or(a.timeout, defaultTimeout), errTimeout)
 }
 
-// bounded gives a command that follows the time limit that was asked for, if any.
+// bounded applies the requested time limit, if any, to a command that follows.
 func (a *app) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	if a.timeout == 0 {
 		return context.WithCancel(ctx)
@@ -223,7 +221,7 @@ func (a *app) bounded(ctx context.Context) (context.Context, context.CancelFunc)
 	return a.deadline(ctx)
 }
 
-// over is the error of a command that was ended from outside.
+// over is the error of a command that was stopped by a time limit or an interrupt.
 type over struct {
 	text  string
 	hint  string // for programs; people read --timeout in the text
@@ -239,7 +237,7 @@ func (e *over) Error() string {
 }
 func (e *over) Unwrap() error { return e.cause }
 
-// What such a command tells programs.
+// The hints for such errors.
 const (
 	timedOut    = "timed_out"
 	interrupted = "interrupted"
@@ -250,8 +248,8 @@ var (
 	errInterrupted = &over{"interrupted", "", context.Canceled, ""}
 )
 
-// ended is err or, if that is only what was under way when ctx ended, why it did. An error with a hint is more than
-// that: a time limit names it.
+// ended returns err or, if that is only a consequence of ctx's end, why ctx ended. An error with a hint is
+// never only that: a time limit mentions it.
 func (a *app) ended(ctx context.Context, err error) error {
 	switch told := (*over)(nil); {
 	case err == nil, errors.As(err, &told), errors.Is(err, errUnwritten):
@@ -266,8 +264,7 @@ func (a *app) ended(ctx context.Context, err error) error {
 	return err
 }
 
-// connected runs f with a connection to the cluster, within the command's time
-// limit.
+// connected runs f with a connection to the cluster, within the command's time limit.
 func (a *app) connected(f func(ctx context.Context, c *client.Client, cfg config.Config) error) error {
 	ctx, cancel := a.deadline(a.cmd.Context())
 	defer cancel()
@@ -281,7 +278,7 @@ func (a *app) connected(f func(ctx context.Context, c *client.Client, cfg config
 	return a.ended(ctx, ask(ctx, a, cfg, f))
 }
 
-// connectedIn is connected under a context of the caller's.
+// connectedIn is connected with the caller's context.
 func (a *app) connectedIn(ctx context.Context, f func(ctx context.Context, c *client.Client, cfg config.Config) error) error {
 	cfg, err := a.clientSettings()
 	if err != nil {
@@ -290,8 +287,8 @@ func (a *app) connectedIn(ctx context.Context, f func(ctx context.Context, c *cl
 	return a.ended(ctx, a.linked(ctx, cfg, func(ctx context.Context, c *client.Client) error { return f(ctx, c, cfg) }))
 }
 
-// withTeam runs f on the team that the command names, within the command's time
-// limit. A team that is not there is an error (not_found).
+// withTeam runs f on the command's team, within the command's time limit. Error: NotFound if the team does
+// not exist.
 func (a *app) withTeam(f func(ctx context.Context, t *client.Team) error) error {
 	return a.connected(func(ctx context.Context, c *client.Client, cfg config.Config) error {
 		t, err := c.Open(ctx, cfg.Team)
@@ -302,8 +299,8 @@ func (a *app) withTeam(f func(ctx context.Context, t *client.Team) error) error 
 	})
 }
 
-// readTeam is withTeam for commands that list something: the default team has
-// nothing, rather than being unknown, until somebody makes it; none prints that.
+// readTeam is withTeam for commands that list: a default team that does not exist yet is empty, not an error;
+// none prints that.
 func (a *app) readTeam(none func() error, f func(ctx context.Context, t *client.Team) error) error {
 	return a.connected(func(ctx context.Context, c *client.Client, cfg config.Config) error {
 		t, err := c.Open(ctx, cfg.Team)
@@ -318,12 +315,12 @@ func (a *app) readTeam(none func() error, f func(ctx context.Context, t *client.
 	})
 }
 
-// workspaceOf is where a team made here works.
+// workspaceOf returns the workspace of a team created here.
 func workspaceOf(cfg config.Config) (string, error) {
 	return workspace.Shared{Dir: cfg.Workspace}.Folder(team.Team{})
 }
 
-// makeTeam has make make the team that the command names, or open it.
+// makeTeam calls make to create or open the command's team.
 func (a *app) makeTeam(ctx context.Context, cfg config.Config, workspace string, make func(context.Context, client.NewTeam) (*client.Team, error)) (*client.Team, error) {
 	if err := cfg.Decided("workspace", "sandbox"); err != nil {
 		return nil, err
@@ -341,8 +338,7 @@ func (a *app) makeTeam(ctx context.Context, cfg config.Config, workspace string,
 	return t, nil
 }
 
-// makesTeam is a command that makes the team that it names; it is refused where agent teams
-// are turned off.
+// makesTeam marks a command that creates its team; it is an error where agent teams are disabled.
 func makesTeam(cmd *cobra.Command) *cobra.Command {
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -354,13 +350,12 @@ func makesTeam(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// newTeam is the team that the command names, as it is made if it is not there.
+// newTeam returns the command's team as it is created if it does not exist.
 func newTeam(cfg config.Config, roles role.Roles, workspace string) client.NewTeam {
 	return client.NewTeam{ID: cfg.Team, Roles: roles.All, Lease: cfg.Lease, Stall: cfg.StallAfter, Policy: cfg.Policy, Choices: cfg.Choices, Workspace: workspace}
 }
 
-// printError writes an error to stderr: one line for people, one object for
-// programs.
+// printError writes an error to stderr: one line for people, one object for programs.
 func (a *app) printError(err error) {
 	if a.output == asJSON || a.output == asJSONL {
 		_ = writeJSON(a.err, map[string]failure{"error": failureOf(err)})
@@ -371,7 +366,7 @@ func (a *app) printError(err error) {
 	}
 }
 
-// parts are the errors that err joins, or err alone. Each has a hint of its own.
+// parts returns the errors that err joins, or err alone. Each has its own hint.
 func parts(err error) []error {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {

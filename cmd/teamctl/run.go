@@ -84,7 +84,7 @@ func (a *app) runCmd() *cobra.Command {
 	return cmd
 }
 
-// runRequest is a goal that is to be set and followed, or resumed. Of one that is attached to it is the view.
+// runRequest is a goal to set and follow, or to resume. With attach it describes the view.
 type runRequest struct {
 	goal, workspace     string
 	reads               readDirs // beside the workspace
@@ -104,7 +104,7 @@ type runRequest struct {
 	epilogue            string         // a line that comes after the summary; "" = none
 }
 
-// check refuses flags that do not go together, and notes what becomes of old tasks.
+// check returns an error for flags that conflict, and records what to do with old tasks.
 func (p *runRequest) check(keep, cancel bool) error {
 	switch {
 	case keep && cancel:
@@ -123,7 +123,7 @@ func (p *runRequest) check(keep, cancel bool) error {
 	return nil
 }
 
-// takeGoal takes the goal of the command line, unless one is resumed.
+// takeGoal reads the goal from the command line, unless one is resumed.
 func (p *runRequest) takeGoal(args []string) error {
 	if p.resume {
 		return nil
@@ -134,8 +134,8 @@ func (p *runRequest) takeGoal(args []string) error {
 	return team.Message{Type: team.MsgUser, Content: p.goal}.Validate() // as which it reaches the leader
 }
 
-// left is the error of a command that was ended before its goal was set, in words that
-// say so; others as they are.
+// left returns the error of a command that was stopped before its goal was set, and explains that; other
+// errors unchanged.
 func (p *runRequest) left(err error) error {
 	ended := (*over)(nil)
 	if !p.set && errors.As(err, &ended) {
@@ -144,7 +144,7 @@ func (p *runRequest) left(err error) error {
 	return err
 }
 
-// goal sets the goal in the cluster that is there, or in one of its own.
+// goal sets the goal in the existing cluster, or in its own one.
 func (a *app) goal(ctx context.Context, p *runRequest) error {
 	cfg, end, err := a.cluster(ctx, p)
 	defer func() {
@@ -160,8 +160,7 @@ func (a *app) goal(ctx context.Context, p *runRequest) error {
 	return a.pursue(ctx, cfg, p)
 }
 
-// chooseWorkspace finds the folder in which the team is to work. Errors: NotFound if it can be
-// seen that there is none.
+// chooseWorkspace finds the team's workspace. Error: NotFound if it certainly does not exist.
 func (p *runRequest) chooseWorkspace(cfg config.Config) (err error) {
 	if p.workspace, err = workspaceOf(cfg); err != nil || !onThisMachine(cfg, p) {
 		return err
@@ -219,7 +218,7 @@ func (a *app) attend(ctx context.Context, c *client.Client, t *client.Team, g *c
 	return a.watch(ctx, t, g, p.view, g.After())
 }
 
-// begin sets the goal, or finds the one to be resumed, and says how to come back to it.
+// begin sets the goal, or finds the one to resume, and prints how to return to it.
 func (a *app) begin(ctx context.Context, c *client.Client, cfg config.Config, p *runRequest) (t *client.Team, g *client.Goal, err error) {
 	procs, err := c.Processes(ctx)
 	if err != nil {
@@ -279,8 +278,8 @@ func (a *app) begin(ctx context.Context, c *client.Client, cfg config.Config, p 
 	return t, g, nil
 }
 
-// setGoal sets the goal. Errors: Conflict if the team is at work on another, and the text
-// is not to be mailed to its leader.
+// setGoal sets the goal. Error: Conflict if the team works on another goal, and the text is not to be sent to
+// its leader.
 func (a *app) setGoal(ctx context.Context, t *client.Team, cfg config.Config, p *runRequest) (*client.Goal, error) {
 	record, err := t.Record(ctx)
 	if err != nil {
@@ -313,8 +312,7 @@ func (a *app) setGoal(ctx context.Context, t *client.Team, cfg config.Config, p 
 	return g, nil
 }
 
-// atWork is the error of a second goal. who adds by whom the first one was set, where that
-// is known.
+// atWork returns the error for a second goal. who adds who set the first one, if known.
 func (a *app) atWork(record team.Team, p *runRequest, who string) error {
 	stop := a.command("stop", record.ID)
 	if p.own {
@@ -324,7 +322,7 @@ func (a *app) atWork(record team.Team, p *runRequest, who string) error {
 		WithHint("follow that one: %s; mail this text to its leader: --add; end it: %s", a.command("run --resume", record.ID), stop)
 }
 
-// command is a command of teamctl on the same team of the same server.
+// command returns a teamctl command line for the same team and server.
 func (a *app) command(words string, id team.TeamID) string {
 	line := "teamctl " + words
 	if id != team.DefaultTeam {
@@ -340,8 +338,8 @@ func (a *app) command(words string, id team.TeamID) string {
 	return line
 }
 
-// watch streams the team's events until the goal has ended, the time limit passes
-// or the command is interrupted. after is where it begins.
+// watch streams the team's events from the position after until the goal has ended, the time limit passes or
+// the command is interrupted.
 func (a *app) watch(ctx context.Context, t *client.Team, g *client.Goal, v view, after client.Cursor) (team.Team, error) {
 	show, hide, err := a.show(ctx, t, g, v, after)
 	if err != nil {
@@ -358,8 +356,7 @@ func (a *app) watch(ctx context.Context, t *client.Team, g *client.Goal, v view,
 	return record, a.ended(ctx, closed(err, hide))
 }
 
-// streamTo is where the stream goes: with a format for programs, stdout is for the
-// result alone.
+// streamTo returns where the stream is printed: with a format for programs, stdout is only for the result.
 func (a *app) streamTo() io.Writer {
 	if a.output == asTable || a.output == asWide {
 		return a.out
@@ -367,7 +364,7 @@ func (a *app) streamTo() io.Writer {
 	return a.notes.Writer
 }
 
-// conclude prints the result and turns the goal's end into the command's.
+// conclude prints the result, and returns the command's error for the goal's end.
 func (a *app) conclude(ctx context.Context, c *client.Client, t *client.Team, g *client.Goal, record team.Team, werr error, cfg config.Config, p *runRequest) error {
 	o := outcome{Team: t.ID(), Status: string(record.Status), Summary: record.Summary, Reason: record.Reason, quiet: p.view.quiet, Elapsed: g.Elapsed(record).Seconds()}
 	o.priced = slices.ContainsFunc(cfg.Aliases(), func(m config.Alias) bool { return m.Prices != nil })
@@ -409,7 +406,7 @@ func (a *app) conclude(ctx context.Context, c *client.Client, t *client.Team, g 
 	return cmp.Or(werr, o.err(), landed, a.endHook(o.Line, record, cfg, p))
 }
 
-// sumTime bounds the reading of a goal's journals: some 20,000 records take a second.
+// sumTime limits the reading of a goal's journals: about 20,000 records take a second.
 const sumTime = 30 * time.Second
 
 func sumUp(g *client.Goal) (client.Usage, error) {
@@ -418,8 +415,7 @@ func sumUp(g *client.Goal) (client.Usage, error) {
 	return g.Usage(ctx)
 }
 
-// stays adds to the error that ended a command what becomes of its goal, and how to go on
-// with it.
+// stays adds to the error that ended a command what happens to its goal, and how to continue it.
 func (a *app) stays(ctx context.Context, c *client.Client, cfg config.Config, p *runRequest, err error) error {
 	again, stop := a.command("run --resume", cfg.Team), a.command("stop", cfg.Team)
 	if ended := context.Cause(ctx); errors.Is(ended, errClusterEnded) {

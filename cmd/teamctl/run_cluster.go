@@ -22,7 +22,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// standing is how a command finds the cluster that it is to use.
+// standing is the state of the cluster that a command is to use.
 type standing int
 
 const (
@@ -31,8 +31,7 @@ const (
 	standsBy                  // one can be used
 )
 
-// find tells how the cluster stands that the settings name. The file of one that was killed
-// names nothing.
+// find returns the state of the settings' cluster. The file of a killed cluster is ignored.
 func find(cfg config.Config) standing {
 	if !cfg.ServerKnown() {
 		return noCluster
@@ -52,13 +51,13 @@ func find(cfg config.Config) standing {
 	return standsBy
 }
 
-// inUse is how long the data folder of a cluster may be in use without a file that tells of
-// the cluster: while one is being started, and while one ends.
+// inUse is how long a cluster's data folder may be in use without a file of the cluster: while it starts, and
+// while it ends.
 const inUse = 15 * time.Second
 
-// cluster finds the cluster for a goal, or starts one for the length of the command, which
-// end ends. It waits for one that is being started, and for another run that is about to set
-// its goal. Errors: Conflict if that one has set it to the same team meanwhile.
+// cluster finds the cluster for a goal, or starts one that end stops after the command. It waits for one that
+// is starting, and for another run that is about to set its goal. Error: Conflict if that one has set the
+// same team a goal meanwhile.
 func (a *app) cluster(ctx context.Context, p *runRequest) (cfg config.Config, end func(), err error) {
 	end = func() {}
 	if cfg, err = a.settings(); err != nil {
@@ -107,7 +106,7 @@ func (a *app) cluster(ctx context.Context, p *runRequest) (cfg config.Config, en
 	}
 }
 
-// mayStart refuses to start a cluster that could not do what is asked for.
+// mayStart returns an error if a new cluster could not do what the flags require.
 func (a *app) mayStart(cfg config.Config, p *runRequest) error {
 	if p.detach {
 		return team.Errorf(team.Unavailable, "no cluster runs here that could go on with the goal").WithHint("start one in the background: teamctl up -d")
@@ -125,7 +124,7 @@ func (a *app) mayStart(cfg config.Config, p *runRequest) error {
 	return cfg.CheckModel()
 }
 
-// ownCluster starts a cluster in this folder for the length of the command.
+// ownCluster starts a cluster in this folder for the duration of the command.
 func (a *app) ownCluster(ctx context.Context, cfg config.Config, p *runRequest) (stop func(), err error) {
 	log, err := openLog("run.log")
 	if err != nil {
@@ -156,13 +155,13 @@ func (a *app) ownCluster(ctx context.Context, cfg config.Config, p *runRequest) 
 	return func() { c.Stop(); log.Close() }, nil
 }
 
-// neverLed is how long a team may have no leader, for a reason that a leader process has noted, before its run ends:
-// two tries, between which the elector waits for two seconds at a lease of ten, and the pause of four behind them. With what
-// comes before, a run ends within ten seconds.
+// neverLed is how long a team may have no leader, for a reason that a leader process has recorded, before its
+// run ends: two attempts, with the elector's wait of two seconds between them at a lease of ten, and its pause of
+// four after them. In all, a run ends within ten seconds.
 const neverLed = 6 * time.Second
 
-// whileLed returns a context that ends, with the reason as its cause (InvalidState), if no process of the run's own
-// cluster can lead the team, now or no more.
+// whileLed returns a context that ends, with the reason as its cause (InvalidState), if no process of the
+// run's own cluster can lead the team, or no longer can.
 func (p *runRequest) whileLed(ctx context.Context, t *client.Team) (led context.Context, done func()) {
 	led, end := context.WithCancelCause(ctx)
 	if p.cluster == nil {
@@ -205,20 +204,20 @@ func (p *runRequest) whileLed(ctx context.Context, t *client.Team) (led context.
 	return led, func() { end(nil); wg.Wait() }
 }
 
-// turn is a run's right to set its goal before the other runs of the folder, in the cluster
-// that it starts: each of them starting one, or setting its own goal in a cluster that ends
-// with another, would help nobody. nil is a turn that has ended.
+// turn is a run's right to set its goal before the folder's other runs, in the cluster that it starts: if
+// each started one, or set its goal in a cluster that ends with another run, all would fail. nil is a turn
+// that has ended.
 type turn struct{ file *os.File }
 
-// goalSet is what a run leaves for those that have waited for their turn meanwhile.
+// goalSet is a run's message to those that waited for their turn meanwhile.
 type goalSet struct {
 	PID  int         `json:"pid"`
 	Team team.TeamID `json:"team"`
 	Goal string      `json:"goal"`
 }
 
-// takeTurn waits until no other run of the folder is about to set its goal. Errors: Conflict
-// if the one that was waited for has set the same team a goal.
+// takeTurn waits until no other run of the folder is about to set its goal. Error: Conflict if the run before
+// has set the same team a goal.
 func (a *app) takeTurn(ctx context.Context, cfg config.Config, p *runRequest) (*turn, error) {
 	path := filepath.Join(team.ClusterDir, "run.lock")
 	if file := cfg.ClusterFile(); file != "" {
@@ -251,7 +250,7 @@ func (a *app) takeTurn(ctx context.Context, cfg config.Config, p *runRequest) (*
 	return t, nil
 }
 
-// wait returns once the turn is this run's, and whether it was another's.
+// wait returns once this run has the turn, and reports whether another run had it.
 func (t *turn) wait(ctx context.Context) (waited bool, err error) {
 	for {
 		err := syscall.Flock(int(t.file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
@@ -276,7 +275,7 @@ func (t *turn) set(s goalSet) {
 	t.end()
 }
 
-// end lets the next run have its turn.
+// end passes the turn to the next run.
 func (t *turn) end() {
 	if t != nil && t.file != nil {
 		t.file.Close() // which unlocks it

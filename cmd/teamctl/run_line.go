@@ -20,7 +20,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// lineEnd is what a goal has brought into the team's line, as -o json has it.
+// lineEnd is what a goal has added to the team's line, as in -o json.
 type lineEnd struct {
 	Branch  string         `json:"branch"`
 	Begun   gitrepo.Hash   `json:"begun"` // where the goal began
@@ -35,12 +35,12 @@ type lineEnd struct {
 	missing *client.Diff // of the branch, what the user's checkout lacks; nil: the branch is not there
 }
 
-// lineTime bounds what is done with the line at the end of a goal.
+// lineTime limits the work on the line at the end of a goal.
 const lineTime = time.Minute
 
-// endLine looks at what the goal has brought into the line, makes the branch of it in the user's
-// repository, and lands it if that is asked for. nil if the members shared the workspace, or it is not to
-// be had, which is told. The error is that of the landing.
+// endLine checks what the goal has added to the line, creates its branch in the user's repository, and lands
+// it if requested. nil if the members shared the workspace, or the line is unavailable, which it prints. The
+// error is that of the landing.
 func (a *app) endLine(ctx context.Context, t *client.Team, record team.Team, cfg config.Config, p *runRequest) (*lineEnd, error) {
 	if !record.HasBranch() {
 		if p.land {
@@ -80,13 +80,13 @@ func (a *app) endLine(ctx context.Context, t *client.Team, record team.Team, cfg
 	return l, nil
 }
 
-// sumOfStat is the line of git that sums up those of the files.
+// sumOfStat matches git's line that sums up those of the files.
 var sumOfStat = regexp.MustCompile(`^ \d+ files? changed(,|$)`)
 
-// mostFiles is of how many files a run tells at its end.
+// mostFiles limits the files that a run lists at its end.
 const mostFiles = 20
 
-// write prints what the goal has changed, and how to take it over.
+// write prints what the goal has changed, and how to land it.
 func (l *lineEnd) write(w io.Writer) {
 	if l == nil || l.Commits == 0 {
 		return
@@ -110,9 +110,10 @@ func (l *lineEnd) write(w io.Writer) {
 	}
 }
 
-// tellChanges names the uncommitted changes of the workspace, which a goal begins without unless it
-// is to take them along. Errors: InvalidState if it is, and they cannot be, and for a folder that cannot have the trees
-// which are asked for; Conflict if what was not landed does not merge with the checkout; those of [client.Branch.CheckLinks].
+// tellChanges prints the uncommitted changes of the workspace, which a goal does not include unless
+// requested. Errors: InvalidState if they are requested and cannot be included, and for a folder that cannot
+// have the requested worktrees; Conflict if what was not landed does not merge with the checkout; those of
+// [client.Branch.CheckLinks].
 func (a *app) tellChanges(ctx context.Context, t *client.Team, record team.Team, cfg config.Config, p *runRequest) error {
 	wish := cmp.Or(team.Isolation(p.isolation), record.Policy.Isolation)
 	if wish == team.Shared || !onThisMachine(cfg, p) {

@@ -13,9 +13,8 @@ import (
 	"agentteam/pkg/team"
 )
 
-// findFolder sees to it that a goal that is resumed has a folder to go on in, which may have
-// been moved since. Errors: NotFound if it is gone, and it is not known where it is now;
-// InvalidState if another one was named, though it is there.
+// findFolder makes sure that a resumed goal has a folder, which may have been moved. Errors: NotFound if it
+// is gone, and its new place is unknown; InvalidState if another one was named, though it exists.
 func (a *app) findFolder(ctx context.Context, t *client.Team, record team.Team, cfg config.Config, p *runRequest) error {
 	old, asked := record.Workspace, cfg.Workspace
 	gone, err := a.isGone(ctx, t, old, cfg, p)
@@ -46,8 +45,8 @@ func (a *app) findFolder(ctx context.Context, t *client.Team, record team.Team, 
 	return nil
 }
 
-// findFirst is findFolder in a cluster of the run's own, of which only the server runs yet: its
-// leader would look for the old folder.
+// findFirst is findFolder in the run's own cluster before its leader starts: that would look for the old
+// folder.
 func (a *app) findFirst(ctx context.Context, cfg config.Config, p *runRequest) error {
 	if err := p.chooseWorkspace(cfg); err != nil {
 		return err
@@ -68,11 +67,11 @@ func (a *app) findFirst(ctx context.Context, cfg config.Config, p *runRequest) e
 	return a.findFolder(ctx, t, record, cfg, p)
 }
 
-// onThisMachine reports whether the cluster's processes see the folders that are seen here.
+// onThisMachine reports whether the cluster's processes see this machine's folders.
 func onThisMachine(cfg config.Config, p *runRequest) bool { return p.own || cfg.ClusterFile() != "" }
 
-// isGone reports whether nobody can work for the team in the folder. Only of a cluster on this
-// machine it can be seen here; of another the team's leader has said so.
+// isGone reports whether nobody can work for the team in the folder. Of a cluster on this machine this
+// command checks it; of another the team's leader has reported it.
 func (a *app) isGone(ctx context.Context, t *client.Team, folder string, cfg config.Config, p *runRequest) (bool, error) {
 	if onThisMachine(cfg, p) {
 		_, err := os.Stat(folder)
@@ -82,8 +81,8 @@ func (a *app) isGone(ctx context.Context, t *client.Team, folder string, cfg con
 	return why != "", err
 }
 
-// root is the folder whose .agentteam holds the cluster's file and its data; "" if the data
-// are kept elsewhere.
+// root returns the folder whose .agentteam holds the cluster's file and its data; "" if the data is
+// elsewhere.
 func root(cfg config.Config) string {
 	if file := cfg.ClusterFile(); file != "" {
 		return folderOf(file)
@@ -94,8 +93,7 @@ func root(cfg config.Config) string {
 	return ""
 }
 
-// movedTo is where a folder is now that is gone, if only it can have become here, with the
-// data of its teams in it; else "".
+// movedTo returns the new place of a missing folder, if that can only be here, with its teams' data; else "".
 func movedTo(gone, here string) string {
 	if here == "" || below(gone, here) {
 		return ""
@@ -106,7 +104,7 @@ func movedTo(gone, here string) string {
 	return here
 }
 
-// below reports whether a path is that of a folder, or of something in it.
+// below reports whether a path is a folder or something in it.
 func below(path, folder string) bool {
 	rel, err := filepath.Rel(folder, path)
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))

@@ -13,7 +13,7 @@ import (
 	"agentteam/pkg/team/explain"
 )
 
-// oldTasks is what a new goal does with the open tasks that earlier ones have left.
+// oldTasks is what a new goal does with earlier goals' open tasks.
 type oldTasks int
 
 const (
@@ -22,7 +22,7 @@ const (
 	cancelOld
 )
 
-// settleOld keeps or cancels the open tasks that earlier goals have left.
+// settleOld keeps or cancels earlier goals' open tasks.
 func (a *app) settleOld(ctx context.Context, t *client.Team, record team.Team, what oldTasks) error {
 	if record.GoalNumber == 0 || what == keepOld {
 		return nil
@@ -56,16 +56,16 @@ func (a *app) settleOld(ctx context.Context, t *client.Team, record team.Team, w
 	return err
 }
 
-// leftBehind reports whether an open task is an earlier goal's: agents have made it, or it
-// was there when that goal ended. What a person has added since is meant for the next.
+// leftBehind reports whether an open task belongs to an earlier goal: agents have created it, or it existed
+// when that goal ended. What a person has added since is for the next goal.
 func leftBehind(task team.Task, record team.Team) bool {
 	return task.CreatedBy != team.UserAgent || record.FinishedAt != nil && task.CreatedAt.Before(*record.FinishedAt)
 }
 
-// maxNamed is how many tasks are named in a line.
+// maxNamed limits the tasks that a line names.
 const maxNamed = 5
 
-// ofEarlier says what became of tasks.
+// ofEarlier returns a sentence about what was done with tasks.
 func ofEarlier(tasks []team.Task, what string) string {
 	var ids []team.TaskID
 	for _, task := range tasks {
@@ -81,7 +81,7 @@ func ofEarlier(tasks []team.Task, what string) string {
 	return fmt.Sprintf("%s of earlier goals%s: %s", explain.Counted(len(tasks), "open task"), what, team.Some(ids, maxNamed))
 }
 
-// askOld asks on the terminal what is to become of tasks. Without a terminal they are kept.
+// askOld asks on the terminal what to do with tasks. Without a terminal they are kept.
 func (a *app) askOld(ctx context.Context, tasks []team.Task) (oldTasks, error) {
 	if !a.hasTerminal() {
 		return keepOld, nil
@@ -108,8 +108,8 @@ func (a *app) hasTerminal() bool {
 	return a.forPeople() && term.IsTerminal(os.Stdin.Fd()) && term.IsTerminal(os.Stderr.Fd())
 }
 
-// ask asks on the terminal until take takes the answer, which is in lower case; more is false at
-// the end of the input.
+// ask asks on the terminal until take accepts the answer, which is in lower case; more is false at the end of
+// the input.
 func (a *app) ask(ctx context.Context, question string, take func(answer string, more bool) bool) error {
 	answers := chatLines(ctx, linesOf(os.Stdin))
 	for {

@@ -43,7 +43,7 @@ func (a *app) saveCmd() *cobra.Command {
 	return cmd
 }
 
-// anyway lets a team that was saved continue here, if there is one.
+// anyway lets a saved team, if there is one, continue here.
 func (a *app) anyway(ctx context.Context, c *client.Client, id team.TeamID) error {
 	t, err := c.Open(ctx, id)
 	if errors.Is(err, team.NotFound) {
@@ -59,7 +59,7 @@ func (a *app) anyway(ctx context.Context, c *client.Client, id team.TeamID) erro
 	return err
 }
 
-// sizeOf writes a number of bytes for people.
+// sizeOf formats a number of bytes for people.
 func sizeOf(n int64) string {
 	if n < 1<<20 {
 		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
@@ -67,7 +67,7 @@ func sizeOf(n int64) string {
 	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
 }
 
-// stored runs f with a connection to what the cluster has stored.
+// stored runs f with a connection to the cluster's stored data.
 func (a *app) stored(wait string, f func(ctx context.Context, s *archive.Store, cfg config.Config) error) error {
 	return a.keeping(wait, func(ctx context.Context, cfg config.Config) error {
 		s, err := archive.Connect(ctx, archive.Options{URL: cfg.Server, Replicas: cfg.Replicas})
@@ -79,9 +79,9 @@ func (a *app) stored(wait string, f func(ctx context.Context, s *archive.Store, 
 	})
 }
 
-// keeping runs f while the cluster's server runs, whose address is in the settings. Where no cluster
-// runs in this folder, and no server is named, that is one for what this folder keeps, and no
-// process works for its teams. It takes as long as it needs.
+// keeping runs f while the cluster's server, whose address is in the settings, runs. Where no cluster runs in
+// this folder, and no server is named, it starts a server for the folder's data, without processes for its
+// teams. It has no time limit.
 func (a *app) keeping(wait string, f func(ctx context.Context, cfg config.Config) error) error {
 	ctx, cancel := a.bounded(a.cmd.Context())
 	defer cancel()
@@ -102,7 +102,7 @@ func (a *app) keeping(wait string, f func(ctx context.Context, cfg config.Config
 	return a.ended(ctx, f(ctx, cfg))
 }
 
-// loadedTeam is what load prints for programs.
+// loadedTeam is the result of load for programs.
 type loadedTeam struct {
 	Team   team.TeamID  `json:"team"`
 	Status team.Status  `json:"status"`

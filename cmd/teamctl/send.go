@@ -59,7 +59,7 @@ func (f *mailFlags) flags(a *app, cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.urgent, "urgent", false, "have it read before anything else")
 }
 
-// mail is what is to be sent; to whom is left open.
+// mail returns the mail to send, without its recipients.
 func (f *mailFlags) mail(a *app, text string) (m client.NewMail, err error) {
 	m = client.NewMail{ReplyTo: f.replyTo, Urgent: f.urgent}
 	if m.As, err = f.as(); err != nil {
@@ -71,7 +71,7 @@ func (f *mailFlags) mail(a *app, text string) (m client.NewMail, err error) {
 	return m, checkText(m.Text)
 }
 
-// checkText refuses a message that says nothing.
+// checkText returns an error for an empty message.
 func checkText(text string) error {
 	if strings.TrimSpace(text) == "" {
 		return team.Errorf(team.InvalidArgument, "TEXT is empty")
@@ -79,14 +79,14 @@ func checkText(text string) error {
 	return nil
 }
 
-// sent is what send and broadcast print, as the agents' own tools do.
+// sent is the output of send and broadcast, the same as of the agents' tools.
 type sent struct {
 	MessageID   string         `json:"message_id"`
 	DeliveredTo []team.AgentID `json:"delivered_to"`
 	Stored      string         `json:"stored,omitempty"` // where the whole text is, if it is too long for a message
 }
 
-// readWhen says when a member in this state reads what was sent to it, if not at once.
+// readWhen describes when a member in this state reads its mail, if not at once.
 func readWhen(state team.MemberState, urgent bool) string {
 	switch state {
 	case team.Stopped:
@@ -108,7 +108,7 @@ func readWhen(state team.MemberState, urgent bool) string {
 	return ""
 }
 
-// printSent tells to whom a message went, and when it is read.
+// printSent prints who got a message, and when it is read.
 func (a *app) printSent(t *client.Team, m team.Message, to []team.AgentID, when string) error {
 	names := make([]string, len(to))
 	for i, name := range to {

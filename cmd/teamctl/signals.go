@@ -13,11 +13,11 @@ import (
 	"agentteam/pkg/shutdown"
 )
 
-// errUnread ends a command that goes on, once nobody reads what it says.
+// errUnread ends a command that runs until stopped, once nobody reads its output.
 var errUnread = errors.New("nobody reads the output any more")
 
-// goesOn reports whether cmd shows what happens until somebody stops it. Another command
-// carries out what it was asked for, whether or not anybody reads the answer.
+// goesOn reports whether cmd shows events until somebody stops it. Other commands finish their work even if
+// nobody reads the output.
 func goesOn(cmd *cobra.Command) bool {
 	given := func(flag string) bool {
 		f := cmd.Flags().Lookup(flag)
@@ -30,9 +30,9 @@ func goesOn(cmd *cobra.Command) bool {
 	return given("follow") || given("watch")
 }
 
-// whileRead returns a context that ends with errUnread once nobody reads stdout or stderr
-// any more, as that of run | head. From then on writing to them is an error; by default it
-// would kill the process, which may have a cluster to stop.
+// whileRead returns a context that ends with errUnread once nobody reads stdout or stderr any more, like that
+// of run | head. From then on writes are errors; by default they would kill the process, which may have a
+// cluster to stop.
 func whileRead(ctx context.Context) context.Context {
 	shutdown.SurviveClosedPipes()
 	ctx, end := context.WithCancelCause(ctx)
@@ -41,9 +41,9 @@ func whileRead(ctx context.Context) context.Context {
 	return ctx
 }
 
-// whenUnread waits until nobody reads what is written to a descriptor any more, and then
-// calls end with errUnread. Of a file it never returns. A terminal that is closed says so
-// by SIGHUP, which whoever wants to outlive it ignores.
+// whenUnread waits until nobody reads from the other end of a descriptor any more, then it calls end with
+// errUnread. For a file it never returns. A closed terminal sends SIGHUP instead, which processes that should
+// outlive it ignore.
 func whenUnread(fd uintptr, end context.CancelCauseFunc) {
 	for !term.IsTerminal(fd) {
 		told := []unix.PollFd{{Fd: int32(fd)}} // errors and hang-ups are told in any case

@@ -21,7 +21,8 @@ func (a *app) skillsCmd() *cobra.Command {
 	return cmd
 }
 
-// seeSkills reads the skills of this folder and of the user, those that wait for trust too, and shows what gives no skill.
+// seeSkills reads the skills of this folder and of the user, also those that wait for trust, and shows files
+// that contain no skill.
 func (a *app) seeSkills() ([]skills.Skill, error) {
 	cfg, err := config.Load(sources(a.cmd))
 	if err != nil {
@@ -34,7 +35,7 @@ func (a *app) seeSkills() ([]skills.Skill, error) {
 	return slices.Concat(set.All, set.Untaken), nil
 }
 
-// state is whether members read a skill.
+// skillState returns whether members read a skill.
 func skillState(s skills.Skill) string {
 	switch {
 	case s.Waits:

@@ -85,7 +85,7 @@ func (a *app) spawn(ctx context.Context, t *client.Team, m team.Member, count in
 	return a.printLine(one, string(one.AgentID), fmt.Sprintf("%s joined as %s", one.AgentID.At(t.ID()), one.Role))
 }
 
-// completeModels offers the names of models that the processes have.
+// completeModels offers the names of the processes' models.
 func completeModels(cmd *cobra.Command, _ []string, _ string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
 	glanceAll(cmd, func(ctx context.Context, c *client.Client, _ team.TeamID) { names, _ = c.Models(ctx) })
 	return names, cobra.ShellCompDirectiveNoFileComp

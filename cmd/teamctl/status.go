@@ -48,7 +48,7 @@ func (a *app) statusCmd() *cobra.Command {
 	}
 }
 
-// shownStatus is a status as it is printed.
+// shownStatus is a status as printed.
 type shownStatus struct {
 	Down string `json:"down,omitempty"` // of which folder the cluster is down, and when the teams were stored; "" if it was asked
 	client.Status
@@ -104,7 +104,7 @@ func (a *app) printProcesses(s client.Status) {
 	})
 }
 
-// printToPerson shows the open questions, and says how much mail to the person is unread.
+// printToPerson shows the open questions, and the number of unread messages to the person.
 func (a *app) printToPerson(ts client.TeamStatus) {
 	for _, q := range ts.Questions {
 		a.printQuestion(ts.ID, q, ts.Questions)
@@ -117,7 +117,7 @@ func (a *app) printToPerson(ts client.TeamStatus) {
 	}
 }
 
-// printWork says who is at what, and who or what is waited for.
+// printWork prints what each member does, and what is waited for.
 func (a *app) printWork(teams []client.TeamStatus) {
 	t := table{columns: []column{{head: "MEMBER", cut: true}, {head: "STATE"}, {head: "TASK"}, {head: "AT", cut: true}, {head: "PROGRESS", drop: 1}}}
 	for _, ts := range teams {
@@ -135,7 +135,7 @@ func (a *app) printWork(teams []client.TeamStatus) {
 	}
 }
 
-// aliases are the names of models that some of the processes have.
+// aliases returns the names of models that some processes have.
 func aliases(all []control.Process) (names []string) {
 	for _, p := range all {
 		for _, name := range p.Aliases {
@@ -147,7 +147,7 @@ func aliases(all []control.Process) (names []string) {
 	return names
 }
 
-// processes is their number, with wide also where each is.
+// processes returns their number, with wide also where each runs.
 func processes(all []control.Process, wide bool) string {
 	s := fmt.Sprint(len(all))
 	if wide {

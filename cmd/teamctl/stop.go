@@ -16,7 +16,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// stopGrace is for what follows the asking: the force, and its answer.
+// stopGrace is the extra time after the members' own: for the forced stop, and its answer.
 const stopGrace = 15 * time.Second
 
 func (a *app) stopCmd() *cobra.Command {
@@ -68,7 +68,7 @@ func (a *app) stopCmd() *cobra.Command {
 	return cmd
 }
 
-// stopping bounds a command that stops members: they have wait to leave by themselves.
+// stopping limits a command that stops members: they have wait to leave by themselves.
 func (a *app) stopping(ctx context.Context) (_ context.Context, wait time.Duration, _ context.CancelFunc) {
 	wait = cmp.Or(a.timeout, defaultTimeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, wait+stopGrace, errTimeout)
@@ -90,8 +90,7 @@ func (a *app) stopTeam(ctx context.Context, t *client.Team, wait time.Duration) 
 	return a.printLine(map[string]any{"team": t.ID(), "status": status}, string(t.ID()), text)
 }
 
-// stopMembers stops the members side by side, so that one that is slow to leave
-// does not use up the others' time.
+// stopMembers stops the members concurrently, so that a slow one does not use up the others' time.
 func (a *app) stopMembers(ctx context.Context, t *client.Team, names []team.AgentID, f client.StopOptions) error {
 	for _, name := range names { // a name that is wrong changes nothing
 		if _, err := t.Members().Get(ctx, name); err != nil {
@@ -128,7 +127,7 @@ func (a *app) stopMembers(ctx context.Context, t *client.Team, names []team.Agen
 	return errors.Join(append([]error{err}, errs...)...)
 }
 
-// stoppedLine says how a member was stopped.
+// stoppedLine describes how a member was stopped.
 func stoppedLine(name string, forced bool, wait time.Duration) string {
 	switch {
 	case forced && wait > 0:
@@ -139,7 +138,7 @@ func stoppedLine(name string, forced bool, wait time.Duration) string {
 	return name + " is stopped"
 }
 
-// drainsOn is the error of a command that no longer waits for a member that is drained.
+// drainsOn returns the error of a command that no longer waits for a draining member.
 func drainsOn(err error, name team.AgentID) error {
 	var o *over
 	if !errors.As(err, &o) {
@@ -148,11 +147,10 @@ func drainsOn(err error, name team.AgentID) error {
 	return &over{fmt.Sprintf("%s: %s has not left yet; it takes no other task, and leaves once it has none", o.text, name), o.hint, o.cause, o.why}
 }
 
-// sayStopping is how long a stop may take before it says what it waits for.
+// sayStopping is how long a stop may take before the command prints what it waits for.
 const sayStopping = time.Second
 
-// tellStopping says what a member that is to stop is at, unless ctx ends before
-// that is worth a word.
+// tellStopping prints what a stopping member is doing, unless ctx ends soon.
 func (a *app) tellStopping(ctx context.Context, t *client.Team, name team.AgentID, f client.StopOptions) {
 	if !shutdown.Sleep(ctx, sayStopping) {
 		return
@@ -162,7 +160,7 @@ func (a *app) tellStopping(ctx context.Context, t *client.Team, name team.AgentI
 	}
 }
 
-// stoppingLine says what the stop of m waits for, and for how long at most.
+// stoppingLine describes what the stop of m waits for, and for how long at most.
 func stoppingLine(id team.TeamID, m client.Agent, f client.StopOptions) string {
 	then, until := "answers when that has ended", fmt.Sprintf("; without an answer it is stopped by force %v after it was asked", f.Wait)
 	if f.Drain {

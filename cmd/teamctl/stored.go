@@ -17,16 +17,16 @@ import (
 	"agentteam/pkg/team"
 )
 
-// errDown is in the error of a command whose folder has no cluster that runs.
+// errDown is in the error of a command whose folder has no running cluster.
 var errDown = errors.New("is down")
 
-// down marks err as [errDown], in its own words.
+// down marks err as [errDown], and keeps its text.
 type down struct{ error }
 
 func (d down) Unwrap() []error { return []error{d.error, errDown} }
 
-// readsStored has cmd show what the folder has stored while the cluster of that is down. Where it follows what
-// happens it needs the cluster all the same.
+// readsStored lets cmd show the folder's stored data while its cluster is down. Commands that follow events
+// still need the cluster.
 func readsStored(a *app, cmd *cobra.Command) *cobra.Command {
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -39,9 +39,8 @@ func readsStored(a *app, cmd *cobra.Command) *cobra.Command {
 // asker is a function that asks a cluster.
 type asker func(ctx context.Context, c *client.Client, cfg config.Config) error
 
-// ask runs f with a connection to the cluster that the settings name or, if that is down and the command reads
-// stored data, to a server for that data which stores nothing. A cluster that starts
-// meanwhile is asked instead.
+// ask runs f with a connection to the settings' cluster or, if that is down and the command reads stored
+// data, to a read-only server for that data. If a cluster starts meanwhile, it is used instead.
 func ask(ctx context.Context, a *app, cfg config.Config, f asker) error {
 	for began := time.Now(); ; {
 		err := a.linked(ctx, cfg, func(ctx context.Context, c *client.Client) error { return f(ctx, c, cfg) })
@@ -69,14 +68,14 @@ func ask(ctx context.Context, a *app, cfg config.Config, f asker) error {
 	}
 }
 
-// away reports whether err is that of a folder whose cluster is down, or whose server does not answer while the
+// away reports whether err means that the folder's cluster is down, or its server does not answer while the
 // cluster ends.
 func away(cfg config.Config, err error) bool {
 	ending := errors.Is(err, broker.ErrNoServer) || errors.Is(err, broker.ErrNoJetStream)
 	return errors.Is(err, errDown) || ending && cfg.ClusterFile() != ""
 }
 
-// askStored has f ask a server of stored data; cause is why there is no other.
+// askStored runs f on a server of stored data; cause is why there is no cluster.
 func askStored(ctx context.Context, a *app, cfg config.Config, r *embedded.Reader, cause error, f asker) error {
 	c, err := client.Connect(ctx, optionsOf(cfg, r))
 	if err != nil {
@@ -87,7 +86,7 @@ func askStored(ctx context.Context, a *app, cfg config.Config, r *embedded.Reade
 	return f(ctx, c, cfg)
 }
 
-// keeper is the folder whose cluster stores in this data folder, which may be elsewhere.
+// keeper returns the folder whose cluster stores in this data folder, which may be elsewhere.
 func keeper(data string) string {
 	if dir := filepath.Dir(data); filepath.Base(dir) == ".agentteam" {
 		return filepath.Dir(dir)

@@ -19,9 +19,8 @@ import (
 	"agentteam/pkg/view/render"
 )
 
-// stream prints what happens in a team as people read it, the same in run, attach and
-// events; and on a terminal, below that, the texts that are being written, and one line of
-// how things stand, which are drawn again and again.
+// stream prints a team's events for people, the same in run, attach and events. On a terminal it also draws
+// lines below: texts that are being written, and a status line.
 type stream struct {
 	out   io.Writer
 	width func() int             // of the terminal as it is now
@@ -45,16 +44,16 @@ type stream struct {
 	parts sync.WaitGroup
 }
 
-// maxDraft is how much of a terminal texts that are being written may take: one line of
-// so many, and so many lines at most.
+// maxDraft limits the texts that are being written on a terminal: one line of so many, and so many lines at
+// most.
 const maxDraft, draftPart = 8, 3
 
-// lookAgain is how often the stream looks whether its line below is to be drawn, and how
-// long what may be told together with something else is held back.
+// lookAgain is how often the stream checks whether to draw its lines below, and how long events are held back
+// that may be combined with others.
 const lookAgain = 100 * time.Millisecond
 
-// newStream returns a stream to out, which is closed once it has ended. begun is when the
-// goal was set whose progress is shown on a terminal; zero shows none.
+// newStream returns a stream to out, which is closed once it has ended. begun is when the goal was set whose
+// progress is shown on a terminal; zero shows none.
 func (a *app) newStream(out io.Writer, o render.Options, begun time.Time) *stream {
 	width := func() int { return widthOf(out) }
 	if a.output == asWide {
@@ -71,8 +70,8 @@ func (a *app) newStream(out io.Writer, o render.Options, begun time.Time) *strea
 	return s
 }
 
-// listen has the texts shown that these agents are writing, or all if none is named, on a
-// terminal and until the stream is closed.
+// listen shows texts that these agents are writing, or all if none is named, on a terminal and until the
+// stream is closed.
 func (s *stream) listen(t *client.Team, agents ...team.AgentID) {
 	if s.rows() > 0 {
 		s.parts.Go(func() { _ = t.Live(s.ctx, agents, s.write) }) // without them the story is whole
@@ -87,14 +86,14 @@ func (s *stream) write(d team.Delta) {
 	s.wrote = true
 }
 
-// know makes known what was there before the first entry.
+// know adds what existed before the first entry.
 func (s *stream) know(members []team.Member, tasks []team.Task, counts func(team.TaskID) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.story.Know(members, tasks, counts)
 }
 
-// entry prints what an entry tells. The error is that of writing.
+// entry prints an entry. The error is a write error.
 func (s *stream) entry(e client.Entry) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,8 +107,7 @@ func (s *stream) entry(e client.Entry) error {
 	return s.err
 }
 
-// close prints what was held back and takes the lines below away. The error is that of
-// writing.
+// close prints what was held back, and erases the lines below. The error is a write error.
 func (s *stream) close() error {
 	s.stop()
 	s.parts.Wait()
@@ -120,7 +118,7 @@ func (s *stream) close() error {
 	return s.err
 }
 
-// refresh draws the lines below when they are out of date.
+// refresh draws the lines below when they are outdated.
 func (s *stream) refresh(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,7 +150,7 @@ func (s *stream) refresh(now time.Time) {
 	s.put(text + strings.Join(lines, "\n"))
 }
 
-// touch has the lines below drawn again.
+// touch requests that the lines below are drawn again.
 func (s *stream) touch() { s.touched.Store(true) }
 
 func (s *stream) print(lines []string) {
@@ -162,11 +160,11 @@ func (s *stream) print(lines []string) {
 	s.put(s.above() + strings.Join(lines, "\n") + "\n")
 }
 
-// erase takes the lines below away.
+// erase erases the lines below.
 func (s *stream) erase() { s.put(s.above()) }
 
-// above is what takes the lines below away, which are forgotten; on a terminal that has
-// become narrower, one of them may be several.
+// above returns the control sequence that erases the lines below, and forgets them; on a terminal that has
+// become narrower, one of them may occupy several.
 func (s *stream) above() string {
 	if len(s.below) == 0 {
 		return ""
@@ -193,10 +191,10 @@ func (s *stream) put(text string) {
 	}
 }
 
-// printable is a text as it may be shown on a terminal.
+// printable returns a text that is safe to show on a terminal.
 func printable(s string) string { return render.Printable(s) }
 
-// show returns what shows each entry of a goal's work behind a place of the feed, and what
+// show returns a function that shows each entry of a goal's work from a position of the feed, and one that
 // ends that.
 func (a *app) show(ctx context.Context, t *client.Team, g *client.Goal, v view, after client.Cursor) (entry func(client.Entry) error, hide func() error, err error) {
 	none := func() error { return nil }
@@ -243,10 +241,9 @@ func (a *app) show(ctx context.Context, t *client.Team, g *client.Goal, v view, 
 	}, nil
 }
 
-// streamOf returns a stream of what happened in the team behind a place of its feed. begun
-// is when the goal was set whose progress is shown, with the tasks that count; zero shows
-// none. Names stand with their team where the cluster has several; without o.Answer and o.Decide
-// questions are answered, and calls allowed, by a command.
+// streamOf returns a stream of the team's events from a position of its feed. begun is when the goal was set
+// whose progress is shown, with the tasks that count; zero shows none. Names include their team if the
+// cluster has several; without o.Answer and o.Decide questions are answered, and calls allowed, by a command.
 func (a *app) streamOf(ctx context.Context, t *client.Team, out io.Writer, o render.Options, after client.Cursor, begun time.Time, counts func(team.TaskID) bool) (*stream, error) {
 	members, tasks, err := t.Before(ctx, after)
 	if err != nil {
@@ -267,8 +264,8 @@ func (a *app) streamOf(ctx context.Context, t *client.Team, out io.Writer, o ren
 	return s, nil
 }
 
-// onlyPressing returns what tells of each entry only what keeps the team from its work: that
-// somebody waits for the person, and once that a model gives no answer.
+// onlyPressing returns a function that prints only entries about what stops the team's work: somebody waits
+// for the person, and once that a model gives no answer.
 func (a *app) onlyPressing(ctx context.Context, t *client.Team) (func(client.Entry) error, error) {
 	command, err := a.answers(ctx, t, nil, nil)
 	if err != nil {
@@ -303,7 +300,7 @@ func (a *app) onlyPressing(ctx context.Context, t *client.Team) (func(client.Ent
 	}, err
 }
 
-// among are the choices of a question behind its text.
+// among returns a question's choices, to print after its text.
 func among(q team.Message) string {
 	if len(q.Choices) == 0 {
 		return ""
@@ -311,8 +308,8 @@ func among(q team.Message) string {
 	return " (" + strings.Join(q.Numbered(), ", ") + ")"
 }
 
-// answers returns what tells how a question is answered, unless it is answered by now; how is nil
-// for the command that does it.
+// answers returns a function that explains how a question is answered, unless it is already answered; a nil
+// how means the command for it.
 func (a *app) answers(ctx context.Context, t *client.Team, members []team.Member, how func(team.Message) string) (func(team.Message) string, error) {
 	people := []team.AgentID{team.UserAgent}
 	for _, m := range members {
@@ -341,9 +338,8 @@ func (a *app) answers(ctx context.Context, t *client.Team, members []team.Member
 	}, nil
 }
 
-// notes is stderr: what is said there while a stream is shown does not land in the lines
-// below it, nor behind a question that is not answered yet, and is broken between words. Safe
-// for concurrent use.
+// notes is stderr: output while a stream is shown does not land in the lines below it, nor after an
+// unanswered question, and is wrapped at words. Safe for concurrent use.
 type notes struct {
 	io.Writer
 	mu     sync.Mutex
@@ -352,14 +348,14 @@ type notes struct {
 	list   *listing // of what is printed meanwhile, which stands above a note; nil: nothing
 }
 
-// under has s make room for each note, or nobody.
+// under makes s, or nobody, make room for each note.
 func (n *notes) under(s *stream) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.stream = s
 }
 
-// to has notes written to w.
+// to writes notes to w.
 func (n *notes) to(w io.Writer) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -398,7 +394,7 @@ func (n *notes) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// begin starts a list that is printed to w, or returns nil while there is one.
+// begin starts a list that is printed to w, or returns nil if one exists.
 func (n *notes) begin(w io.Writer) *listing {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -409,11 +405,11 @@ func (n *notes) begin(w io.Writer) *listing {
 	return n.list
 }
 
-// pipeSize is what a pipe takes before anybody reads from it: pipe(7).
+// pipeSize is the capacity of a pipe: pipe(7).
 const pipeSize = 64 << 10
 
-// A listing is what is printed in one go, unless a note comes in between: what was printed until then
-// stands above it.
+// listing is output that is written in one piece, unless a note comes in between: then what was printed
+// before is above it.
 type listing struct {
 	notes *notes
 	buf   *bufio.Writer
@@ -425,7 +421,7 @@ func (l *listing) Write(p []byte) (int, error) {
 	return l.buf.Write(p)
 }
 
-// end writes what is left.
+// end writes the rest.
 func (l *listing) end() error {
 	l.notes.mu.Lock()
 	defer l.notes.mu.Unlock()
@@ -433,7 +429,7 @@ func (l *listing) end() error {
 	return l.buf.Flush()
 }
 
-// answered makes known that the user has ended the line of a question.
+// answered records that the user has ended a question's line.
 func (n *notes) answered() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

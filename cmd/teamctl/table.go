@@ -13,7 +13,7 @@ import (
 	"agentteam/pkg/view/render"
 )
 
-// column is one column of a table, and what becomes of it on a narrow terminal.
+// column is a table's column, and how it adapts to a narrow terminal.
 type column struct {
 	head string
 	cut  bool // its texts may be cut, down to leastCut cells
@@ -27,8 +27,8 @@ const (
 	gap      = 2 // cells between two columns
 )
 
-// table is printed with its columns aligned by the cells that their texts take on
-// a terminal, where a Chinese character takes two. Texts may hold colours.
+// table is printed with columns aligned by the cells of their texts on a terminal, where a Chinese character
+// takes two. Texts may contain colours.
 type table struct {
 	wide    bool
 	columns []column
@@ -61,7 +61,7 @@ func (t table) write(w io.Writer, width int) {
 	}
 }
 
-// fit returns the width of each column; 0 is one that is left out.
+// fit returns the width of each column; 0 for one that is omitted.
 func (t table) fit(limit int) []int {
 	widths := make([]int, len(t.columns))
 	for i, c := range t.columns {
@@ -109,16 +109,16 @@ func (a *app) printTable(t table) {
 	t.write(a.screen(), a.width())
 }
 
-// screen is stdout for people.
+// screen returns stdout for people.
 func (a *app) screen() io.Writer { return colours(a.out) }
 
-// width is how many cells a line of stdout may take; 0 is no limit.
+// width returns how many cells a line of stdout may take; 0 is no limit.
 func (a *app) width() int { return widthOf(a.out) }
 
 // field is one line of a record: a name and a text, which may have several lines.
 type field struct{ name, text string }
 
-// writeFields prints a record, leaving out what is empty.
+// writeFields prints a record without its empty fields.
 func writeFields(w io.Writer, fields []field) {
 	longest := 0
 	for _, f := range fields {
@@ -140,7 +140,7 @@ func writeFields(w io.Writer, fields []field) {
 	}
 }
 
-// age is how long ago t was, in one unit.
+// age formats the time since t, in one unit.
 func age(t time.Time) string {
 	switch d := time.Since(t); {
 	case t.IsZero():
@@ -156,7 +156,7 @@ func age(t time.Time) string {
 	}
 }
 
-// moment is a time as people read it; "" for none.
+// moment formats a time for people; "" for nil.
 func moment(t *time.Time) string {
 	if t == nil || t.IsZero() {
 		return ""
@@ -168,5 +168,5 @@ var faint = lipgloss.NewStyle().Faint(true)
 
 func ink(colour string) lipgloss.Style { return lipgloss.NewStyle().Foreground(lipgloss.Color(colour)) }
 
-// paint gives a status of a task or a state of a member its colour.
+// paint colours a task's status or a member's state.
 func paint(status string) string { return render.Paint(status, status) }

@@ -21,7 +21,7 @@ func (a *app) tasksCmd() *cobra.Command {
 	return cmd
 }
 
-// statuses is the status of tasks by id.
+// statuses maps task ids to statuses.
 type statuses map[team.TaskID]team.TaskStatus
 
 func statusesOf(tasks []team.TaskView) statuses {
@@ -32,12 +32,11 @@ func statusesOf(tasks []team.TaskView) statuses {
 	return s
 }
 
-// of is the status of one.
+// of returns the status of a task.
 func (s statuses) of(id team.TaskID) team.TaskStatus { return s[id] }
 
-// holder is who has the task, or had it when it ended. A pending task is nobody's,
-// whoever held it last. Of a
-// task in progress it tells what its holder does, if that one has said so.
+// holder returns who has the task, or had it when it ended; nobody for a pending task, whoever held it last.
+// For a task in progress it adds what its holder does, if that was reported.
 func holder(v team.TaskView) string {
 	if v.Status == team.Pending {
 		return ""
@@ -48,7 +47,7 @@ func holder(v team.TaskView) string {
 	return string(v.Assignee)
 }
 
-// printTasks prints tasks as a list.
+// printTasks prints a list of tasks.
 func (a *app) printTasks(tasks []team.TaskView) error {
 	return printList(a, tasks, func(v team.TaskView) string { return string(v.ID) }, func() table {
 		waits := slices.ContainsFunc(tasks, func(v team.TaskView) bool { return v.Why != "" })
@@ -63,7 +62,7 @@ func (a *app) printTasks(tasks []team.TaskView) error {
 	})
 }
 
-// changeTask has f change a task and say what was done, and prints that.
+// changeTask calls f, which changes a task and describes that, and prints the result.
 func (a *app) changeTask(f func(context.Context, *client.Team) (task team.Task, done string, err error)) error {
 	return a.withTeam(func(ctx context.Context, t *client.Team) error {
 		task, done, err := f(ctx, t)
@@ -74,8 +73,7 @@ func (a *app) changeTask(f func(context.Context, *client.Team) (task team.Task, 
 	})
 }
 
-// printTask prints what became of one task: the record for programs, a line that
-// says it for people.
+// printTask prints the result of a change: the record for programs, a sentence for people.
 func (a *app) printTask(ctx context.Context, t *client.Team, task team.Task, what string) error {
 	v, err := t.Board().View(ctx, task)
 	if err != nil {
@@ -84,7 +82,7 @@ func (a *app) printTask(ctx context.Context, t *client.Team, task team.Task, wha
 	return a.printLine(v, string(v.ID), fmt.Sprintf("%s %s: %s", v.ID, what, v.Title))
 }
 
-// warnBad names records that cannot be read, and so are missing in what is shown.
+// warnBad lists records that cannot be read, and so are missing in the output.
 func (a *app) warnBad(bad []team.Quarantined) {
 	for _, q := range bad {
 		fmt.Fprintf(a.err, "not shown: %s at revision %d: %s\n", q.Key, q.Revision, printable(team.OneLine(q.Error)))

@@ -17,7 +17,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// newTask is what the flags of `tasks add` say of one task.
+// newTask holds the flags of `tasks add` for one task.
 type newTask struct {
 	title, description, priority, role, check, assignee string
 	after                                               []string
@@ -156,7 +156,7 @@ func (a *app) addPlan(cmd *cobra.Command, file, key string) error {
 	return p.InRole(absent.Task, err)
 }
 
-// whatWasDone says of a task what was done with it, and what it comes after.
+// whatWasDone describes what was done with a task, and its dependencies.
 func whatWasDone(done string, t team.Task) string {
 	if len(t.Dependencies) == 0 {
 		return done
@@ -164,15 +164,14 @@ func whatWasDone(done string, t team.Task) string {
 	return done + ", after " + strings.Join(team.Strings(t.Dependencies...), ",")
 }
 
-// What is said of the tasks of a call: of one that was made before with its key,
-// nothing was added.
+// Texts about a call's tasks: if its key was used before, nothing was added.
 const (
 	justAdded = "added"
 	existed   = "exists already"
 )
 
-// noteKey says that the tasks of a call that came again are not those that it names
-// now, in case the key was meant for something else.
+// noteKey prints a note if the tasks of a repeated call differ from those that it names now, in case the key
+// was meant for something else.
 func (a *app) noteKey(key string, tasks []team.NewTask, before []team.Task) {
 	same := func(n team.NewTask, t team.Task) bool {
 		return strings.TrimSpace(n.Title) == t.Title && n.Description == t.Description
@@ -182,8 +181,8 @@ func (a *app) noteKey(key string, tasks []team.NewTask, before []team.Task) {
 	}
 }
 
-// addTasks adds the tasks in one call, to a team that is made if it is not there, as seats may be
-// for these names. then prints them, and is told whether they were added.
+// addTasks adds the tasks in one call, to a team that is created if it does not exist, since seats may be for
+// these names. then prints them; its argument done describes whether they were added.
 func (a *app) addTasks(key string, tasks []team.NewTask, seats []team.AgentID, then func(ctx context.Context, t *client.Team, added []team.Task, done string) error) error {
 	if err := team.ValidatePlan(tasks); err != nil {
 		return err
@@ -212,11 +211,10 @@ func (a *app) addTasks(key string, tasks []team.NewTask, seats []team.AgentID, t
 	})
 }
 
-// maxInput bounds what is read from stdin; a record holds less, and says so.
+// maxInput limits what is read from stdin; a record's limit is smaller, and is reported as an error.
 const maxInput = 1 << 20
 
-// textOf is the text given, or stdin for "-", without the newlines at its end as
-// the shell's $(...) would give it.
+// textOf returns the text, or stdin for "-", without trailing newlines, like the shell's $(...).
 func textOf(cmd *cobra.Command, text string) (string, error) {
 	if text != "-" {
 		return text, nil

@@ -48,8 +48,7 @@ func (a *app) tasksAssignCmd() *cobra.Command {
 	return cmd
 }
 
-// given says what an assignment has led to: that the member has the task, or what that
-// waits for.
+// given describes the result of an assignment: the member has the task, or what it waits for.
 func (a *app) given(ctx context.Context, t *client.Team, task team.Task, to team.AgentID) (string, error) {
 	if task.Status != team.Pending {
 		return "assigned to " + string(to), nil

@@ -38,7 +38,7 @@ func (a *app) tasksCancelCmd() *cobra.Command {
 	return cmd
 }
 
-// cancelOpen cancels every open task, and prints those that it has cancelled.
+// cancelOpen cancels all open tasks, and prints those that it has cancelled.
 func (a *app) cancelOpen(ctx context.Context, t *client.Team, reason string) error {
 	open, err := t.Board().Open(ctx)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// completionTime bounds what a Tab may take; then nothing is offered.
+// completionTime limits a completion; after that nothing is offered.
 const completionTime = time.Second
 
 // shownStatuses are the statuses that a task can have.
@@ -23,8 +23,8 @@ var shownStatuses = []string{string(team.Pending), string(team.InProgress), stri
 
 func anyTask(team.TaskView) bool { return true }
 
-// completeTasks offers the ids of tasks that keep lets through, for up to most
-// arguments (0: any number), each with its status and title.
+// completeTasks offers the ids of tasks for which keep is true, for up to most arguments (0: any number),
+// each with its status and title.
 func completeTasks(most int, keep func(team.TaskView) bool) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) (ids []cobra.Completion, _ cobra.ShellCompDirective) {
 		if most > 0 && len(args) >= most {
@@ -81,7 +81,7 @@ func completeTeams(cmd *cobra.Command, _ []string, _ string) (names []cobra.Comp
 	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
-// completePlans offers what waits for a decision.
+// completePlans offers the plans and calls that wait for a decision.
 func completePlans(cmd *cobra.Command, _ []string, _ string) (ids []cobra.Completion, _ cobra.ShellCompDirective) {
 	glance(cmd, func(ctx context.Context, t *client.Team) {
 		plans, _ := t.Plans().List(ctx)
@@ -94,8 +94,7 @@ func completePlans(cmd *cobra.Command, _ []string, _ string) (ids []cobra.Comple
 	return ids, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
-// completeRoles offers the roles that role files and the program itself know, and
-// those of the team.
+// completeRoles offers the roles of role files, built-in roles, and the team's.
 func completeRoles(cmd *cobra.Command, _ []string, _ string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
 	loaded, _ := role.Load(".") // of a file that is damaged the command will say so
 	roles := loaded.All
@@ -112,10 +111,9 @@ func completeRoles(cmd *cobra.Command, _ []string, _ string) (names []cobra.Comp
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// inList completes the last entry of a list with commas; the shell looks for words
-// that begin with all of it. The entries before count as arguments that were given.
-// After a comma there are no descriptions: cobra's script for bash compares words
-// that have one in a quoted form, in which a comma is not what was typed.
+// inList completes the last entry of a list with commas; the shell expects words that begin with the whole
+// list. The entries before count as previous arguments. After a comma there are no descriptions: cobra's bash
+// script compares words with descriptions in a quoted form, in which a comma differs from what was typed.
 func inList(f cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, list string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		at := strings.LastIndexByte(list, ',') + 1
@@ -145,7 +143,7 @@ func first(f cobra.CompletionFunc) cobra.CompletionFunc {
 	}
 }
 
-// The directives for what is a file or a folder; nothing else is completed as one.
+// Directives for files and folders; nothing else is completed as one.
 var (
 	aFile   = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)
 	aFolder = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)
@@ -155,7 +153,7 @@ func fixed(words ...string) cobra.CompletionFunc {
 	return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
 }
 
-// completeFlags says what is offered as values of the command's flags.
+// completeFlags sets the completion functions of the command's flags.
 func completeFlags(cmd *cobra.Command, flags map[string]cobra.CompletionFunc) {
 	for name, f := range flags {
 		if err := cmd.RegisterFlagCompletionFunc(name, f); err != nil {
@@ -164,8 +162,8 @@ func completeFlags(cmd *cobra.Command, flags map[string]cobra.CompletionFunc) {
 	}
 }
 
-// glance runs f on the team that the command line names so far. It is silent about
-// whatever goes wrong: nobody has asked for anything yet.
+// glance runs f on the team in the command line so far. It prints no errors: the user has not called anything
+// yet.
 func glance(cmd *cobra.Command, f func(ctx context.Context, t *client.Team)) {
 	glanceAll(cmd, func(ctx context.Context, c *client.Client, id team.TeamID) {
 		if t, err := c.Open(ctx, id); err == nil {
@@ -174,7 +172,7 @@ func glance(cmd *cobra.Command, f func(ctx context.Context, t *client.Team)) {
 	})
 }
 
-// glanceAll is glance for what is not about one team.
+// glanceAll is glance for completions that do not depend on one team.
 func glanceAll(cmd *cobra.Command, f func(ctx context.Context, c *client.Client, id team.TeamID)) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
 	defer cancel()

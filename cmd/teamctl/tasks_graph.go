@@ -13,7 +13,7 @@ import (
 	"agentteam/pkg/team/explain"
 )
 
-// The formats of a graph.
+// graphFormats are the formats of a graph.
 var graphFormats = []string{"text", "dot", "mermaid"}
 
 func (a *app) tasksGraphCmd() *cobra.Command {
@@ -68,8 +68,7 @@ func (a *app) tasksGraphCmd() *cobra.Command {
 	return cmd
 }
 
-// worthShowing returns the nodes without cancelled tasks, but for those that one of
-// the others comes after.
+// worthShowing returns the nodes without cancelled tasks, except those on which one of the others depends.
 func worthShowing(g team.Graph) []team.Node {
 	deps := map[team.TaskID][]team.TaskID{}
 	for _, e := range g.Edges {
@@ -86,11 +85,10 @@ func worthShowing(g team.Graph) []team.Node {
 	return slices.DeleteFunc(slices.Clone(g.Nodes), func(n team.Node) bool { return !shown[n.ID] })
 }
 
-// deepest is how far a task is indented at most, in steps.
+// deepest limits a task's indentation, in steps.
 const deepest = 16
 
-// printGraph draws the graph with a line for each task, indented by how many others
-// come before it.
+// printGraph draws the graph with a line for each task, indented by the number of tasks before it.
 func (a *app) printGraph(g team.Graph, status statuses) {
 	if len(g.Nodes) == 0 {
 		return

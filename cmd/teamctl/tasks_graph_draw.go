@@ -7,8 +7,8 @@ import (
 	"agentteam/pkg/team"
 )
 
-// looks is how a task of each status is drawn: filled with a colour, and in a shape
-// of its own for those who do not see colours.
+// looks is how a task of each status is drawn: with a colour, and in a shape of its own for people who do not
+// see colours.
 var looks = map[string]struct{ fill, dot, open, close string }{
 	string(team.Pending):    {"#ffffff", "shape=box", "[", "]"},
 	team.ShownBlocked:       {"#fff3c4", "shape=box", "[", "]"},
@@ -20,7 +20,7 @@ var looks = map[string]struct{ fill, dot, open, close string }{
 	team.ShownUnknown:       {"#e6e6e6", "shape=diamond", "{", "}"},
 }
 
-// dot draws the graph in the language of Graphviz.
+// dot returns the graph in Graphviz's language.
 func dot(g team.Graph) string {
 	var b strings.Builder
 	b.WriteString("digraph tasks {\n  rankdir=LR;\n  node [style=filled];\n")
@@ -37,7 +37,7 @@ func dot(g team.Graph) string {
 	return b.String()
 }
 
-// mermaid draws the graph as a Mermaid flowchart.
+// mermaid returns the graph as a Mermaid flowchart.
 func mermaid(g team.Graph) string {
 	var b strings.Builder
 	b.WriteString("graph LR\n")

@@ -34,7 +34,7 @@ func (a *app) tasksHistoryCmd() *cobra.Command {
 	}
 }
 
-// printHistory prints the steps; by name it is the task that they are of.
+// printHistory prints the steps; by name it prints their task.
 func (a *app) printHistory(id team.TaskID, steps []explain.Step) error {
 	items := make([]any, len(steps))
 	for i, s := range steps {
@@ -51,8 +51,8 @@ func (a *app) printHistory(id team.TaskID, steps []explain.Step) error {
 	})
 }
 
-// reason is why a step was made, unless nobody gave a reason: the board then writes
-// down who made it, which is told already.
+// reason returns a step's reason, unless nobody gave one: the board then stores who made the step, which is
+// shown already.
 func reason(s explain.Step) string {
 	for _, what := range []string{"cancelled", "given up", "released"} {
 		if s.Why == what+" by "+string(s.By) {

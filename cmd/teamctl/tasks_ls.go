@@ -66,7 +66,7 @@ func (a *app) tasksLsCmd() *cobra.Command {
 	return cmd
 }
 
-// listTasks prints the tasks that q names: its page, or all there are if it asks for none.
+// listTasks prints the tasks that match q: its page, or all if it asks for none.
 func (a *app) listTasks(q team.Query) error {
 	return a.readTeam(a.printNone, func(ctx context.Context, t *client.Team) (err error) {
 		var page team.Page
@@ -99,8 +99,7 @@ func (a *app) listTasks(q team.Query) error {
 	})
 }
 
-// noteNone says why there is no line: a list of nothing could be that of a name which
-// was mistyped.
+// noteNone prints why the list is empty: a name may be mistyped.
 func (a *app) noteNone(ctx context.Context, t *client.Team, q team.Query, empty bool) {
 	if q.Role != "" {
 		if record, err := t.Record(ctx); err == nil {
@@ -128,7 +127,7 @@ func (a *app) noteNone(ctx context.Context, t *client.Team, q team.Query, empty 
 	}
 }
 
-// selectAll returns all tasks of b that q names as one page.
+// selectAll returns all tasks of b that match q as one page.
 func selectAll(b client.Snapshot, q team.Query) team.Page {
 	all := make([]*team.TaskView, len(b.Tasks))
 	for i := range b.Tasks {
@@ -143,7 +142,7 @@ func selectAll(b client.Snapshot, q team.Query) team.Page {
 	return p
 }
 
-// tellNext says on stderr that there are more pages, and how to get the next.
+// tellNext prints on stderr that there are more pages, and how to get the next.
 func (a *app) tellNext(p team.Page) {
 	switch {
 	case p.Next == "":

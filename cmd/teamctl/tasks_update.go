@@ -11,7 +11,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// taskUpdate is one change of a task: to a status, or of what it says.
+// taskUpdate is one change of a task: a status, or an edit.
 type taskUpdate struct {
 	id              team.TaskID
 	as              team.AgentID
@@ -21,7 +21,7 @@ type taskUpdate struct {
 	edit            team.Edit
 }
 
-// The flags of `tasks update` that change what a task says.
+// editFlags are the flags of `tasks update` that edit a task.
 var editFlags = []string{"title", "description", "priority", "add-dependency", "remove-dependency"}
 
 func (a *app) tasksUpdateCmd() *cobra.Command {
@@ -76,7 +76,7 @@ func (a *app) tasksUpdateCmd() *cobra.Command {
 	return cmd
 }
 
-// edits are the flags that change what a task says, as they are typed.
+// edits are the values of the flags that edit a task, as typed.
 type edits struct {
 	title, description, priority string
 	add, remove                  []string
@@ -101,8 +101,7 @@ func (e edits) read(cmd *cobra.Command) (edit team.Edit, err error) {
 	return edit, err
 }
 
-// check refuses flags that do not go together, rather than leaving one out of
-// account.
+// check returns an error for flags that conflict, rather than ignoring one.
 func (u taskUpdate) check(given func(flag string) bool) error {
 	switch {
 	case u.status == "" && u.edit.Empty():
@@ -123,7 +122,7 @@ func (u taskUpdate) check(given func(flag string) bool) error {
 	return nil
 }
 
-// apply makes the change and says what was done.
+// apply changes the task, and describes that.
 func (u taskUpdate) apply(ctx context.Context, t *client.Team) (task team.Task, done string, err error) {
 	if u.commit != "" {
 		dir, err := os.Getwd() // the checkout that has it

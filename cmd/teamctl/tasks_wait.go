@@ -47,7 +47,7 @@ func (a *app) tasksWaitCmd() *cobra.Command {
 
 var errReached = errors.New("every task has the status")
 
-// waitFor prints the tasks as they stand when the waiting has ended, however.
+// waitFor waits, and prints the tasks as they are at the end, whatever the result.
 func (a *app) waitFor(ctx context.Context, ids []team.TaskID, status team.TaskStatus) error {
 	w := newWaiting(ids, status)
 	err := a.following(ctx, openTeam, func(ctx context.Context, t *client.Team) error {
@@ -81,7 +81,7 @@ func (a *app) waitFor(ctx context.Context, ids []team.TaskID, status team.TaskSt
 	return err
 }
 
-// waiting is for some tasks to get a status.
+// waiting waits until some tasks have a status.
 type waiting struct {
 	ids    []team.TaskID
 	status team.TaskStatus
@@ -93,9 +93,8 @@ func newWaiting(ids []team.TaskID, status team.TaskStatus) *waiting {
 	return &waiting{ids: ids, status: status, tasks: map[team.TaskID]team.TaskView{}, gone: map[team.TaskID]bool{}}
 }
 
-// take takes in what is new or has changed. It returns errReached if all awaited tasks
-// have the status, an error that names the first that can no longer get it, or nil if
-// there is something to wait for.
+// take adds new and changed tasks. It returns errReached if all awaited tasks have the status, an error that
+// names the first that can no longer get it, or nil if it must wait on.
 func (w *waiting) take(b client.Snapshot) error {
 	blocks := len(b.Gone) > 0 // somebody's way may be blocked for good now
 	for _, id := range b.Gone {
@@ -138,8 +137,8 @@ func (w *waiting) has(v team.TaskView) bool {
 	return v.Status == w.status || w.status == team.InProgress && v.Status == team.Completed
 }
 
-// deadEnd returns the way from a task, over what each one waits for, to one that
-// failed or was cancelled or deleted; nil if there is none. passed are tasks known to have none.
+// deadEnd returns the path from a task through its dependencies to one that failed or was cancelled or
+// deleted; nil if there is none. passed are tasks known to have none.
 func (w *waiting) deadEnd(id team.TaskID, passed map[team.TaskID]bool) []team.TaskID {
 	v := w.tasks[id]
 	switch {
@@ -157,8 +156,8 @@ func (w *waiting) deadEnd(id team.TaskID, passed map[team.TaskID]bool) []team.Ta
 	return nil
 }
 
-// neverBegins says that nobody will begin the first task of the way, why, and what
-// can be done.
+// neverBegins returns an error that explains why the first task of the path will not begin, and what can be
+// done.
 func (w *waiting) neverBegins(way []team.TaskID) error {
 	text := string(way[0]) + " waits for " + string(way[1])
 	for _, id := range way[2:] {
@@ -187,7 +186,7 @@ func (w *waiting) open() string {
 	return text
 }
 
-// why is the reason of a task's last change, or its result.
+// why returns the reason of a task's last change, or its result.
 func why(t team.Task) string {
 	switch {
 	case t.Status == team.Completed:

@@ -14,8 +14,7 @@ import (
 	"agentteam/pkg/team/explain"
 )
 
-// following runs f on the team that the command names, as open opens it, with no
-// time limit unless one was given.
+// following runs f on the command's team, opened with open, with no time limit unless one was given.
 func (a *app) following(ctx context.Context, open opener, f func(ctx context.Context, t *client.Team) error) error {
 	ctx, cancel := a.bounded(ctx)
 	defer cancel()
@@ -31,14 +30,14 @@ func (a *app) following(ctx context.Context, open opener, f func(ctx context.Con
 	})
 }
 
-// opener is [app.awaitTeam], or openTeam.
+// opener opens a team: [app.awaitTeam], or openTeam.
 type opener func(context.Context, *client.Client, team.TeamID) (*client.Team, error)
 
 func openTeam(ctx context.Context, c *client.Client, id team.TeamID) (*client.Team, error) {
 	return c.Open(ctx, id)
 }
 
-// watchTasks prints the tasks that q names, and each of them again when it changes.
+// watchTasks prints the tasks that match q, and each of them again when it changes.
 func (a *app) watchTasks(ctx context.Context, q team.Query) error {
 	if q.After != "" || q.Limit != 0 {
 		return team.Errorf(team.InvalidArgument, "--watch goes with neither --limit nor --page")
@@ -82,12 +81,12 @@ func (a *app) watchTasks(ctx context.Context, q team.Query) error {
 	})
 }
 
-// narrow is a terminal in which little would be left for the title.
+// narrow is a terminal width that leaves little space for the title.
 const narrow = 60
 
-// taskPrinter returns what prints one task after the other: a record, or a row of a
-// table whose columns are as wide as is known before the rows are. What a blocked task
-// waits for stands behind its title; status is that of all tasks by then.
+// taskPrinter returns a function that prints tasks one by one: a record, or a table row whose column widths
+// are set before the rows are known. A blocked task's title is followed by what it waits for; status then
+// knows all tasks.
 func (a *app) taskPrinter(status statuses) func(team.TaskView) error {
 	if print := oneByOne(a, func(v team.TaskView) string { return string(v.ID) }); print != nil {
 		return print
@@ -124,7 +123,7 @@ func (a *app) taskPrinter(status statuses) func(team.TaskView) error {
 	}
 }
 
-// pad fills a text up to the width of its column and the gap to the next.
+// pad fills a text to the width of its column and the gap to the next.
 func pad(s string, width int) string {
 	return s + strings.Repeat(" ", max(0, width-lipgloss.Width(s))+gap)
 }

@@ -176,8 +176,8 @@ func (a *app) onTeam(name string, f func(context.Context, *client.Team) error) e
 	})
 }
 
-// choicesOf gives cmd the flags of what may be chosen of a team, with the defaults of a new one if
-// fresh is set: else what is not given stays as it is. The returned function returns which were given.
+// choicesOf adds the flags for a team's choices to cmd, with a new team's defaults if fresh is set: else what
+// is not given stays unchanged. The returned function returns the choices that were given.
 func choicesOf(cmd *cobra.Command, fresh bool) func(*cobra.Command) team.Choices {
 	var description, create, respawn, approver, recheck, dialect, isolation string
 	var teammates int
@@ -217,7 +217,7 @@ func choicesOf(cmd *cobra.Command, fresh bool) func(*cobra.Command) team.Choices
 	}
 }
 
-// ifGiven returns the value of a flag; nil if it is left out.
+// ifGiven returns a flag's value; nil if the flag is missing.
 func ifGiven[T any](cmd *cobra.Command, flag string, v T) *T {
 	if !cmd.Flags().Changed(flag) {
 		return nil
@@ -225,7 +225,7 @@ func ifGiven[T any](cmd *cobra.Command, flag string, v T) *T {
 	return &v
 }
 
-// onlyIf returns v if it is to be shown, else its zero value.
+// onlyIf returns v if shown is set, else its zero value.
 func onlyIf[T any](shown bool, v T) (zero T) {
 	if shown {
 		return v
@@ -233,7 +233,7 @@ func onlyIf[T any](shown bool, v T) (zero T) {
 	return zero
 }
 
-// number is n, or nothing for 0.
+// number formats n, or returns "" for 0.
 func number(n int) string { return onlyIf(n != 0, fmt.Sprint(n)) }
 
 func teamsTable(teams []client.TeamStatus) table {
@@ -262,7 +262,7 @@ func (a *app) printTeam(t team.Team) error {
 	}, policyFields(p), []field{{"summary", t.Summary}, {"made", moment(&t.CreatedAt)}, {"ended", moment(t.FinishedAt)}, {"saved", savedShown(t)}}))
 }
 
-// savedShown is when and to which file a team was saved that is to continue elsewhere.
+// savedShown returns when and to which file a team was saved that is to continue elsewhere.
 func savedShown(t team.Team) string {
 	if t.Saved == nil {
 		return ""
@@ -270,7 +270,7 @@ func savedShown(t team.Team) string {
 	return moment(&t.Saved.At) + " to " + t.Saved.File
 }
 
-// isolationShown is the team's wish, and what came of it for its present or last goal.
+// isolationShown returns the team's wish, and the isolation of its current or last goal.
 func isolationShown(t team.Team) string {
 	wish := string(cmp.Or(t.Policy.Isolation, team.IsolationAuto))
 	switch {

@@ -70,7 +70,7 @@ func (a *app) teamsApplyCmd() *cobra.Command {
 	return makesTeam(cmd)
 }
 
-// apply makes the team of the settings, or changes it.
+// apply creates the team of the settings, or changes it.
 func (a *app) apply(ctx context.Context, c *client.Client, cfg config.Config, roles role.Roles, dry bool) (applied, error) {
 	done := applied{Team: cfg.Team, DryRun: dry}
 	before := team.Team{ID: cfg.Team, Roles: roles.All, MaxTeammates: team.DefaultMaxTeammates,
@@ -105,8 +105,8 @@ func (a *app) apply(ctx context.Context, c *client.Client, cfg config.Config, ro
 	return done, err
 }
 
-// choicesFor are what the settings choose of a team that is there. A role keeps its instructions;
-// one that the team lacks is that of the files.
+// choicesFor returns the settings' choices for an existing team. A role keeps its instructions; one that the
+// team lacks comes from the files.
 func choicesFor(record team.Team, cfg config.Config, roles role.Roles) (team.Choices, error) {
 	all := maps.Clone(roles.All)
 	maps.Copy(all, record.Roles)
@@ -124,7 +124,7 @@ func choicesFor(record team.Team, cfg config.Config, roles role.Roles) (team.Cho
 	return choices, nil
 }
 
-// changesOf are the fields in which two records of a team differ.
+// changesOf returns the fields in which two records of a team differ.
 func changesOf(before, after team.Team) ([]change, error) {
 	patch, err := jsondiff.Compare(before, after)
 	if err != nil {
@@ -138,7 +138,7 @@ func changesOf(before, after team.Team) ([]change, error) {
 	return changes, nil
 }
 
-// spread are the fields of a change: an object that is new, or is there no more, is one of several.
+// spread splits a change into fields: of an object that is new or removed, each field is a change.
 func spread(c change) (all []change) {
 	from, was := c.From.(map[string]any)
 	to, is := c.To.(map[string]any)
@@ -156,7 +156,7 @@ func spread(c change) (all []change) {
 	return all
 }
 
-// lines are the result for people.
+// lines returns the result for people.
 func (d applied) lines() []string {
 	did := "is changed"
 	switch {
@@ -176,8 +176,8 @@ func (d applied) lines() []string {
 	return lines
 }
 
-// shownValue is a value of a record on a line. A long text is cut; a list, such as one of what members may
-// do, is not.
+// shownValue formats a record's value in one line. A long text is cut; a list, such as one of permissions, is
+// not.
 func shownValue(v any) string {
 	if v == nil || v == "" {
 		return "-"

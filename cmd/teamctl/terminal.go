@@ -29,8 +29,7 @@ func live(w io.Writer) bool {
 	return ok && kind != "" && kind != "dumb" && term.IsTerminal(d.Fd())
 }
 
-// widthOf is how many cells a line of w may take: those of the terminal, else COLUMNS,
-// else 0 for no limit.
+// widthOf returns how many cells a line of w may take: the terminal's, else COLUMNS, else 0 for no limit.
 func widthOf(w io.Writer) int {
 	if d, ok := w.(device); ok {
 		if w, _, err := term.GetSize(d.Fd()); err == nil && w > 0 {
@@ -44,7 +43,7 @@ func widthOf(w io.Writer) int {
 	return max(n, 0)
 }
 
-// heightOf is how many lines w shows, 0 if it is no terminal.
+// heightOf returns how many lines w shows, 0 if it is no terminal.
 func heightOf(w io.Writer) int {
 	if d, ok := w.(device); ok {
 		if _, h, err := term.GetSize(d.Fd()); err == nil {
@@ -54,8 +53,8 @@ func heightOf(w io.Writer) int {
 	return 0
 }
 
-// wrapped is a line in as many of at most width cells as it takes, broken between words and
-// indented like the first; 0 is no limit. A longer word has a line of its own.
+// wrapped breaks a line between words into lines of at most width cells, indented like the first; 0 is no
+// limit. A longer word gets a line of its own.
 func wrapped(line string, width int) string {
 	if width == 0 || ansi.StringWidth(line) <= width {
 		return line
@@ -67,8 +66,8 @@ func wrapped(line string, width int) string {
 	return indent + strings.NewReplacer(noBreakHyphen, "-", "\n", "\n"+indent).Replace(text)
 }
 
-// lineWidth is how many cells a line of text may take that is broken between words: those of a
-// terminal. Else whoever reads it has it whole; 0 is no limit.
+// lineWidth returns how many cells a line of wrapped text may take: a terminal's width. Other outputs are not
+// wrapped; 0 is no limit.
 func lineWidth(w io.Writer) int {
 	if !live(w) {
 		return 0
@@ -76,7 +75,7 @@ func lineWidth(w io.Writer) int {
 	return widthOf(w)
 }
 
-// singly has the terminal of stdin hand over single characters, without an echo, until restore is called.
+// singly switches stdin's terminal to single characters without an echo, until restore is called.
 func singly() (restore func(), err error) {
 	fd := int(os.Stdin.Fd())
 	was, err := unix.IoctlGetTermios(fd, unix.TCGETS)
@@ -94,12 +93,12 @@ func singly() (restore func(), err error) {
 	return func() { _ = unix.IoctlSetTermios(fd, unix.TCSETS, was) }, nil
 }
 
-// colours returns w without the colours that it cannot show, or that nobody wants.
+// colours returns w without the colours that it cannot show, or that the user does not want.
 func colours(w io.Writer) io.Writer { return colorprofile.NewWriter(w, colourEnv()) }
 
-// colourEnv is the environment for colorprofile, which takes only some values of these
-// for a yes: https://no-color.org says any value, https://bixense.com/clicolors any but 0.
-// Who wants no colour gets none, whoever forces them.
+// colourEnv returns the environment for colorprofile, which accepts only some values of these variables:
+// https://no-color.org means any value, https://bixense.com/clicolors any but 0. No colour takes precedence
+// over forced colours.
 func colourEnv() []string {
 	env, force := os.Environ(), os.Getenv("CLICOLOR_FORCE")
 	switch { // the last value of a name counts
@@ -111,8 +110,7 @@ func colourEnv() []string {
 	return env
 }
 
-// output is stdout. It remembers that something could not be written, which most who
-// write do not ask.
+// output is stdout. It records write errors, which most callers ignore.
 type output struct {
 	*os.File
 	mu     sync.Mutex
@@ -131,14 +129,14 @@ func (o *output) Write(text []byte) (int, error) {
 	return n, err
 }
 
-// err is why not all was written, or nil.
+// err returns why not everything was written, or nil.
 func (o *output) err() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.failed
 }
 
-// errUnwritten ends a command as it is, whatever else has ended meanwhile.
+// errUnwritten ends a command unchanged, whatever else has ended meanwhile.
 var errUnwritten = errors.New("the output cannot be written")
 
 func unwritten(err error) error {

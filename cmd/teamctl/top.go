@@ -51,7 +51,7 @@ func (a *app) topCmd() *cobra.Command {
 	}
 }
 
-// screenable is an error where no screen can be drawn, with the commands that show the same as text.
+// screenable returns an error where no screen can be drawn, with the commands that show the same as text.
 func (a *app) screenable() error {
 	const instead = "teamctl status, teamctl agents, teamctl tasks and teamctl events -f show the same as text, also with -o json"
 	switch {
@@ -63,8 +63,8 @@ func (a *app) screenable() error {
 	return nil
 }
 
-// startTeam is the team that the screen begins with: the one that was named or is set, or the
-// only one; "" for the list of several.
+// startTeam returns the team that the screen shows first: the one that was named or is set, or the only one;
+// "" for the list of several.
 func startTeam(ctx context.Context, c *client.Client, cfg config.Config, named bool) (team.TeamID, error) {
 	for _, o := range cfg.Origins() {
 		named = named || o.Name == "team" && o.Origin != "default"
@@ -82,8 +82,7 @@ func startTeam(ctx context.Context, c *client.Client, cfg config.Config, named b
 	return all[0].ID, nil
 }
 
-// onScreen shows the screen until the user leaves it. What is to be said meanwhile is said
-// after it.
+// onScreen shows the screen until the user leaves it. Messages meanwhile are printed after it.
 func (a *app) onScreen(ctx context.Context, c *client.Client, id team.TeamID, leave screen.Leave) error {
 	var held strings.Builder
 	to := a.notes.Writer
@@ -96,8 +95,8 @@ func (a *app) onScreen(ctx context.Context, c *client.Client, id team.TeamID, le
 	return err
 }
 
-// overlook shows the goal on the screen until the user leaves it, and returns the team's record
-// as it was at the end of the goal. One who leaves before interrupts the command.
+// overlook shows the goal on the screen until the user leaves it, and returns the team's record at the end of
+// the goal. Leaving before that interrupts the command.
 func (a *app) overlook(ctx context.Context, c *client.Client, t *client.Team, g *client.Goal, leave screen.Leave) (record team.Team, err error) {
 	ended, done := make(chan struct{}), make(chan error, 1)
 	waits, stop := context.WithCancel(ctx)
@@ -124,5 +123,5 @@ func (a *app) overlook(ctx context.Context, c *client.Client, t *client.Team, g 
 	return record, a.ended(ctx, werr)
 }
 
-// endWait is how long the end of a goal may take to come here that the screen has shown.
+// endWait is how long to wait for a goal's end that the screen has shown already.
 const endWait = time.Second

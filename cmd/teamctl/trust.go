@@ -77,7 +77,7 @@ func (a *app) listTrusted() error {
 	})
 }
 
-// trust shows which keys of a file wait, asks, and has them count.
+// trust shows which keys of a file wait for trust, asks, and trusts them.
 func (a *app) trust(ctx context.Context, file string, yes bool) error {
 	w, err := waitingIn(file)
 	if err != nil {
@@ -110,7 +110,7 @@ func (a *app) trust(ctx context.Context, file string, yes bool) error {
 	return a.printLine(w, file, file+" is trusted as it stands; "+then)
 }
 
-// mayCount asks a person whether what was shown counts.
+// mayCount asks a person whether to trust what was shown.
 func (a *app) mayCount(ctx context.Context) (yes bool, err error) {
 	err = a.ask(ctx, "Trust it as it stands? [y/N] ", func(answer string, more bool) bool {
 		yes = answer != "" && strings.HasPrefix("yes", answer)
@@ -127,7 +127,8 @@ func (a *app) tellWaits(w trust.Waiting) {
 	}
 }
 
-// waits lists what of the files of this folder waits for trust: of the settings first, then of role files and skills.
+// waits lists what in this folder's files waits for trust: first of the settings, then of role files and
+// skills.
 func waits(cfg config.Config, roles role.Roles) (all []trust.Waiting) {
 	if w := cfg.Waiting(); len(w.Keys) > 0 {
 		all = append(all, w)
@@ -138,9 +139,9 @@ func waits(cfg config.Config, roles role.Roles) (all []trust.Waiting) {
 	return append(all, skills.Load(cfg.Folder(), cfg.Folder(), nil).Waiting...)
 }
 
-// decided loads the settings of a command that acts by them, after a person was asked about what waits for trust: once
-// on a terminal, and by --trust. Without the keys that decide with which model, at which place or in which sandbox it
-// would work, the command ends. Errors: those of [config.Load], and of [config.Config.Decided] for these keys.
+// decided loads the settings of a command that uses them, after asking a person about what waits for trust:
+// once on a terminal, or with --trust. The command ends if keys that decide its model, place or sandbox are
+// missing. Errors: those of [config.Load], and of [config.Config.Decided] for these keys.
 func (a *app) decided(src config.Sources, keys ...string) (config.Config, error) {
 	cfg, err := config.Load(src)
 	if err != nil {
@@ -177,14 +178,14 @@ func (a *app) decided(src config.Sources, keys ...string) (config.Config, error)
 	return cfg, cfg.Decided(keys...)
 }
 
-// trustFlag gives cmd the flag --trust, and has it ask on a terminal about what waits for trust.
+// trustFlag adds the flag --trust to cmd, and makes it ask on a terminal about what waits for trust.
 func (a *app) trustFlag(cmd *cobra.Command) {
 	a.asksForTrust = true
 	cmd.Flags().BoolVar(&a.trusts, "trust", false, "trust the files of this folder as they stand: print what waits, each with its digest, and let it count")
 }
 
-// tellWhole prints what a person trusts so that all of it can be seen: each line, the first behind
-// before and the others further in, since what comes after a comment may be a command.
+// tellWhole prints what a person trusts completely: each line, the first after before and the others indented
+// further, since a command may follow a comment.
 func (a *app) tellWhole(before, text string) {
 	for line := range strings.SplitSeq(team.Escaped(strings.TrimSpace(text)), "\n") {
 		a.tell(before + line)
@@ -192,12 +193,13 @@ func (a *app) tellWhole(before, text string) {
 	}
 }
 
-// inOneLine is a text in which all can be seen, also where its lines end.
+// inOneLine returns a text in one line, with all characters and line ends visible.
 func inOneLine(text string) string {
 	return strings.ReplaceAll(team.Escaped(strings.TrimSpace(text)), "\n", " ⟨U+000A⟩ ")
 }
 
-// trustedIn is what a person trusts of a file: its content, of a skill all of its files with their digests.
+// trustedIn returns what a person trusts of a file: its content, of a skill all of its files with their
+// digests.
 func trustedIn(file string) ([]byte, error) {
 	if filepath.Base(file) == skills.FileName {
 		return skills.Manifest(file)
@@ -205,8 +207,8 @@ func trustedIn(file string) ([]byte, error) {
 	return os.ReadFile(file)
 }
 
-// waitingIn returns what of a file waits, as it stands; nil if all of it counts. A skill is named by its SKILL.md; a role file ends in
-// .md; each other is a settings file.
+// waitingIn returns what in a file waits for trust; nil if nothing does. A skill is named by its SKILL.md; a
+// role file ends in .md; all others are settings files.
 func waitingIn(file string) (*trust.Waiting, error) {
 	if filepath.Base(file) == skills.FileName {
 		return skills.WaitingIn(file)

@@ -12,18 +12,18 @@ import (
 	"agentteam/pkg/team"
 )
 
-// unseen is a kind of files that members do not see in their trees, and the line of settings that brings them.
+// unseen is a kind of files that members do not see in their worktrees, and the setting that adds them.
 type unseen struct{ What, Setting string }
 
 func (u unseen) String() string {
 	return "members do not see " + u.What + "; to let members read them, in team.yaml: " + u.Setting
 }
 
-// mostUnseen is how many names a line has.
+// mostUnseen limits the names in a line.
 const mostUnseen = 5
 
-// unseenIn returns what members that work in trees of the checkout do not see, without what h brings them; nothing
-// where git does not answer.
+// unseenIn returns what members in worktrees of the checkout do not see, except what h adds; nothing where
+// git does not answer.
 func unseenIn(ctx context.Context, c gitrepo.Checkout, h team.Policy) (all []unseen) {
 	u, err := c.Unseen(ctx)
 	if err != nil {
@@ -49,10 +49,10 @@ func unseenIn(ctx context.Context, c gitrepo.Checkout, h team.Policy) (all []uns
 	return all
 }
 
-// bare are names that YAML takes without quotes in a list.
+// bare matches names that need no quotes in a YAML list.
 var bare = regexp.MustCompile(`^[A-Za-z0-9./][A-Za-z0-9._/@+-]*$`)
 
-// listed are names as a list in YAML, as many as a line shows.
+// listed returns names as a YAML list, as many as a line shows.
 func listed(names []string) string {
 	var list []string
 	for _, name := range names[:min(len(names), mostUnseen)] {

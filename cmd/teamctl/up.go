@@ -32,7 +32,7 @@ const defaultStandbys = 3
 
 const maxPort = 65535
 
-// clusterRecord is what up and down print for programs.
+// clusterRecord is the output of up and down for programs.
 type clusterRecord struct {
 	Status string `json:"status"` // up or down
 	NATS   string `json:"nats"`   // address of the server
@@ -42,12 +42,12 @@ type clusterRecord struct {
 	Log    string `json:"log,omitempty"`
 }
 
-// printCluster prints the record for programs; people are told line on stderr.
+// printCluster prints the record for programs; people get line on stderr.
 func (a *app) printCluster(r clusterRecord, line string) error {
 	return a.print(r, []string{r.NATS}, func() { fmt.Fprintln(a.err, line) })
 }
 
-// recordOf is what is known of the cluster of this folder.
+// recordOf returns what is known of this folder's cluster.
 func recordOf(status string, pid int) clusterRecord {
 	r := clusterRecord{Status: status, PID: pid}
 	if c, _, err := config.FindCluster("."); err == nil {
@@ -114,8 +114,8 @@ func (a *app) upCmd() *cobra.Command {
 	return cmd
 }
 
-// upUntilEnded runs a cluster until the command's context ends. With report it is the process of
-// up -d, which reports its startup to that file descriptor instead of printing it.
+// upUntilEnded runs a cluster until the command's context ends. With report it is the process of up -d, which
+// reports its startup to that file descriptor instead of printing it.
 func (a *app) upUntilEnded(cfg config.Config, standbys, port, report int) error {
 	send := func(startup) {}
 	if report > 0 {
@@ -150,7 +150,7 @@ func (a *app) upUntilEnded(cfg config.Config, standbys, port, report int) error 
 	return nil
 }
 
-// upAlready tells of the cluster that runs in this folder, if one does and is as the flags ask for.
+// upAlready reports whether a cluster that matches the flags runs in this folder, and prints it.
 func (a *app) upAlready(flags *pflag.FlagSet) (is bool, err error) {
 	running, pid := local.Running(".")
 	if !running || flags.Changed("insecure") || flags.Changed("data") {
@@ -172,7 +172,7 @@ func (a *app) upAlready(flags *pflag.FlagSet) (is bool, err error) {
 	return true, a.printCluster(r, fmt.Sprintf("the cluster is up already: NATS at %s, API at %s (its page: teamctl web), pid %d; end it with: teamctl down", r.NATS, r.API, r.PID))
 }
 
-// servedAt reports whether a URL has the address that a flag asks for: a port, or a host with a port; 0 is any.
+// servedAt reports whether a URL has the address in a flag: a port, or a host with a port; 0 is any.
 func servedAt(has, asked string) bool {
 	u, err := url.Parse(has)
 	if err != nil {
@@ -185,14 +185,14 @@ func servedAt(has, asked string) bool {
 	return (host == "" || host == u.Hostname()) && (port == "0" || port == u.Port())
 }
 
-// startup is what the process of a cluster in the background tells the one that
-// started it: where the cluster is, or why there is none.
+// startup is sent by a cluster's background process to its parent: the cluster's address, or why there is
+// none.
 type startup struct {
 	NATS  string   `json:"nats,omitempty"`
 	Error *failure `json:"error,omitempty"`
 }
 
-// startCluster starts a cluster, which has its addresses and how it logs from the settings.
+// startCluster starts a cluster with addresses and logging from the settings.
 func (a *app) startCluster(ctx context.Context, cfg config.Config, o local.Options) (_ *local.Cluster, err error) {
 	if o.Logger, err = telemetry.NewLogger(o.Output, cfg.LogLevel, cfg.LogFormat); err != nil {
 		return nil, err
@@ -208,8 +208,8 @@ func (a *app) startCluster(ctx context.Context, cfg config.Config, o local.Optio
 	return local.Start(ctx, o)
 }
 
-// apart sees to it that what a cluster of this folder stores is this user's own, and out of reach of the commands that
-// run here, and of git.
+// apart protects this folder's cluster data: only this user can access it, not commands that run here, and
+// not git.
 func (a *app) apart(ctx context.Context, cfg config.Config) error {
 	if err := config.CheckClusterDir("."); err != nil {
 		return err
@@ -230,15 +230,15 @@ func (a *app) apart(ctx context.Context, cfg config.Config) error {
 	return nil
 }
 
-// ownFlags gives cmd the flags of those that start a cluster of this folder.
+// ownFlags adds the flags for starting this folder's cluster to cmd.
 func (a *app) ownFlags(cmd *cobra.Command) {
 	a.trustFlag(cmd)
 	cmd.Flags().String("sandbox", "", "how commands are confined: auto, bubblewrap, the weaker confined, or none (default auto)")
 	completeFlags(cmd, map[string]cobra.CompletionFunc{"sandbox": fixed(team.Sandbox("").Values()...)})
 }
 
-// ownAPI is the API of a cluster of this machine. Unless others are named its tokens are in
-// this folder, where they are made once.
+// ownAPI returns the API of a cluster on this machine. Unless others are named its tokens are in this folder,
+// where they are created once.
 func ownAPI(api config.API, folder string) (config.API, error) {
 	if api.TokenFile != "" {
 		return api, nil
@@ -255,8 +255,8 @@ func ownAPI(api config.API, folder string) (config.API, error) {
 	return api, nil
 }
 
-// upDetached starts `teamctl up` again as a process of its own, and returns once
-// that has said that its cluster is up, or why not.
+// upDetached starts `teamctl up` as a new process, and returns once that has reported that its cluster is up,
+// or why not.
 func (a *app) upDetached(cmd *cobra.Command) error {
 	log, err := openLog("up.log")
 	if err != nil {
@@ -306,8 +306,7 @@ func (a *app) upDetached(cmd *cobra.Command) error {
 	}
 }
 
-// inForeground are the arguments of the same `up` for its background process: what
-// the flags say, however they were written.
+// inForeground returns the arguments of `up` for its background process, with the same flags.
 func inForeground(flags *pflag.FlagSet) []string {
 	args := []string{"up", "--report=3"}
 	flags.Visit(func(f *pflag.Flag) {
@@ -318,7 +317,7 @@ func inForeground(flags *pflag.FlagSet) []string {
 	return args
 }
 
-// endChild ends a background process that is not wanted any more, with its cluster.
+// endChild ends a background process that is no longer needed, with its cluster.
 func endChild(child *exec.Cmd) {
 	_ = child.Process.Signal(syscall.SIGTERM)
 	kill := time.AfterFunc(stopGrace, func() { _ = child.Process.Kill() })
@@ -326,13 +325,12 @@ func endChild(child *exec.Cmd) {
 	_ = child.Wait() // it was told to end
 }
 
-// openLog opens a log in the cluster's folder to be added to: another command may be writing
-// the same one.
+// openLog opens a log in the cluster's folder for appending: another command may write the same one.
 func openLog(name string) (*os.File, error) {
 	return openMade(filepath.Join(team.ClusterDir, name), os.O_APPEND|os.O_WRONLY)
 }
 
-// openMade opens a file of a cluster's folder, which is made with it if it is not there.
+// openMade opens a file in a cluster's folder, and creates both if missing.
 func openMade(path string, flags int) (f *os.File, err error) {
 	path, err = filepath.Abs(path)
 	if err == nil {
@@ -378,8 +376,8 @@ func (a *app) downCmd() *cobra.Command {
 	}
 }
 
-// noneToEnd is the error of a folder in which no cluster runs. The file of one that was
-// killed is removed, so that whoever waits for its return need not.
+// noneToEnd returns the error of a folder without a running cluster. It removes a killed cluster's file, so
+// that nobody waits for its return.
 func noneToEnd() error {
 	cl, path, err := config.FindCluster(".")
 	if err != nil && !errors.Is(err, team.NotFound) {

@@ -12,10 +12,10 @@ import (
 	"agentteam/pkg/team/explain"
 )
 
-// What is wrong with a command line is told in words of our own, with a hint: those
-// of the libraries name arguments commands, and parsers instead of what is expected.
+// Errors of a command line have our own texts, with a hint: those of the libraries call arguments commands,
+// and name parsers instead of what is expected.
 
-// exactly is cobra's ExactArgs with an error that says what is missing.
+// exactly is cobra's ExactArgs with an error that names what is missing.
 func exactly(n int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		given := explain.Counted(len(args), "argument")
@@ -48,7 +48,7 @@ func atMost(n int) cobra.PositionalArgs {
 	}
 }
 
-// elsewhere are the commands for the words that other programs have for them.
+// elsewhere maps other programs' words to our commands.
 var elsewhere = map[string]string{
 	"ps": "teamctl agents, or teamctl status -o wide for the processes", "ls": "teamctl tasks, teamctl agents or teamctl teams", "list": "teamctl tasks, teamctl agents or teamctl teams",
 	"get": "teamctl tasks get ID, or teamctl agents get NAME", "show": "teamctl tasks get ID, or teamctl agents get NAME", "describe": "teamctl tasks get ID, or teamctl agents get NAME",
@@ -57,7 +57,7 @@ var elsewhere = map[string]string{
 	"create": "teamctl tasks add, teamctl spawn ROLE or teamctl teams add NAME", "add": "teamctl tasks add, teamctl spawn ROLE or teamctl teams add NAME", "tell": "teamctl send NAME TEXT", "mail": "teamctl inbox [NAME], or teamctl send NAME TEXT", "reply": "teamctl answer TEXT, or teamctl send NAME TEXT --reply-to ID", "ask": "teamctl send NAME TEXT", "members": "teamctl agents", "usage": "teamctl cost",
 }
 
-// flagError is what cobra found wrong with the flags of cmd.
+// flagError explains cobra's error about the flags of cmd.
 func flagError(cmd *cobra.Command, err error) error {
 	if ours, ok := errors.AsType[*team.Error](err); ok { // of a flag's own Set
 		return ours
@@ -89,8 +89,8 @@ func flagError(cmd *cobra.Command, err error) error {
 	return bad.WithHint("%s --help tells what it takes", cmd.CommandPath())
 }
 
-// given is a flag's value that must not be empty: a script that passes a variable
-// which is not set would else leave a condition out without knowing it.
+// given is a flag's value that must not be empty: a script with an unset variable would else omit a condition
+// unnoticed.
 type given struct {
 	pflag.Value
 	flag string
@@ -103,8 +103,8 @@ func (g given) Set(s string) error {
 	return g.Value.Set(s)
 }
 
-// refuseEmpty has cmd, and all commands below it, refuse flags without a value. Only
-// a description may be empty: an edit can take it away.
+// refuseEmpty makes cmd, and all commands below it, reject empty flags. Only a description may be empty: an
+// edit can remove it.
 func refuseEmpty(cmd *cobra.Command) {
 	check := func(f *pflag.Flag) {
 		switch f.Value.Type() {
@@ -137,7 +137,7 @@ const (
 
 var formats = []string{string(asTable), string(asWide), string(asJSON), string(asYAML), string(asJSONL), string(asName)}
 
-// choice is the value of a flag that takes some words only.
+// choice is the value of a flag that accepts only some words.
 type choice[T ~string] struct {
 	to    *T
 	flag  string

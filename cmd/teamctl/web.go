@@ -57,8 +57,8 @@ func (a *app) webCmd() *cobra.Command {
 	return cmd
 }
 
-// findAPI returns the base URL of the cluster's API, and the path of its token's file. at
-// is the URL if somebody named it.
+// findAPI returns the base URL of the cluster's API, and the path of its token file. at is the URL if the
+// user named it.
 func (a *app) findAPI(cfg config.Config, at string) (base, file string, err error) {
 	file = cfg.API.TokenFile
 	if path := cfg.ClusterFile(); path != "" {
@@ -89,7 +89,7 @@ func (a *app) findAPI(cfg config.Config, at string) (base, file string, err erro
 	return base, file, err
 }
 
-// servedAPI is the API of any leader process; they are alike.
+// servedAPI returns the API of any leader process; they are equal.
 func servedAPI(ctx context.Context, c *client.Client) (string, error) {
 	s, err := c.Processes(ctx)
 	for _, p := range s.Leaders {
@@ -103,7 +103,7 @@ func servedAPI(ctx context.Context, c *client.Client) (string, error) {
 	return "", err
 }
 
-// browse opens the address in a browser, if there is one. Who has none reads it.
+// browse opens the address in a browser, if there is one. Without one people can read it.
 func (a *app) browse(address string) {
 	program := "xdg-open"
 	if runtime.GOOS == "darwin" {
