@@ -95,7 +95,7 @@ func foreground() bool {
 	return err == nil && group == unix.Getpgrp() && term.IsTerminal(stdin)
 }
 
-// asks returns an asking below s, or nil where nobody can type.
+// asks returns an asking below s, or nil where no person can type.
 func (a *app) asks(ctx context.Context, t *client.Team, s *stream) (*asking, error) {
 	if !foreground() || s.width() == 0 || s.rows() == 0 {
 		return nil, nil
@@ -271,7 +271,7 @@ func (q *asking) read() {
 	}
 }
 
-// skipKey reads what a key sends behind an escape: all of it is there at the same time.
+// skipKey reads the characters that a key sends after an escape: all of them are there at the same time.
 func skipKey(in *bufio.Reader) {
 	for first := true; in.Buffered() > 0; first = false {
 		switch r, _, err := in.ReadRune(); {
@@ -356,7 +356,7 @@ func (q *asking) key(r rune) {
 	q.stream.touch()
 }
 
-// take sends a line to the matter that is asked. It never waits.
+// take sends a line to the matter that is shown. It never blocks.
 func (q *asking) take(text string) {
 	m, ok := q.asked()
 	if !ok {
@@ -383,7 +383,7 @@ func (q *asking) take(text string) {
 	q.parts.Go(func() { q.send(m, send) })
 }
 
-// send sends an answer. What is not taken is asked again.
+// send sends an answer. A matter whose answer is not accepted is shown again.
 func (q *asking) send(m matter, send func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(q.ctx, 10*time.Second)
 	defer cancel()
@@ -401,7 +401,8 @@ func (q *asking) send(m matter, send func(context.Context) error) {
 	q.turn(0)
 }
 
-// decision is what a person has typed on a plan or a call: a word, or its first letter, and what the member is to know.
+// decision parses a person's line for a plan or a call: a word, or its first letter, and a text for the
+// member.
 func (m matter) decision(text string) (d team.Decision, ok bool) {
 	word, words, _ := strings.Cut(text, " ")
 	all := m.words()

@@ -13,15 +13,15 @@ import (
 	"agentteam/pkg/view/render"
 )
 
-// view says how the work on a goal is shown to people.
+// view is how the work on a goal is shown to people.
 type view struct {
 	render.Options
 	quiet bool
 	panes *panes    // those that show teammates; nil: none
-	since time.Time // what was before is only taken in
+	since time.Time // earlier entries only update the state
 }
 
-// flags adds those of the view to a command.
+// flags adds the flags of the view to cmd.
 func (v *view) flags(cmd *cobra.Command) {
 	cmd.Flags().BoolVarP(&v.quiet, "quiet", "q", false, "print the answer only")
 	cmd.Flags().BoolVarP(&v.Full, "verbose", "v", false, "show calls and results as they are, and all that is otherwise left out")
@@ -57,7 +57,7 @@ func (a *app) attachCmd() *cobra.Command {
 	return cmd
 }
 
-// attach shows the team's present goal from its beginning, or from a time on, to its end.
+// attach shows the team's current goal from its beginning, or from since, to its end.
 func (a *app) attach(ctx context.Context, c *client.Client, t *client.Team, cfg config.Config, v view, since time.Time) error {
 	g, err := t.Goals().Present(ctx)
 	if errors.Is(err, team.InvalidState) { // there is none

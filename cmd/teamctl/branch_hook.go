@@ -13,15 +13,15 @@ import (
 	"agentteam/pkg/tool/command"
 )
 
-// hookTime bounds the command of branch_hook, which may push and open a pull request.
+// hookTime limits the branch_hook command, which may push and open a pull request.
 const hookTime = 5 * time.Minute
 
-// mostHookText is how many bytes of the goal and of its summary the command gets: Linux refuses to start
-// one with a variable of 128 KiB.
+// mostHookText limits the bytes of the goal and of its summary for the hook: Linux does not start a command
+// with a variable of 128 KiB.
 const mostHookText = 16 << 10
 
-// hookPrelude has a command fail that reads from the terminal, as it cannot in the background: it would
-// be stopped there until its time is up.
+// hookPrelude makes a command fail that reads from the terminal in the background: it would be stopped until
+// its time limit.
 const hookPrelude = "trap '' TTIN TTOU\n"
 
 // endHook runs the user's branch_hook at the end of a goal that has finished, or reports why it does not.
@@ -45,9 +45,9 @@ func (a *app) endHook(l *lineEnd, record team.Team, cfg config.Config, p *runReq
 	return a.runHook(cfg.BranchHook, record.Workspace, record, *l.missing, a.command("land --publish", record.ID))
 }
 
-// runHook runs the user's branch_hook in the checkout dir, with what it prints on stderr, once the line's
-// branch is there; nothing if no hook is set, and if the checkout lacks nothing, which it reports. It returns
-// when the command has ended. again is the command that runs it once more. Errors: InvalidState if it has failed.
+// runHook runs the user's branch_hook in the checkout dir, its output on stderr, once the integration branch
+// exists, and returns when it has ended. Without a hook, or if the checkout lacks nothing, which it prints,
+// it does nothing. again is the command that reruns it. Error: InvalidState if the hook fails.
 func (a *app) runHook(hook, dir string, record team.Team, missing client.Diff, again string) error {
 	switch {
 	case hook == "":
@@ -73,7 +73,7 @@ func (a *app) runHook(hook, dir string, record team.Team, missing client.Diff, a
 	return team.Errorf(team.InvalidState, "branch_hook: %w", err).WithHint("%s is there; to run it again: %s", missing.Branch, again)
 }
 
-// firstBytes is the beginning of a text that may be longer than a variable, in whole characters.
+// firstBytes returns the beginning of a text that may be too long for a variable, in whole characters.
 func firstBytes(s string) string {
 	return strings.ToValidUTF8(s[:min(len(s), mostHookText)], "")
 }

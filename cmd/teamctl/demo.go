@@ -83,7 +83,7 @@ func (a *app) demo(ctx context.Context, dir string) error {
 		return err
 	}
 	cfg.Policy.Isolation = team.Shared                 // the demo's folder is no part of a repository
-	cfg.Policy.PermissionMode = team.BypassPermissions // all that is called stands in the demo's script
+	cfg.Policy.PermissionMode = team.BypassPermissions // the demo's script contains all calls
 	if _, err := sandbox.Find(ctx, cfg.Sandbox); err != nil && cfg.Sandbox == team.SandboxAuto {
 		a.tell(team.Line(err))
 		a.tell("the commands of the demo stand in its script, so that they run without a sandbox; those of models are refused here")

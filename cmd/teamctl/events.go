@@ -206,7 +206,7 @@ func (a *app) pastPrinter() entryPrinter {
 	return a.followPrinter()
 }
 
-// awaitTeam opens the team. A missing default team is no error: awaitTeam waits until somebody creates it.
+// awaitTeam opens the team. A missing default team is no error: awaitTeam waits until it is created.
 func (a *app) awaitTeam(ctx context.Context, c *client.Client, id team.TeamID) (*client.Team, error) {
 	for told := false; ; told = true {
 		t, err := c.Open(ctx, id)

@@ -16,7 +16,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// connect connects to the cluster that the settings name. Error: Unavailable, at once if no server was named
+// connect connects to the cluster that the settings name. Error: Unavailable, immediately if no server was named
 // and no cluster runs in the folder.
 func connect(ctx context.Context, cfg config.Config) (*client.Client, error) {
 	if file := cfg.ClusterFile(); file != "" {
@@ -136,7 +136,7 @@ type link struct {
 	client  *client.Client
 	server  string         // its address
 	file    string         // of the cluster, if the server was found by it
-	cluster config.Cluster // as the file told of it
+	cluster config.Cluster // as in the file
 	told    bool           // that it is away
 }
 

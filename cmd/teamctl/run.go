@@ -97,7 +97,7 @@ type runRequest struct {
 	view                view
 	own                 bool           // the cluster ends with the command
 	cluster             *local.Cluster // if it is the command's own
-	turn                *turn          // of setting the goal; nil: nobody is kept waiting
+	turn                *turn          // of setting the goal; nil: no other run waits
 	since               time.Time      // when the command began
 	started             string         // what is said of the cluster that this command has started; "" = none
 	set                 bool           // the goal is the team's, or was before
@@ -305,7 +305,7 @@ func (a *app) setGoal(ctx context.Context, t *client.Team, cfg config.Config, p 
 	}
 	if !g.Started() {
 		a.tell(fmt.Sprintf("team %s is at work; the text was mailed to its leader", t.ID()))
-		if !p.add { // somebody else was first, a moment ago
+		if !p.add { // another command was first, a moment ago
 			return nil, team.Errorf(team.Conflict, "another goal was set to team %s at the same moment", t.ID()).WithHint("follow that one: %s", a.command("run --resume", t.ID()))
 		}
 	}

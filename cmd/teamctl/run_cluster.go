@@ -82,7 +82,7 @@ func (a *app) cluster(ctx context.Context, p *runRequest) (cfg config.Config, en
 		}
 		switch find(cfg) {
 		case standsBy:
-			p.turn.end() // nobody is to wait for a question that this run may ask
+			p.turn.end() // no other run should wait for a question that this run may ask
 			return cfg, end, nil
 		case noCluster:
 			if err := a.mayStart(cfg, p); err != nil {
@@ -176,7 +176,7 @@ func (p *runRequest) whileLed(ctx context.Context, t *client.Team) (led context.
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		var since time.Time // nobody leads, since then
+		var since time.Time // start of the time without a leader
 		var seen uint64     // the incarnation of the leader that was there at the last look
 		for tick := time.Tick(200 * time.Millisecond); ; {
 			select {
@@ -235,7 +235,7 @@ func (a *app) takeTurn(ctx context.Context, cfg config.Config, p *runRequest) (*
 	t := &turn{f}
 	waited, err := t.wait(ctx)
 	if err == nil && !waited {
-		err = f.Truncate(0) // it tells of an earlier one
+		err = f.Truncate(0) // it contains an earlier goal
 	}
 	if err == nil && waited && !p.resume && !p.add {
 		var s goalSet

@@ -20,7 +20,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// lineEnd is what a goal has added to the team's line, as in -o json.
+// lineEnd is the change of a goal on the team's integration branch, as in -o json.
 type lineEnd struct {
 	Branch  string         `json:"branch"`
 	Begun   gitrepo.Hash   `json:"begun"` // where the goal began
@@ -35,7 +35,7 @@ type lineEnd struct {
 	missing *client.Diff // of the branch, what the user's checkout lacks; nil: the branch is not there
 }
 
-// lineTime limits the work on the line at the end of a goal.
+// lineTime limits the work on the integration branch at the end of a goal.
 const lineTime = time.Minute
 
 // endLine checks what the goal has added to the line, creates its branch in the user's repository, and lands
@@ -80,7 +80,7 @@ func (a *app) endLine(ctx context.Context, t *client.Team, record team.Team, cfg
 	return l, nil
 }
 
-// sumOfStat matches git's line that sums up those of the files.
+// sumOfStat matches git's summary line of a diffstat.
 var sumOfStat = regexp.MustCompile(`^ \d+ files? changed(,|$)`)
 
 // mostFiles limits the files that a run lists at its end.

@@ -70,7 +70,7 @@ func (a *app) findFirst(ctx context.Context, cfg config.Config, p *runRequest) e
 // onThisMachine reports whether the cluster's processes see this machine's folders.
 func onThisMachine(cfg config.Config, p *runRequest) bool { return p.own || cfg.ClusterFile() != "" }
 
-// isGone reports whether nobody can work for the team in the folder. Of a cluster on this machine this
+// isGone reports whether no process can work for the team in the folder. Of a cluster on this machine this
 // command checks it; of another the team's leader has reported it.
 func (a *app) isGone(ctx context.Context, t *client.Team, folder string, cfg config.Config, p *runRequest) (bool, error) {
 	if onThisMachine(cfg, p) {

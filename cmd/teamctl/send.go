@@ -33,7 +33,7 @@ func (a *app) sendCmd() *cobra.Command {
 		return a.withTeam(func(ctx context.Context, t *client.Team) error {
 			when := ""
 			if a.forPeople() { // as it is before the message wakes it
-				if to, err := t.Members().Get(ctx, name); err == nil { // the leader may be of a team that nobody leads yet
+				if to, err := t.Members().Get(ctx, name); err == nil { // the leader may be of a team without a leader process
 					when = readWhen(to.State, mail.Urgent)
 				}
 			}
@@ -86,7 +86,7 @@ type sent struct {
 	Stored      string         `json:"stored,omitempty"` // where the whole text is, if it is too long for a message
 }
 
-// readWhen describes when a member in this state reads its mail, if not at once.
+// readWhen describes when a member in this state reads its mail, if not immediately.
 func readWhen(state team.MemberState, urgent bool) string {
 	switch state {
 	case team.Stopped:

@@ -16,7 +16,7 @@ import (
 // errUnread ends a command that runs until stopped, once nobody reads its output.
 var errUnread = errors.New("nobody reads the output any more")
 
-// goesOn reports whether cmd shows events until somebody stops it. Other commands finish their work even if
+// goesOn reports whether cmd shows events until a person stops it. Other commands finish their work even if
 // nobody reads the output.
 func goesOn(cmd *cobra.Command) bool {
 	given := func(flag string) bool {
@@ -46,7 +46,7 @@ func whileRead(ctx context.Context) context.Context {
 // outlive it ignore.
 func whenUnread(fd uintptr, end context.CancelCauseFunc) {
 	for !term.IsTerminal(fd) {
-		told := []unix.PollFd{{Fd: int32(fd)}} // errors and hang-ups are told in any case
+		told := []unix.PollFd{{Fd: int32(fd)}} // errors and hang-ups are always reported
 		switch n, err := unix.Poll(told, -1); {
 		case errors.Is(err, syscall.EINTR):
 		case err != nil || n == 0: // it cannot be known

@@ -345,10 +345,10 @@ type notes struct {
 	mu     sync.Mutex
 	stream *stream  // that is shown; nil: none
 	asking bool     // the last line has no end: the user is to answer
-	list   *listing // of what is printed meanwhile, which stands above a note; nil: nothing
+	list   *listing // printed above a note; nil: none
 }
 
-// under makes s, or nobody, make room for each note.
+// under makes s make room for each note; nil: no stream does.
 func (n *notes) under(s *stream) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -366,7 +366,7 @@ func (n *notes) Write(text []byte) (int, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.list != nil {
-		_ = n.list.buf.Flush() // it says so again at its end
+		_ = n.list.buf.Flush() // the error is returned again at its end
 	}
 	if s := n.stream; s != nil {
 		s.mu.Lock()

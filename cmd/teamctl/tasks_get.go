@@ -51,7 +51,7 @@ func taskFields(v team.TaskView) []field {
 	if _, stored := v.Work(); stored && v.Status != team.Completed {
 		returned = append(returned, fmt.Sprintf("teamctl diff %s shows the newest that is stored", v.ID))
 	}
-	// Not where there is none, and nobody expects one.
+	// Only where there is one, or one is expected.
 	deliverable := onlyIf(v.DeliverableReq || v.Digest != "", v.DeliverablePath) + onlyIf(v.DeliverableReq, " (required)")
 	return []field{
 		{"id", string(v.ID)}, {"title", v.Title}, {"status", v.Shown()}, {"priority", team.PriorityName(v.Priority)},

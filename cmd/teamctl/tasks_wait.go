@@ -85,7 +85,7 @@ func (a *app) waitFor(ctx context.Context, ids []team.TaskID, status team.TaskSt
 type waiting struct {
 	ids    []team.TaskID
 	status team.TaskStatus
-	tasks  map[team.TaskID]team.TaskView // all of the board, as it was told so far
+	tasks  map[team.TaskID]team.TaskView // all of the board, as received so far
 	gone   map[team.TaskID]bool          // deleted
 }
 
@@ -96,7 +96,7 @@ func newWaiting(ids []team.TaskID, status team.TaskStatus) *waiting {
 // take adds new and changed tasks. It returns errReached if all awaited tasks have the status, an error that
 // names the first that can no longer get it, or nil if it must wait on.
 func (w *waiting) take(b client.Snapshot) error {
-	blocks := len(b.Gone) > 0 // somebody's way may be blocked for good now
+	blocks := len(b.Gone) > 0 // a task's path may be blocked for good now
 	for _, id := range b.Gone {
 		w.gone[id] = true
 		delete(w.tasks, id)
@@ -113,7 +113,7 @@ func (w *waiting) take(b client.Snapshot) error {
 		case w.gone[id]:
 			return team.Errorf(team.NotFound, "%s was deleted", id)
 		case w.has(v):
-		case v.ID == "": // its record cannot be read, until somebody has mended it
+		case v.ID == "": // its record cannot be read until it is repaired
 			reached = false
 		case v.Status.Open():
 			reached = false

@@ -322,7 +322,7 @@ func endChild(child *exec.Cmd) {
 	_ = child.Process.Signal(syscall.SIGTERM)
 	kill := time.AfterFunc(stopGrace, func() { _ = child.Process.Kill() })
 	defer kill.Stop()
-	_ = child.Wait() // it was told to end
+	_ = child.Wait() // it was asked to end
 }
 
 // openLog opens a log in the cluster's folder for appending: another command may write the same one.
