@@ -5,9 +5,6 @@
 BINARIES := leader teammate teamctl
 SOURCES  := $(wildcard cmd pkg e2e bench deploy examples mutants)
 
-# The race detector needs a C compiler; the go command turns cgo off if it finds none.
-RACE = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
-
 # What the programs say of themselves; the go command stamps nothing where GOFLAGS says
 # -buildvcs=false, and without git nobody knows.
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
@@ -32,42 +29,20 @@ page: ## make the page for people, pkg/api/web/dist, of its sources
 demo: build ## a whole team surveys DIR (default: this repository); no key, no network
 	./bin/teamctl demo $(if $(DIR),"$(DIR)")
 
-# Says again, of what go test has printed into a file, how each failed test began, without the log lines of
-# its processes, and adds a table of how long each package took. It reads a file, since an awk at the end of a pipe may hold back lines.
-define TIMES
-awk '/^ *(--- FAIL|panic:|WARNING: DATA RACE)/ { left = 8 } \
-	left > 0 && !/^ *time=[^ ]+ level=(DEBUG|INFO|WARN)/ { failed = failed substr($$0, 1, 300) "\n"; left-- } \
-	($$1 == "ok" || $$1 == "FAIL") && $$3 ~ /^[0-9.]+s$$/ { took[$$2] = $$3 } \
-	END { print "\nseconds  package"; fflush(); for (p in took) printf "%7.1f  %s\n", took[p], p | "sort -rn"; close("sort -rn"); \
-		if (failed) printf "\nfailed:\n%s", failed }'
-endef
-
-# Most tests wait, so more run at once than there are cores. go vet has been run before,
-# and the race detector need not rest for a second at the end of each process.
-GOTEST = GORACE=atexit_sleep_ms=0 go test -vet=off -p 3 -parallel 6
-
-# The packages whose tests start clusters of processes, each of which wants its beats and
-# leases kept: these run after the others and with fewer at once.
-CLUSTERS := e2e cmd/teamctl
-GOTEST_CLUSTERS = GORACE=atexit_sleep_ms=0 go test -vet=off -p 1 -parallel 4
-
-# The rules of the house read the tree: they run first, and no goroutines meet in them.
-RULES := pkg mutants deploy
-
 .PHONY: test
-test: vet ## go vet, gofmt and all tests, with the race detector where it can run
-	$(if $(RACE),,@echo "*** NO C COMPILER FOUND: TESTING WITHOUT THE RACE DETECTOR ***" >&2)
-	@echo 'go test $(RACE) ./...'; log=$$(mktemp); trap 'rm -f "$$log" "$$log.status"' EXIT; \
-		{ status=0; $(GOTEST) -timeout 5m $(RULES:%=./%) 2>&1 || status=$$?; \
-		$(GOTEST) $(RACE) -timeout 20m $$(go list ./... | grep -vx $(RULES:%=-e agentteam/%) $(CLUSTERS:%=-e agentteam/%)) 2>&1 || status=$$?; \
-		$(GOTEST_CLUSTERS) $(RACE) -timeout 40m $(CLUSTERS:%=./%) 2>&1 || status=$$?; \
-		go -C bench test . 2>&1 || status=$$?; \
-		echo $$status >"$$log.status"; } | tee "$$log"; $(TIMES) "$$log"; exit "$$(cat "$$log.status")"
+test: vet ## vet, gofmt, and the tests but the long ones, without the race detector (10 min)
+	@.ci/test
+
+# The race detector needs a C compiler; the go command turns cgo off if it finds none.
+.PHONY: test-all
+test-all: vet ## vet, gofmt, and all tests, with the race detector where it can run (35 min)
+	@race=; if [ "$$(go env CGO_ENABLED)" = 1 ]; then race=-race; else echo "*** NO C COMPILER FOUND: TESTING WITHOUT THE RACE DETECTOR ***" >&2; fi; \
+		AGENTTEAM_TEST_ALL=1 .ci/test $$race
 
 .PHONY: check
 check: vet ## go vet, gofmt, the house rules, and short tests of what differs from main and of its importers
 	@changed=$$(.ci/changed); echo "go test -short" $$changed; \
-		$(GOTEST) -short -timeout 5m ./pkg ./mutants $$changed
+		go test -vet=off -p 3 -parallel 6 -short -timeout 5m ./pkg ./mutants $$changed
 
 # bench is a module apart, so that what it compares with is no dependency
 # of the programs.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -21,21 +20,14 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"agentteam/pkg/teamtest/testenv"
 )
 
 // chromium is the browser of this machine. Without one the test is skipped, and in CI it fails.
 func chromium(t *testing.T) string {
 	t.Helper()
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	if os.Getenv("CI") != "" && !strings.Contains(os.Getenv("CI_WITHOUT"), "chromium") {
-		t.Fatal("there is no Chromium on this machine; install it")
-	}
-	t.Skip("the page is not tested: there is no Chromium on this machine (apt-get install chromium)")
-	return ""
+	return testenv.Program(t, "chromium", "chromium-browser", "google-chrome")
 }
 
 // browser is a headless Chromium with a profile of its own.

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"agentteam/pkg/teamtest/testenv"
 )
 
 // panesScript has a leader that spawns two teammates and goes on once the file go is there,
@@ -43,16 +45,10 @@ type terminal struct {
 	pane   string
 }
 
-// openTerminal starts tmux in a folder. Without tmux the test is skipped, but not where
-// nobody would notice.
+// openTerminal starts tmux in a folder.
 func openTerminal(t *testing.T, dir string, env []string) *terminal {
 	t.Helper()
-	if _, err := exec.LookPath("tmux"); err != nil {
-		if os.Getenv("CI") != "" && !strings.Contains(os.Getenv("CI_WITHOUT"), "tmux") {
-			t.Fatal("there is no tmux on this machine; install it")
-		}
-		t.Skip("there is no tmux on this machine")
-	}
+	testenv.Program(t, "tmux")
 	short, err := os.MkdirTemp("", "tmux-") // the path of a socket has some 100 characters at most
 	if err != nil {
 		t.Fatal(err)

@@ -23,6 +23,7 @@ import (
 	"agentteam/pkg/config/role"
 	"agentteam/pkg/store/broker/brokertest"
 	"agentteam/pkg/teamtest"
+	"agentteam/pkg/teamtest/testenv"
 )
 
 // script has the leader put a task on the board, which nobody does, and end the goal.
@@ -85,13 +86,7 @@ func serve(t *testing.T) (url, file string) {
 // run runs a program of this machine to its end, and returns what it printed.
 func run(t *testing.T, name string, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		if os.Getenv("CI") != "" && !strings.Contains(os.Getenv("CI_WITHOUT"), name) { // where nobody would notice
-			t.Fatalf("there is no %s on this machine; install it", name)
-		}
-		t.Skipf("there is no %s on this machine", name)
-	}
+	path := testenv.Program(t, name)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // long: only a hang is to end by it
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, args...)

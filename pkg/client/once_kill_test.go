@@ -15,6 +15,7 @@ import (
 	"agentteam/pkg/client"
 	"agentteam/pkg/store/broker/brokertest"
 	"agentteam/pkg/team"
+	"agentteam/pkg/teamtest/testenv"
 )
 
 // killed runs a call over a connection of its own, which ends for good once the call has made
@@ -91,6 +92,7 @@ func (r *rig) killed(t *testing.T, after int, call func(*client.Team)) bool {
 // Wherever a caller is killed, a repetition of its call finishes it: what the call does is done
 // once, and every repetition returns the same.
 func TestKilledBetween(t *testing.T) {
+	testenv.Long(t)
 	m := team.Member{Role: "coder", Prompt: "Begin."}
 	for name, tt := range map[string]struct {
 		call  func(tm *client.Team, key string) (ids string, err error)

@@ -12,6 +12,7 @@ import (
 
 	"agentteam/pkg/execenv"
 	"agentteam/pkg/team"
+	"agentteam/pkg/teamtest/testenv"
 	"agentteam/pkg/tool/workspace"
 )
 
@@ -165,9 +166,7 @@ func TestGoBuildsOnce(t *testing.T) {
 func TestShortTemporaryFolder(t *testing.T) {
 	r := newRig(t, team.Bubblewrap)
 	r.source = execenv.New(execenv.Options{Sandbox: r.level, Cache: filepath.Join(filepath.Dir(r.dir), strings.Repeat("long", 20))})
-	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip(err)
-	}
+	testenv.Program(t, "python3")
 	for _, dir := range []string{r.dir, r.outside(strings.Repeat("deeper", 20))} {
 		put(t, filepath.Join(dir, "f"), "")
 		r.record.Workspace = dir

@@ -12,6 +12,7 @@ import (
 
 	"agentteam/pkg/execenv"
 	"agentteam/pkg/team"
+	"agentteam/pkg/teamtest/testenv"
 	"agentteam/pkg/tool"
 	"agentteam/pkg/tool/workspace"
 )
@@ -52,8 +53,8 @@ func newRig(t *testing.T, operator team.Sandbox) *rig {
 		}
 	}
 	_, err := r.source.Sandbox(t.Context(), r.record, "coder")
-	if err != nil && os.Getenv("CI") == "" && errors.Is(err, team.Unavailable) {
-		t.Skip(err)
+	if errors.Is(err, team.Unavailable) {
+		testenv.Need(t, err)
 	}
 	return r
 }

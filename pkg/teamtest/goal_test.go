@@ -12,6 +12,7 @@ import (
 	"agentteam/pkg/client"
 	"agentteam/pkg/team"
 	"agentteam/pkg/teamtest"
+	"agentteam/pkg/teamtest/testenv"
 	"agentteam/pkg/telemetry/telemetrytest"
 )
 
@@ -145,6 +146,7 @@ func TestTwoGoals(t *testing.T) {
 // The members of one goal come back for the next, with their conversations: many goals do not
 // make many members. One that is still leaving when the next goal comes is passed over.
 func TestMembersComeBack(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	c := teamtest.Start(t, `
 agents:

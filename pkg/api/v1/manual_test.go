@@ -15,6 +15,7 @@ import (
 	"agentteam/pkg/store/mailbox"
 	"agentteam/pkg/store/roster"
 	"agentteam/pkg/team"
+	"agentteam/pkg/teamtest/testenv"
 )
 
 var (
@@ -26,12 +27,7 @@ var (
 // The requests of the manual work in its order, from top to bottom, and their answers have the
 // arrays that it names.
 func TestManual(t *testing.T) {
-	if _, err := exec.LookPath("curl"); err != nil {
-		if os.Getenv("CI") != "" && !strings.Contains(os.Getenv("CI_WITHOUT"), "curl") {
-			t.Fatal("there is no curl on this machine; install it")
-		}
-		t.Skip("there is no curl on this machine")
-	}
+	testenv.Program(t, "curl")
 	manual, err := os.ReadFile("../../../docs/api.md")
 	if err != nil {
 		t.Fatal(err)

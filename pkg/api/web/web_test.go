@@ -16,6 +16,8 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 	"github.com/tdewolff/parse/v2"
 	"github.com/tdewolff/parse/v2/js"
+
+	"agentteam/pkg/teamtest/testenv"
 )
 
 var update = flag.Bool("update", false, "write dist")
@@ -128,21 +130,9 @@ func TestWeight(t *testing.T) {
 	}
 }
 
-// program returns the path of a program that a test needs, which is skipped without it.
-func program(t *testing.T, name string) string {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil && os.Getenv("CI") != "" && !strings.Contains(os.Getenv("CI_WITHOUT"), name) { // where nobody would notice
-		t.Fatal(name + " is not installed")
-	} else if err != nil {
-		t.Skip(name + " is not installed")
-	}
-	return path
-}
-
 // TestTypes has tsc check the types of the page, which esbuild only leaves out. A fault that is put in is found.
 func TestTypes(t *testing.T) {
-	tsc := program(t, "tsc")
+	tsc := testenv.Program(t, "tsc")
 	check := func(dir string) (string, error) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer cancel()
@@ -174,7 +164,7 @@ func TestTypes(t *testing.T) {
 // TestLogic runs the tests of the page's logic, in src/test, in node: the fold of the feed against
 // the cases of feed/state among them.
 func TestLogic(t *testing.T) {
-	node := program(t, "node")
+	node := testenv.Program(t, "node")
 	cases, err := filepath.Abs("../../store/feed/state/testdata/cases.json")
 	if err != nil {
 		t.Fatal(err)

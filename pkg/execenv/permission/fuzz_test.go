@@ -6,7 +6,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -17,6 +16,7 @@ import (
 
 	"agentteam/pkg/execenv/permission"
 	"agentteam/pkg/team"
+	"agentteam/pkg/teamtest/testenv"
 	"agentteam/pkg/tool/command"
 )
 
@@ -118,10 +118,7 @@ type machine struct{ bash, bin, dir, log string }
 
 func newMachine(t testing.TB) machine {
 	t.Helper()
-	bash, err := exec.LookPath("bash")
-	if err != nil {
-		t.Skip("there is no bash")
-	}
+	bash := testenv.Program(t, "bash")
 	root := t.TempDir()
 	m := machine{bash, root + "/bin", root + "/ws", root + "/log"}
 	for _, dir := range []string{m.bin, m.dir} {

@@ -6,13 +6,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"agentteam/pkg/execenv/sandbox"
 	"agentteam/pkg/team"
+	"agentteam/pkg/teamtest/testenv"
 	"agentteam/pkg/tool/command"
 )
 
@@ -21,15 +21,8 @@ import (
 func TestInside(t *testing.T) {
 	t.Parallel()
 	s, err := sandbox.Find(t.Context(), team.Bubblewrap)
-	if _, none := exec.LookPath("curl"); err == nil && none != nil {
-		err = none
-	}
-	switch {
-	case err != nil && os.Getenv("CI") == "":
-		t.Skip(err)
-	case err != nil:
-		t.Fatal(err)
-	}
+	testenv.Need(t, err)
+	testenv.Program(t, "curl")
 	r := start(t, team.Network{"a.org"})
 	secure := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { io.WriteString(w, "secure "+req.Host) }))
 	t.Cleanup(secure.Close)

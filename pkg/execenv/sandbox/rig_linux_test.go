@@ -15,6 +15,7 @@ import (
 
 	"agentteam/pkg/execenv/sandbox"
 	"agentteam/pkg/team"
+	"agentteam/pkg/teamtest/testenv"
 	"agentteam/pkg/tool/command"
 )
 
@@ -50,12 +51,7 @@ func each(t *testing.T, test func(r rig)) {
 func rigOf(t *testing.T, level team.Sandbox) rig {
 	t.Helper()
 	s, err := sandbox.Find(t.Context(), level)
-	switch {
-	case err != nil && os.Getenv("CI") == "":
-		t.Skip(err)
-	case err != nil:
-		t.Fatal(err)
-	}
+	testenv.Need(t, err)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

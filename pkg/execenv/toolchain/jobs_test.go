@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"agentteam/pkg/execenv/toolchain"
+	"agentteam/pkg/teamtest/testenv"
 	"agentteam/pkg/tool/command"
 )
 
@@ -96,12 +97,7 @@ func runJobs(t *testing.T, runner func(*testing.T, string, toolchain.Member, too
 	for _, job := range jobs {
 		t.Run(job.name, func(t *testing.T) {
 			t.Parallel()
-			if _, err := exec.LookPath(job.tool); err != nil {
-				if os.Getenv("CI") != "" && !strings.Contains(os.Getenv("CI_WITHOUT"), job.tool) {
-					t.Fatal(err)
-				}
-				t.Skip(err)
-			}
+			testenv.Program(t, job.tool)
 			dir := t.TempDir()
 			m := toolchain.Member{Home: filepath.Join(t.TempDir(), "home"), Cache: filepath.Join(t.TempDir(), "builds"), Writable: []string{dir}}
 			host := toolchain.This()

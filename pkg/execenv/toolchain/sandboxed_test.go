@@ -10,6 +10,7 @@ import (
 	"agentteam/pkg/execenv/sandbox"
 	"agentteam/pkg/execenv/toolchain"
 	"agentteam/pkg/team"
+	"agentteam/pkg/teamtest/testenv"
 	"agentteam/pkg/tool/command"
 )
 
@@ -18,12 +19,7 @@ func levels(t *testing.T, test func(t *testing.T, s sandbox.Sandbox)) {
 	for _, level := range []team.Sandbox{team.Bubblewrap, team.Confined} {
 		t.Run(string(level), func(t *testing.T) {
 			s, err := sandbox.Find(t.Context(), level)
-			switch {
-			case err != nil && os.Getenv("CI") == "":
-				t.Skip(err)
-			case err != nil:
-				t.Fatal(err)
-			}
+			testenv.Need(t, err)
 			test(t, s)
 		})
 	}

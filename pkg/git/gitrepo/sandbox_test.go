@@ -12,6 +12,7 @@ import (
 	"agentteam/pkg/execenv/sandbox"
 	"agentteam/pkg/git/gitrepo"
 	"agentteam/pkg/team"
+	"agentteam/pkg/teamtest/testenv"
 	"agentteam/pkg/tool/command"
 )
 
@@ -20,12 +21,7 @@ func TestInSandbox(t *testing.T) {
 	for _, level := range []team.Sandbox{team.Bubblewrap, team.Confined} {
 		t.Run(string(level), func(t *testing.T) {
 			s, err := sandbox.Find(t.Context(), level)
-			switch {
-			case err != nil && os.Getenv("CI") == "":
-				t.Skip(err)
-			case err != nil:
-				t.Fatal(err)
-			}
+			testenv.Need(t, err)
 			r := setUp(t)
 			tr := r.tree("t-001")
 			in, err := s.Runner(sandbox.Box{Dir: tr.Root, Home: t.TempDir(), ReadOnly: []string{"/usr", "/bin", "/lib", "/lib64", "/etc", tr.Objects()}})

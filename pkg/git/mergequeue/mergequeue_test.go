@@ -14,6 +14,7 @@ import (
 	"agentteam/pkg/git/mergequeue"
 	"agentteam/pkg/store/broker/brokertest"
 	"agentteam/pkg/team"
+	"agentteam/pkg/teamtest/testenv"
 )
 
 var errKilled = errors.New("killed")
@@ -92,6 +93,7 @@ func TestTwoQueuesMergeEachTaskOnce(t *testing.T) {
 }
 
 func TestKilledAtEachStep(t *testing.T) {
+	testenv.Long(t)
 	r := setUp(t)
 	r.lease = 800 * time.Millisecond
 	returned, n := map[mergequeue.Work]bool{}, 0
@@ -227,6 +229,7 @@ func (r *rig) blames(m seat, tk task, authors map[team.TaskID]team.AgentID) {
 // Of 20 tasks six members on two hosts do six at a time, neighbours on lines that conflict, while queues of two more hosts are killed
 // at each step; none of the hosts share a thing: each task is in the line once, by who has done it, all checks pass there, and the user's checkout is as it was.
 func TestManyTasksWhileQueuesAreKilled(t *testing.T) {
+	testenv.Long(t)
 	r := setUp(t)
 	r.lease = 800 * time.Millisecond
 	const state = "git rev-parse HEAD; git status --porcelain --ignored; cat numbers.txt"

@@ -17,6 +17,7 @@ import (
 	"agentteam/pkg/git/worktree"
 	"agentteam/pkg/store/broker/brokertest"
 	"agentteam/pkg/team"
+	"agentteam/pkg/teamtest/testenv"
 	"agentteam/pkg/tool"
 	"agentteam/pkg/tool/command"
 )
@@ -24,9 +25,8 @@ import (
 // linked is a team whose members see what git ignores of the user's folder, at a level of the sandbox.
 func linked(t *testing.T, level team.Sandbox) *rig {
 	t.Helper()
-	if _, err := sandbox.Find(t.Context(), level); err != nil && os.Getenv("CI") == "" {
-		t.Skip(err)
-	}
+	_, err := sandbox.Find(t.Context(), level)
+	testenv.Need(t, err)
 	r := setUp(t)
 	r.sh(r.user, "mkdir -p node_modules/dep; echo dep > node_modules/dep/index; echo TEST=1 > .env.test; printf 'node_modules\n.env.test\n' > .gitignore; git add -A; git commit -qm ignore")
 	source := execenv.New(execenv.Options{Dir: r.user, Sandbox: level, Cache: t.TempDir()})

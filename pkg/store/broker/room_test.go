@@ -18,6 +18,7 @@ import (
 	"agentteam/pkg/store/broker/embedded"
 	"agentteam/pkg/store/registry"
 	"agentteam/pkg/team"
+	"agentteam/pkg/teamtest/testenv"
 )
 
 // patient connects as leaders and teammates do.
@@ -143,7 +144,7 @@ func smallDisk(t *testing.T, options string) string {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS, UidMappings: ids(os.Getuid()), GidMappings: ids(os.Getgid())}
 	out, err := cmd.CombinedOutput()
 	if _, ran := err.(*exec.ExitError); err != nil && !ran {
-		t.Skip("no disk can be mounted here: ", err)
+		testenv.Need(t, fmt.Errorf("no disk can be mounted here: %w", err))
 	}
 	if err != nil {
 		t.Errorf("%v\n%s", err, out)

@@ -6,13 +6,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"agentteam/pkg/teamtest/testenv"
 )
 
 // Lines of a .gitignore mean what git takes them to mean.
 func TestIgnoresLikeGit(t *testing.T) {
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("no git")
-	}
+	testenv.Program(t, "git")
 	names := []string{"a", "a b", "b ", "#c", "!d", "{e}", "e", "x.log", "keep.log", "build/o", "src/build/o", "src/x.log", "src/top", "top", "docs/a/p", "docs/b/a/p", "docs/p", "all/x/y", "x1", "xa", `w\v`}
 	for _, text := range []string{
 		"*.log\n!keep.log", "build/", "/top", "docs/**/p", "all/**", "**/a", "a b ", `b\ `, `\#c`, `\!d`, "{e}", "x[0-9]", "x[!0-9]", "#c", "*\n!top", "docs/*/p", "/*\n!/src", "[", `w\\v`, "src/", "!a", "\n  \n", "docs", "build/o", "/",

@@ -23,6 +23,7 @@ import (
 
 	"agentteam/pkg/execenv/sandbox"
 	"agentteam/pkg/team"
+	"agentteam/pkg/teamtest/testenv"
 	"agentteam/pkg/tool/command"
 )
 
@@ -88,12 +89,8 @@ func (r rig) bounded(most string, args ...string) (cmd *exec.Cmd, inside func() 
 	if err != nil {
 		var as error
 		cmd, inside, as = r.user(most, args)
-		err = errors.Join(err, as)
-		switch {
-		case as != nil && os.Getenv("CI") == "":
-			r.Skip("processes cannot be limited here: ", err)
-		case as != nil:
-			r.Fatal("processes cannot be limited here: ", err)
+		if as != nil {
+			testenv.Need(r, fmt.Errorf("processes cannot be limited here: %w", errors.Join(err, as)))
 		}
 	}
 	r.Cleanup(func() {
@@ -284,12 +281,7 @@ func each(t *testing.T, test func(r rig)) {
 func rigOf(t *testing.T, level team.Sandbox) rig {
 	t.Helper()
 	s, err := sandbox.Find(t.Context(), level)
-	switch {
-	case err != nil && os.Getenv("CI") == "":
-		t.Skip(err)
-	case err != nil:
-		t.Fatal(err)
-	}
+	testenv.Need(t, err)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
