@@ -163,6 +163,11 @@ func (f *failure) form() bool {
 	return f.status == http.StatusBadRequest || f.status == http.StatusUnprocessableEntity || f.status == http.StatusInternalServerError
 }
 
+// stale reports whether a form that the endpoint wanted once, and wants no more, may be the reason.
+func (f *failure) stale() bool {
+	return f.reason == InvalidRequest || f.reason == UnknownModel || f.reason == NoEndpoint
+}
+
 // refused returns the failure of an answer with an error status.
 func (c *Client) refused(x *exchange) *failure {
 	x.expect(c.opt.Idle)

@@ -33,6 +33,8 @@ type speaker interface {
 	reader(req Request, onDelta func(string)) turnReader
 	learn(apiError) bool
 	told(window int)
+	taught() bool
+	unlearn()
 	origin(model string) string
 	limits() Limits
 }
@@ -102,8 +104,9 @@ func (c *Client) Limits() Limits { return c.dialect.limits() }
 // that may be chance is tried once more: unknown words, or a key or an address that was good before; a call that the
 // endpoint cannot parse three times. An endpoint that has given a turn and then answers like none counts as away.
 //
-// If the form of a request is refused, it is tried once in each other form that the error suggests. The usage counts
-// discarded answers as wasted.
+// If the form of a request is refused, it is tried once in each other form that the error suggests, and at last, if
+// earlier calls had taught a form, in the first: a lesson may no longer be true. The usage counts discarded answers as
+// wasted.
 //
 // onDelta, if not nil, gets the text as it arrives, one call at a time, before Complete returns. It is a hint for
 // watchers: a discarded try has shown its text already, and the next one, before which req.OnTry is called, shows it
@@ -125,6 +128,7 @@ func (c *Client) Complete(ctx context.Context, req Request, onDelta func(text st
 func (c *Client) complete(ctx context.Context, req Request, onDelta func(string)) (Reply, error) {
 	var wasted Usage
 	learned := 0
+	var refused *failure // of the request in the form of the lessons
 	p := patience{attempts: c.opt.Attempts, once: req.Once, answered: c.known.known()}
 	for {
 		q, err := c.dialect.encode(req)
@@ -142,6 +146,9 @@ func (c *Client) complete(ctx context.Context, req Request, onDelta func(string)
 		reply, fail := c.attempt(ctx, req, q, onDelta)
 		if fail == nil {
 			c.known.turn()
+			if req.unlearnt {
+				c.dialect.unlearn()
+			}
 			reply.Usage = reply.Usage.Add(wasted)
 			return reply, nil
 		}
@@ -159,8 +166,12 @@ func (c *Client) complete(ctx context.Context, req Request, onDelta func(string)
 		c.known.judge(fail)
 		p.failed(fail)
 		most, wait, ok := p.again(fail)
+		if !ok && learned == 0 && !req.unlearnt && fail.stale() && c.dialect.taught() {
+			req.unlearnt, refused = true, fail
+			continue
+		}
 		if !ok {
-			return Reply{}, c.refusal(fail, &p, wasted)
+			return Reply{}, c.refusal(cmp.Or(refused, fail), &p, wasted)
 		}
 		c.retries(ctx, req, fail, Retry{Endpoint: c.name, Reason: fail.reason, Status: fail.status, Tried: p.tried, Of: most, Wait: wait})
 		if !shutdown.Sleep(ctx, wait) {
@@ -207,5 +218,5 @@ func (c *Client) refusal(fail *failure, p *patience, used Usage) *Refusal {
 	case fail.advice == TryAgain:
 		err = team.Errorf(team.Unavailable, "the model endpoint %s failed %d times, the last time: %w", c.name, p.tried, fail.err)
 	}
-	return &Refusal{Advice: fail.advice, Reason: fail.reason, Status: fail.status, Window: fail.window, Used: used, Thrown: p.thrown, Err: err}
+	return &Refusal{Advice: fail.advice, Reason: fail.reason, Status: fail.status, Window: fail.window, Used: used, Thrown: p.thrown, Longest: p.longest, Err: err}
 }

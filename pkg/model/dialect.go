@@ -26,9 +26,13 @@ type dialect struct {
 
 	begun beginnings
 
-	mu    sync.Mutex
-	now   *spoken // what it holds never changes; to learn is to replace it
-	tells int     // the window that the endpoint has told; 0: none
+	shared Lessons
+	key    string // of its endpoint in shared
+
+	mu   sync.Mutex
+	base *spoken // of the settings, without any lesson
+	now  *spoken // what it holds never changes; to learn is to replace it
+	seen string  // the lesson of shared that now has
 }
 
 // spoken is a profile at one moment, ready for use. Two encodings are equal if they were made with the same spoken.
@@ -75,8 +79,9 @@ func newDialect(o Options) (*dialect, error) {
 	d := &dialect{
 		host: base.Host, query: missingIn(base, p.Query), model: o.Model,
 		header: http.Header{}, set: Limits{Window: o.Window, MaxOutput: o.MaxTokens},
-		now: speak(p.with(extra)),
+		shared: o.Lessons, key: lessonKey(bare(base), o.Model, p.Name), base: speak(p.with(extra)),
 	}
+	d.now = d.base
 	for _, more := range []map[string]string{p.Headers, o.Headers} {
 		for k, v := range more {
 			d.header.Set(k, v)
@@ -133,7 +138,7 @@ func (d *dialect) encode(req Request) (call, error) {
 
 // reader returns the reader of the answer to req. onDelta gets the text as it arrives.
 func (d *dialect) reader(req Request, onDelta func(string)) turnReader {
-	switch d.spoken().wireFor(cmp.Or(req.Model, d.model)) {
+	switch d.spoken(req.unlearnt).wireFor(cmp.Or(req.Model, d.model)) {
 	case responses:
 		return newResponsesReader(req, onDelta)
 	case messages:
@@ -148,9 +153,9 @@ func (d *dialect) reader(req Request, onDelta func(string)) turnReader {
 func (d *dialect) learn(e apiError) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	p, ok := learned(d.now.profile, e)
+	p, ok := learned(d.current().profile, e)
 	if ok {
-		d.now = speak(p)
+		d.replace(p)
 	}
 	return ok
 }
@@ -159,7 +164,10 @@ func (d *dialect) learn(e apiError) bool {
 func (d *dialect) told(window int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.tells = window
+	if p := d.current().profile; p.Window != window {
+		p.Window = window
+		d.replace(p)
+	}
 }
 
 // limits returns the limits of the endpoint, as far as known: from the settings, else its errors, else the profile,
@@ -169,17 +177,17 @@ func (d *dialect) limits() Limits { return d.limitsOf(d.model) }
 func (d *dialect) limitsOf(model string) Limits {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	known := knownLimits(model)
+	known, now := knownLimits(model), d.current()
 	l := Limits{
-		Window:    cmp.Or(d.set.Window, d.tells, d.now.Window, known.Window),
-		MaxOutput: d.now.MaxOutput,
+		Window:    cmp.Or(d.set.Window, now.Window, known.Window),
+		MaxOutput: now.MaxOutput,
 	}
 	if known.MaxOutput > 0 {
 		l.MaxOutput = min(l.MaxOutput, known.MaxOutput)
 	}
 	l.MaxOutput = cmp.Or(d.set.MaxOutput, l.MaxOutput)
-	if d.now.MostOutput > 0 {
-		l.MaxOutput = min(l.MaxOutput, d.now.MostOutput)
+	if now.MostOutput > 0 {
+		l.MaxOutput = min(l.MaxOutput, now.MostOutput)
 	}
 	return l
 }
@@ -188,10 +196,14 @@ func (d *dialect) limitsOf(model string) Limits {
 // the one in the answer.
 func (d *dialect) origin(model string) string { return d.host + " " + model }
 
-func (d *dialect) spoken() *spoken {
+// spoken returns the profile of a request: with the lessons or, if unlearnt, without.
+func (d *dialect) spoken(unlearnt bool) *spoken {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.now
+	if unlearnt {
+		return d.base
+	}
+	return d.current()
 }
 
 // apiError is an error that an endpoint reports, by status or in the stream.

@@ -49,7 +49,7 @@ type run struct {
 
 // encoding returns the encoding of req.
 func (d *dialect) encoding(req Request) *encoding {
-	e := &encoding{spoken: d.spoken(), model: cmp.Or(req.Model, d.model), effort: req.Effort, begun: &d.begun}
+	e := &encoding{spoken: d.spoken(req.unlearnt), model: cmp.Or(req.Model, d.model), effort: req.Effort, begun: &d.begun}
 	e.origin = d.origin(e.model)
 	e.limits = d.limitsOf(e.model)
 	e.marks = e.marksFor(e.model)

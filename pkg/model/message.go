@@ -99,6 +99,8 @@ type Request struct {
 
 	// Once has an outage not be waited out: another endpoint is asked then.
 	Once bool
+
+	unlearnt bool // encoded without the lessons, one of which may no longer be true
 }
 
 // Reply is one complete turn of the model, and its JSON in the journal.

@@ -34,6 +34,7 @@ type Options struct {
 	Idle      time.Duration // longest wait for the next one; default 2 min
 	Total     time.Duration // longest time for a whole answer; default 30 min
 
+	Lessons   Lessons           // shared with other processes; default: the client learns alone
 	Transport http.RoundTripper // what carries its requests; default: connections of the client's own
 	Logger    *slog.Logger      // default: discard
 }

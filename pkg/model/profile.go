@@ -14,35 +14,37 @@ import (
 // profile describes a kind of endpoint. It is plain data: every difference between endpoints is a field here and
 // nowhere a branch, so a new endpoint is a new entry in profiles.go.
 //
+// The lessons of an endpoint's errors change the fields that have a name in JSON, and no others: see [Lessons].
+//
 // In a field that lists models, an entry names every model whose name contains it at the beginning of a word: "gpt-5"
 // names gpt-5, openai/gpt-5-mini and my-gpt-5, not xgpt-5.
 type profile struct {
-	Name string
+	Name string `json:"-"`
 
 	// Hosts tells such an endpoint by its base URL. An entry is a host, in which *
 	// stands for any text, a host and the beginning of the path, or a port as in
 	// ":11434".
-	Hosts []string
+	Hosts []string `json:"-"`
 
 	Wire            protocol          // how it is asked
-	ResponsesModels []string          // models that are asked over Responses, whatever Wire says
-	KeyHeader       string            // the header that carries the key; "": Authorization, as a bearer
-	Query           string            // of each request, without the ?; what the base URL's own has goes first
-	Headers         map[string]string // sent with each request
+	ResponsesModels []string          `json:"-"` // models that are asked over Responses, whatever Wire says
+	KeyHeader       string            `json:"-"` // the header that carries the key; "": Authorization, as a bearer
+	Query           string            `json:"-"` // of each request, without the ?; what the base URL's own has goes first
+	Headers         map[string]string `json:"-"` // sent with each request
 
 	// Extra are fields of each request's body; one that has a field's name here
 	// replaces it.
-	Extra map[string]json.RawMessage
+	Extra map[string]json.RawMessage `json:"-"`
 
 	Window       int      // tokens of prompt and answer together, whatever the model; 0: as the model has it
-	MaxOutput    int      // limit of an answer in tokens, unless a setting or the model has another
+	MaxOutput    int      `json:"-"` // limit of an answer in tokens, unless a setting or the model has another
 	MostOutput   int      // the highest limit that is taken; 0: not known
 	LimitField   string   // the field of a chat completion that carries the limit
 	LimitRenamed []string // models whose limit is max_completion_tokens, whatever LimitField says
-	AskUsage     bool     // a stream tells its usage only if stream_options asks for it
+	AskUsage     bool     `json:"-"` // a stream tells its usage only if stream_options asks for it
 
 	CacheMarks  cacheMarks // how the endpoint learns what to cache
-	CacheModels []string   // the models that want the marks; others get none
+	CacheModels []string   `json:"-"` // the models that want the marks; others get none
 
 	SystemRole  string // role of the leading message
 	EmptyTurn   string // text of an assistant's turn that has neither text nor calls; "": the turn is left out
@@ -62,10 +64,10 @@ type profile struct {
 	// without one gets an empty text. "": none.
 	Always string
 	// Foreign are fields of the first call of a turn that another model gave.
-	Foreign map[string]json.RawMessage
+	Foreign map[string]json.RawMessage `json:"-"`
 
 	CallIDs callIDs // the form of the ids of calls
-	Names   string  // regular expression that the name of a call must fit; one that does not is mapped
+	Names   string  `json:"-"` // regular expression that the name of a call must fit; one that does not is mapped
 
 	SchemaDrop    []string // keywords taken out of the schemas of arguments
 	SchemaOneType bool     // a type must be one word: of ["null", "x"] x stays

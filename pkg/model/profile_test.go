@@ -96,7 +96,7 @@ func TestModelNames(t *testing.T) {
 		}
 	}
 	for model, want := range map[string]protocol{"gpt-5.5": responses, "gpt-5.6-mini": responses, "gpt-5.3-codex": responses, "gpt-5.2": chat, "gpt-4.1": chat, "o3": chat} {
-		if got := dialectOf(t, "openai", model, Options{}).spoken().wireFor(model); got != want {
+		if got := dialectOf(t, "openai", model, Options{}).spoken(false).wireFor(model); got != want {
 			t.Errorf("%s is asked over %s, want %s", model, got, want)
 		}
 	}

@@ -46,6 +46,8 @@ func (p *pupil) learn(apiError) bool {
 
 func (p *pupil) told(window int) { p.window = window }
 
+func (p *pupil) taught() bool { return false }
+
 func (p *pupil) origin(model string) string { return "pupil of " + model }
 
 // A refused form is tried in another one at once, which is no attempt; what the

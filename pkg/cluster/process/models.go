@@ -113,6 +113,28 @@ func (p *Process) follow(ctx context.Context, file string) (stop func()) {
 	return func() { cancel(); wg.Wait() }
 }
 
+// lessonWait bounds the wait for the lessons of others, without which a process can work.
+const lessonWait = 2 * time.Second
+
+// share exchanges lessons about model endpoints with other processes until stop is called. It returns once it has theirs:
+// a call before that might be refused.
+func (p *Process) share(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	ready, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := p.lessons.Run(ctx, p.Conn, sync.OnceFunc(func() { close(ready) })); err != nil && ctx.Err() == nil {
+			p.Log.Warn("lessons about model endpoints are not shared with other processes", "err", err)
+		}
+	}()
+	select {
+	case <-ready:
+	case <-done:
+	case <-time.After(lessonWait):
+	}
+	return func() { cancel(); <-done }
+}
+
 func (p *Process) reload() {
 	cfg, err := p.Config.Reload()
 	if err == nil {

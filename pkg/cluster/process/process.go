@@ -28,6 +28,7 @@ import (
 	"agentteam/pkg/model/router"
 	"agentteam/pkg/shutdown"
 	"agentteam/pkg/store/broker"
+	"agentteam/pkg/store/registry"
 	"agentteam/pkg/team"
 	"agentteam/pkg/telemetry"
 	"agentteam/pkg/tool/workspace"
@@ -51,6 +52,7 @@ type Process struct {
 	Workspaces *execenv.Source // its members' workspaces, and the runner of their commands
 
 	models    *router.Router
+	lessons   *registry.Lessons
 	telling   sync.Mutex      // one announcement at a time
 	told      control.Process // the last announcement
 	hide      func()          // withdraws it
@@ -70,7 +72,7 @@ func Open(ctx context.Context, kind string, cfg config.Config, stderr io.Writer)
 	host, _ := os.Hostname()
 	p := &Process{
 		ID: fmt.Sprintf("%s/%d/%s", host, os.Getpid(), ulid.Make()), Config: cfg,
-		Log: log.With("process", kind, "pid", os.Getpid()), Metrics: telemetry.NewRegistry(), httpDone: make(chan struct{}),
+		Log: log.With("process", kind, "pid", os.Getpid()), Metrics: telemetry.NewRegistry(), httpDone: make(chan struct{}), lessons: registry.NewLessons(),
 	}
 	p.Workspaces = execenv.New(execenv.Options{Dir: cfg.Workspace, Sandbox: cfg.Sandbox, Limits: cfg.Limits, Settings: cfg.File(), Data: cfg.DataDir, Organisation: cfg.Organisation, Never: p.ofTeam, Logger: p.Log, Metrics: p.Metrics})
 	if err := p.open(ctx, kind); err != nil {
@@ -111,7 +113,7 @@ func (p *Process) open(ctx context.Context, kind string) error {
 		}
 	}()
 	routes := p.Config.Routes()
-	if p.models, err = router.New(routes, router.Options{Logger: p.Log}); err != nil {
+	if p.models, err = router.New(routes, router.Options{Logger: p.Log, Lessons: p.lessons}); err != nil {
 		return err
 	}
 	p.tellModels(p.Config)
@@ -133,7 +135,7 @@ func (p *Process) open(ctx context.Context, kind string) error {
 	if err != nil {
 		return err
 	}
-	p.stop = append(p.stop, unshare)
+	p.stop = append(p.stop, unshare, p.share(context.WithoutCancel(ctx)))
 	if file := p.Config.File(); file != "" {
 		p.stop = append(p.stop, p.follow(context.WithoutCancel(ctx), file))
 	}

@@ -35,8 +35,9 @@ type Router struct {
 
 // routerState is the shared state of all views of one router.
 type routerState struct {
-	open opener
-	log  *slog.Logger
+	open    opener
+	log     *slog.Logger
+	lessons model.Lessons
 
 	mu    sync.Mutex
 	table *routeTable
@@ -44,7 +45,8 @@ type routerState struct {
 
 // Options are the settings of a Router in addition to its routes.
 type Options struct {
-	Logger *slog.Logger // default: discard
+	Logger  *slog.Logger  // default: discard
+	Lessons model.Lessons // of all clients; see [model.Options]
 
 	open opener // default: openClient
 }
@@ -52,7 +54,7 @@ type Options struct {
 // New returns a router of the models in r, which may be none. It does not connect yet. Errors: [team.InvalidArgument],
 // which names the alias and the fault.
 func New(r Routes, o Options) (*Router, error) {
-	s := &routerState{open: o.open, log: telemetry.OrDiscard(o.Logger)}
+	s := &routerState{open: o.open, log: telemetry.OrDiscard(o.Logger), lessons: o.Lessons}
 	if s.open == nil {
 		s.open = openClient
 	}
@@ -63,7 +65,7 @@ func New(r Routes, o Options) (*Router, error) {
 	return (&Router{routerState: s}).Counting(nil), nil
 }
 
-func (s *routerState) fill(o *model.Options) { o.Logger = s.log }
+func (s *routerState) fill(o *model.Options) { o.Logger, o.Lessons = s.log, s.lessons }
 
 // Counting returns the same router with the metrics of reg.
 func (r *Router) Counting(reg prometheus.Registerer) *Router {
@@ -176,14 +178,14 @@ func (r *Router) Complete(ctx context.Context, req model.Request, onDelta func(t
 		if err == nil {
 			r.rest(to, 0)
 			reply.Alias = to.Name
-			reply.Usage = together(used, r.price(to, reply.Usage))
+			reply.Usage = together(used, r.price(to, reply.Usage, reply.Usage.PromptTokens))
 			return reply, nil
 		}
 		refusal, ok := errors.AsType[*model.Refusal](err)
 		if !ok {
 			return model.Reply{}, err
 		}
-		used = together(used, r.price(to, refusal.Used))
+		used = together(used, r.price(to, refusal.Used, refusal.Longest))
 		switch refusal.Advice {
 		case model.Park:
 			r.rest(to, parkRest)
@@ -202,9 +204,10 @@ func (r *Router) Complete(ctx context.Context, req model.Request, onDelta func(t
 	return model.Reply{}, all.of(asked, used)
 }
 
-// price returns u with its cost, and counts it.
-func (r *Router) price(of *route, u model.Usage) model.Usage {
-	u = of.Prices.price(u, model.LongPromptOf(of.Options.Model))
+// price returns u, of tries whose longest prompt has that many tokens, with its cost, and counts it.
+func (r *Router) price(of *route, u model.Usage, longest int) model.Usage {
+	more, moreOut := model.Surcharge(of.Options.Model, longest)
+	u = of.Prices.price(u, more, moreOut)
 	if of.Prices != nil {
 		r.cost.WithLabelValues(currencyLabel(of.Prices)).Add(u.Cost)
 	}
