@@ -66,14 +66,15 @@ func (r Retry) String() string {
 // Refusal is the error of a call that returned no turn although the caller did not cancel it. It has the code
 // [team.Unavailable] if its advice is TryAgain, else [team.InvalidArgument], and a hint if a person can act.
 type Refusal struct {
-	Advice Advice
-	Reason Reason
-	Status int    // of the answer; 0: none came
-	Window int    // of the model in tokens, if its endpoint has told it; 0 if another refused in its place
-	Used   Usage  // what the tries have cost, all of it wasted
-	Thrown int    // tries whose prompt was read, or may have been, for nothing
-	Alias  string // of the endpoint, as the process's settings name it
-	Err    error  // one line for people, without the key
+	Advice  Advice
+	Reason  Reason
+	Status  int    // of the answer; 0: none came
+	Window  int    // of the model in tokens, if its endpoint has told it; 0 if another refused in its place
+	Used    Usage  // what the tries have cost, all of it wasted
+	Thrown  int    // tries whose prompt was read, or may have been, for nothing
+	Longest int    // tokens of the longest prompt of those
+	Alias   string // of the endpoint, as the process's settings name it
+	Err     error  // one line for people, without the key
 }
 
 func (r *Refusal) Error() string { return r.Err.Error() }

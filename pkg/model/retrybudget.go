@@ -21,10 +21,11 @@ type patience struct {
 	once     bool // another endpoint answers sooner than this one is back
 	answered bool // the endpoint has given a turn before
 
-	tried  int
-	thrown int // of those, tries whose prompt was read for nothing
-	broken int // of those, the ones that were not silent
-	of     map[Reason]int
+	tried   int
+	thrown  int // of those, tries whose prompt was read for nothing
+	longest int // tokens of the longest of these prompts
+	broken  int // of those, the ones that were not silent
+	of      map[Reason]int
 }
 
 // failed counts a try.
@@ -36,6 +37,7 @@ func (p *patience) failed(f *failure) {
 	p.of[f.reason]++
 	if f.wasted.WastedPrompt > 0 {
 		p.thrown++
+		p.longest = max(p.longest, f.wasted.WastedPrompt)
 		if f.reason != Silent {
 			p.broken++
 		}

@@ -101,7 +101,7 @@ func TestTries(t *testing.T) {
 				if !errors.As(err, &refusal) {
 					t.Fatal(err)
 				}
-				if requests != tt.requests || refusal.Advice != tt.advice || refusal.Thrown != tt.thrown || time.Since(began) < tt.least {
+				if requests != tt.requests || refusal.Advice != tt.advice || refusal.Thrown != tt.thrown || refusal.Longest*tt.thrown != refusal.Used.WastedPrompt || time.Since(began) < tt.least {
 					t.Errorf("%d requests in %v, advice %s, %d prompts thrown away; want %d in at least %v, %s, %d", requests, time.Since(began), refusal.Advice, refusal.Thrown, tt.requests, tt.least, tt.advice, tt.thrown)
 				}
 				answer = turn // whatever it was, it is over

@@ -26,17 +26,18 @@ var windows = sync.OnceValue(func() []modelWindow {
 type modelWindow struct {
 	model string // as in the lists of a profile
 	Limits
-	long LongPrompt
+	above         int     // tokens of a prompt; a longer one multiplies the prices of its call; 0: none does
+	input, output float64 // by these
 }
 
-// LongPrompt is the maker's surcharge for calls with a long prompt.
-type LongPrompt struct {
-	Above         int     // tokens of the prompt from which on all of the call is charged so; 0: never
-	Input, Output float64 // how many times the price of input, whether cached or not, and of output
+// Surcharge returns by how much the model's maker multiplies the prices of input, whether cached or not, and of output
+// for a call whose prompt has that many tokens; else 1.
+func Surcharge(model string, prompt int) (input, output float64) {
+	if e := entryOf(windows(), model); e.above > 0 && prompt > e.above {
+		return e.input, e.output
+	}
+	return 1, 1
 }
-
-// LongPromptOf returns the surcharge of the model's maker for long prompts.
-func LongPromptOf(model string) LongPrompt { return entryOf(windows(), model).long }
 
 func parseWindows(text string) ([]modelWindow, error) {
 	r := csv.NewReader(strings.NewReader(text))
@@ -56,7 +57,7 @@ func parseWindows(text string) ([]modelWindow, error) {
 		if cmp.Or(err1, err2, err3, err4, err5) != nil || size <= 0 || most < 0 || above < 0 || input < 1 || output < 1 || row[6] == "" {
 			return nil, fmt.Errorf("windows.csv: %q", row)
 		}
-		table = append(table, modelWindow{row[0], Limits{Window: size, MaxOutput: most}, LongPrompt{above, input, output}})
+		table = append(table, modelWindow{row[0], Limits{Window: size, MaxOutput: most}, above, input, output})
 	}
 	return table, nil
 }

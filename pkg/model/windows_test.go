@@ -64,18 +64,24 @@ func TestKnownLimits(t *testing.T) {
 	}
 }
 
-func TestLongPromptOf(t *testing.T) {
-	for model, want := range map[string]LongPrompt{
+func TestSurcharge(t *testing.T) {
+	type surcharge struct {
+		above         int
+		input, output float64
+	}
+	for model, want := range map[string]surcharge{
 		"gpt-6.2-sol":            {272_000, 2, 1.5},
 		"openai/gpt-5.4":         {272_000, 2, 1.5},
 		"gpt-5.4-mini":           {0, 1, 1},
 		"claude-haiku-5-5":       {100_000, 5, 5},
 		"claude-opus-5-5":        {0, 1, 1},
 		"gemini-3.1-pro-preview": {200_000, 2, 1.5},
-		"home-made":              {},
+		"home-made":              {0, 1, 1},
 	} {
-		if got := LongPromptOf(model); got != want {
-			t.Errorf("%s: %+v, want %+v", model, got, want)
+		for prompt, want := range map[int]surcharge{want.above: {0, 1, 1}, want.above + 1: want, 2_000_000: want} {
+			if input, output := Surcharge(model, prompt); input != want.input || output != want.output {
+				t.Errorf("%s, %d tokens: %v and %v, want %+v", model, prompt, input, output, want)
+			}
 		}
 	}
 }

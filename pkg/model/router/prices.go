@@ -1,10 +1,6 @@
 package router
 
-import (
-	"cmp"
-
-	"agentteam/pkg/model"
-)
+import "agentteam/pkg/model"
 
 // Prices are the prices of a million tokens, in Currency.
 type Prices struct {
@@ -16,8 +12,8 @@ type Prices struct {
 }
 
 // price returns u with its cost and currency. Without prices, u is one call of unknown price. Wasted input is charged
-// in full: how much of it was cached is unknown. A call with a long prompt costs the maker's higher price.
-func (p *Prices) price(u model.Usage, long model.LongPrompt) model.Usage {
+// in full: how much of it was cached is unknown. more and moreOut multiply the prices of input and output.
+func (p *Prices) price(u model.Usage, more, moreOut float64) model.Usage {
 	if u == (model.Usage{}) {
 		return u
 	}
@@ -28,10 +24,7 @@ func (p *Prices) price(u model.Usage, long model.LongPrompt) model.Usage {
 	const million = 1e6
 	input := float64(u.Plain()+u.WastedPrompt)*p.Input + float64(u.CachedTokens)*p.Cached + float64(u.WrittenTokens)*p.Written
 	output := float64(u.CompletionTokens+u.WastedCompletion) * p.Output
-	if long.Above > 0 && cmp.Or(u.PromptTokens, u.WastedPrompt) > long.Above { // without an answer all is waste
-		input, output = input*long.Input, output*long.Output
-	}
-	u.Cost = (input + output) / million
+	u.Cost = (input*more + output*moreOut) / million
 	u.Currency = p.Currency
 	return u
 }
