@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -48,15 +49,13 @@ type Source struct {
 	mu    sync.Mutex // held while a level is tried
 	found map[team.Sandbox]finding
 
-	occupiedMu sync.Mutex           // held while a home is emptied
-	occupied   map[string]*occupied // those of this process, by their path
-	swept      time.Time            // when [Source.sweep] last looked
+	swept atomic.Int64 // when [Source.sweep] last looked, in seconds of Unix
 }
 
 // New returns a source. It tries no sandbox yet.
 func New(o Options) *Source {
 	o.Logger = telemetry.OrDiscard(o.Logger)
-	return &Source{Shared: workspace.Shared{Dir: o.Dir}, o: o, found: map[team.Sandbox]finding{}, occupied: map[string]*occupied{}}
+	return &Source{Shared: workspace.Shared{Dir: o.Dir}, o: o, found: map[team.Sandbox]finding{}}
 }
 
 // Sandbox returns the sandbox of members with a role: the strongest that team, role and operator ask for. The zero Team is no

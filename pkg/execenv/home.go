@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 	"syscall"
 	"time"
 
@@ -56,45 +55,15 @@ func unmade(what, below string, err error) error {
 	return team.Errorf(team.InvalidState, "%s: %w", what, err).WithHint("make %s writable for the user of this process, or set XDG_CACHE_HOME", below)
 }
 
-// occupied is a home, or a repository's cache, with open workspaces.
-type occupied struct {
-	workspaces int
-	lock       *os.File // says so to other processes; nil: it could not be had
-}
-
-// occupy locks a folder for an open workspace until free is called. The first one of this process cleans it; alone: no other process
-// has it.
-func (s *Source) occupy(dir string, clean func(alone bool)) (free func()) {
-	s.occupiedMu.Lock()
-	defer s.occupiedMu.Unlock()
-	o := s.occupied[dir]
-	if o == nil {
-		o = &occupied{lock: enter(dir, clean)}
-		s.occupied[dir] = o
-	}
-	o.workspaces++
-	return sync.OnceFunc(func() {
-		s.occupiedMu.Lock()
-		defer s.occupiedMu.Unlock()
-		if o.workspaces--; o.workspaces == 0 {
-			o.lock.Close() // of a lock that could not be had it is an error, which says nothing
-			delete(s.occupied, dir)
-		}
-	})
-}
-
-// enter takes a shared lock on a folder, after cleaning it.
-func enter(dir string, clean func(alone bool)) *os.File {
+// occupy locks a folder for an open workspace until free is called, after cleaning it; alone: no workspace of any process has it.
+func occupy(dir string, clean func(alone bool)) (free func()) {
 	lock, err := os.OpenFile(lockOf(dir), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil
+		return func() {}
 	}
 	clean(syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil)
-	if syscall.Flock(int(lock.Fd()), syscall.LOCK_SH) != nil { // waits while another process cleans it
-		lock.Close()
-		return nil
-	}
-	return lock
+	_ = syscall.Flock(int(lock.Fd()), syscall.LOCK_SH) // waits while another cleans it; without the lock it may be cleaned too early
+	return func() { lock.Close() }
 }
 
 func lockOf(dir string) string { return dir + ".lock" }
@@ -143,12 +112,8 @@ func remove(dir, name string) error {
 
 // sweep removes, once an hour, the homes and caches that no process has opened for long.
 func (s *Source) sweep(now time.Time) {
-	s.occupiedMu.Lock()
-	due := now.Sub(s.swept) >= sweepEach
-	if due {
-		s.swept = now
-	}
-	s.occupiedMu.Unlock()
+	last := s.swept.Load()
+	due := now.Sub(time.Unix(last, 0)) >= sweepEach && s.swept.CompareAndSwap(last, now.Unix())
 	for _, name := range []string{"homes", "builds"} {
 		if dir, err := s.cached(name); err == nil && due {
 			tidy(dir, now.Add(-unused))

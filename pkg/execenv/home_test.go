@@ -85,7 +85,7 @@ func TestHomesGo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	free := s.occupy(open, clear(open))
+	free := occupy(open, clear(open))
 	for _, id := range []team.TeamID{"ended", "open", "again"} {
 		s.Ended(team.Team{ID: id})
 	}
@@ -101,7 +101,7 @@ func TestHomesGo(t *testing.T) {
 	}
 	s.sweep(time.Now())
 	there("now", ended, paused, open, again, builds)
-	s.swept = time.Time{}
+	s.swept.Store(0)
 	s.sweep(time.Now().Add(24 * time.Hour))
 	there("the next day", paused, open, again, builds)
 	s.sweep(time.Now().Add(24*time.Hour + time.Minute)) // not again so soon
@@ -133,7 +133,7 @@ func TestTrimWhenOpened(t *testing.T) {
 		t.Fatal(err)
 	}
 	open := func() bool {
-		New(Options{}).occupy(dir, trim(dir))()
+		occupy(dir, trim(dir))()
 		_, err := os.Stat(file)
 		return err == nil
 	}

@@ -53,12 +53,14 @@ func (s *Source) runner(ctx context.Context, w workspace.Work, dir string, hold 
 		if err := reachable(string(w.Member.AgentID), h.Network, found.Level()); err != nil {
 			return nil, nil, err
 		}
-		if b.Proxy, release, err = s.reach(h.Network); err != nil {
+		p, err := proxy.New(proxy.Options{Network: h.Network, Never: s.o.Never, Logger: s.o.Logger, Registry: s.o.Metrics})
+		if err != nil {
 			return nil, nil, err
 		}
+		b.Proxy = p.Serve
 	}
-	unreach, free, leave := release, s.occupy(b.Home, clear(b.Home)), s.occupy(cache, trim(cache))
-	release = func() { unreach(); free(); leave() }
+	free, leave := occupy(b.Home, clear(b.Home)), occupy(cache, trim(cache))
+	release = func() { free(); leave() }
 	run, err = found.Runner(b)
 	if err != nil {
 		release()
@@ -73,7 +75,8 @@ func (s *Source) box(w workspace.Work, h team.Policy, dir, cache string, level t
 	if err != nil {
 		return sandbox.Box{}, err
 	}
-	if err := s.apart(dir, h); err != nil {
+	paths, err := s.paths(dir, h.Paths)
+	if err != nil {
 		return sandbox.Box{}, err
 	}
 	b := sandbox.Box{Dir: dir, Home: home, Limits: s.o.Limits}
@@ -82,22 +85,14 @@ func (s *Source) box(w workspace.Work, h team.Policy, dir, cache string, level t
 	} else {
 		b.Dir, b.Shown = w.Tree.Root, w.Tree.Shown
 	}
-	if b.ReadOnly, err = present("paths.read", h.Paths.Read); err != nil {
-		return b, err
-	}
-	b.ReadOnly = slices.DeleteFunc(b.ReadOnly, func(path string) bool { return path == b.Dir }) // members read and write it as it is
-	if b.Write, err = present("paths.write", h.Paths.Write); err != nil {
-		return b, err
-	}
-	m := toolchain.Member{Home: home, Cache: cache, Writable: append([]string{b.Dir}, b.Write...), Network: len(h.Network) > 0}
-	b.Write = append(b.Write, cache)
+	b.ReadOnly = slices.DeleteFunc(paths.Read, func(path string) bool { return path == b.Dir }) // members read and write it as it is
+	m := toolchain.Member{Home: home, Cache: cache, Writable: append([]string{b.Dir}, paths.Write...), Network: len(h.Network) > 0}
+	b.Write = append(paths.Write, cache)
 	granted, err := toolchain.Of(toolchain.This(), m, h.Credentials)
 	if err != nil {
 		return b, err
 	}
-	for _, line := range granted.Omitted {
-		s.o.Logger.Debug("not given to commands", "agent", w.Member.AgentID, "what", line)
-	}
+	s.o.Logger.Debug("not given to commands", "agent", w.Member.AgentID, "paths", granted.Omitted)
 	if err := granted.Furnish(); err != nil {
 		return b, team.Errorf(team.InvalidState, "the home of %s: %w", w.Member.AgentID, err).WithHint("make %s writable for the user of this process", home)
 	}
@@ -124,23 +119,6 @@ func reachable(who string, n team.Network, level team.Sandbox) error {
 		WithHint("install bubblewrap, or set `network: none`")
 }
 
-// reach serves a network on a socket until end is called.
-func (s *Source) reach(n team.Network) (socket string, end func(), err error) {
-	p, err := proxy.New(proxy.Options{Network: n, Never: s.o.Never, Logger: s.o.Logger, Registry: s.o.Metrics})
-	if err != nil {
-		return "", nil, err
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := p.Run(ctx); err != nil {
-			s.o.Logger.Error("commands have no network", "err", err)
-		}
-	}()
-	return p.Socket(), func() { cancel(); <-done }, nil
-}
-
 // Check reports whether this machine can give members the rights of h in a workspace dir, an absolute path. It creates nothing.
 // Errors: InvalidArgument for a missing path; Unavailable for a network where commands have none; InvalidState without a folder for
 // homes.
@@ -160,34 +138,36 @@ func (s *Source) Check(ctx context.Context, h team.Policy, dir string) error {
 		if _, err := s.cached("homes"); err != nil {
 			return err
 		}
-		if err := s.apart(dir, h); err != nil {
+		if _, err := s.paths(dir, h.Paths); err != nil {
 			return err
-		}
-		for setting, paths := range map[string][]string{"paths.read": h.Paths.Read, "paths.write": h.Paths.Write} {
-			if _, err := present(setting, paths); err != nil {
-				return err
-			}
 		}
 	}
 	_, err := toolchain.Credentials(toolchain.This(), h.Credentials)
 	return err
 }
 
-// apart refuses a workspace, or a writable path, that contains the user's home or settings, or the homes and caches of members.
-func (s *Source) apart(dir string, h team.Policy) error {
+// paths returns paths of a policy without "~". Errors: InvalidArgument for a missing one, and for a workspace, or a writable path, that
+// contains the user's home or settings, or the homes and caches of members.
+func (s *Source) paths(dir string, of team.Paths) (p team.Paths, err error) {
+	if p.Read, err = present("paths.read", of.Read); err == nil {
+		p.Write, err = present("paths.write", of.Write)
+	}
+	if err != nil {
+		return p, err
+	}
 	folder := func(name string) func() (string, error) { return func() (string, error) { return s.cached(name) } }
 	for _, place := range []func() (string, error){os.UserHomeDir, os.UserConfigDir, folder("homes"), folder("builds")} {
 		own, err := place()
 		if err != nil || own == "/" {
 			continue
 		}
-		for _, path := range append([]string{dir}, h.Paths.Write...) {
+		for _, path := range append([]string{dir}, p.Write...) {
 			if path = realOf(path); below(realOf(own), path) {
-				return team.Errorf(team.InvalidArgument, "commands would write all of %s, and with it %s", path, realOf(own)).WithHint("work in a folder of the project alone")
+				return p, team.Errorf(team.InvalidArgument, "commands would write all of %s, and with it %s", path, realOf(own)).WithHint("work in a folder of the project alone")
 			}
 		}
 	}
-	return nil
+	return p, nil
 }
 
 // hidden returns the cluster folders in a workspace: its own, that of this process, and the data's.
@@ -259,14 +239,7 @@ func ours(dir string) (programs []string) {
 // present returns paths with the user's home in place of "~". Error: InvalidArgument for a missing path.
 func present(setting string, paths []string) (all []string, err error) {
 	for _, p := range paths {
-		if rest, ok := strings.CutPrefix(p, "~/"); ok {
-			home, err := os.UserHomeDir()
-			if err != nil {
-				return nil, team.Errorf(team.InvalidArgument, "%s names %s: %w", setting, p, err)
-			}
-			p = filepath.Join(home, rest)
-		}
-		p = filepath.Clean(p)
+		p = filepath.Clean(resolve("", p))
 		if _, err := os.Stat(p); err != nil {
 			return nil, team.Errorf(team.InvalidArgument, "%s names %s, which cannot be given: %w", setting, p, err).
 				WithHint("make it there, or take it out of %s", setting)

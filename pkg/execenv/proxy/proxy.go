@@ -1,5 +1,5 @@
-// Package proxy is an HTTP proxy (CONNECT and plain HTTP) for a member's commands, on a unix socket that package sandbox exposes
-// inside a box. It reaches the hosts of a [team.Network], at public addresses only: a name is looked up once, and the checked address
+// Package proxy is an HTTP proxy (CONNECT and plain HTTP) for a member's commands, on the listener that package sandbox takes out of
+// the network of each command. It reaches the hosts of a [team.Network], at public addresses only: a name is looked up once, and the checked address
 // is dialled. A refusal states the reason and the setting that would allow it, for the model.
 //
 // It does not inspect the data. Package sandbox ensures that nothing bypasses it.
@@ -7,19 +7,16 @@ package proxy
 
 import (
 	"context"
-	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/net/netutil"
 
 	"agentteam/pkg/team"
 	"agentteam/pkg/telemetry"
@@ -47,29 +44,26 @@ type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-// The bounds of a proxy.
+// The bounds of a proxy, for one command.
 const (
 	mostConnections = 256 // more wait
+	mostNotices     = 20
 	mostHeaders     = 64 << 10
 	mostAnswer      = 1 << 20 // of headers
 	headersWithin   = 10 * time.Second
 	nextWithin      = time.Minute // the next request on a connection
 	dialWithin      = 15 * time.Second
+	lastWords       = 5 * time.Second // for a program to read an answer while it still sends
 	defaultIdle     = 5 * time.Minute
 )
 
-// Proxy serves one member's commands.
+// Proxy serves one member's commands. Safe for concurrent use.
 type Proxy struct {
-	o         Options
-	socket    net.Listener
-	transport *http.Transport
-	plain     *httputil.ReverseProxy
-	metrics   *prometheus.CounterVec
-	serving   sync.WaitGroup // connections and tunnels
+	o       Options
+	metrics *prometheus.CounterVec
 }
 
-// New returns a proxy that listens on a unix socket in a new private folder. [Proxy.Run] serves and removes it. Errors:
-// InvalidArgument for an invalid network; Unavailable if the socket cannot be created.
+// New returns a proxy. Error: InvalidArgument for an invalid network.
 func New(o Options) (*Proxy, error) {
 	if err := (team.Policy{Network: o.Network}).Validate(); err != nil {
 		return nil, err
@@ -90,59 +84,59 @@ func New(o Options) (*Proxy, error) {
 		o.Idle = defaultIdle
 	}
 	o.Logger = telemetry.OrDiscard(o.Logger)
-	dir, err := os.MkdirTemp("", "agentteam-proxy-")
-	if err != nil {
-		return nil, team.Errorf(team.Unavailable, "the network of commands: %w", err)
-	}
-	l, err := net.Listen("unix", filepath.Join(dir, "s"))
-	if err != nil {
-		os.RemoveAll(dir) // nothing is in it
-		return nil, team.Errorf(team.Unavailable, "the network of commands: %w", err)
-	}
-	p := &Proxy{o: o, socket: netutil.LimitListener(l, mostConnections), metrics: newMetrics(o.Registry)}
-	p.transport = &http.Transport{
+	return &Proxy{o, newMetrics(o.Registry)}, nil
+}
+
+// session is a proxy that serves one command.
+type session struct {
+	*Proxy
+	plain *httputil.ReverseProxy
+	busy  chan struct{} // has an element for each connection
+
+	mu     sync.Mutex
+	output io.Writer       // of the command
+	said   map[string]bool // refusals that it has
+}
+
+// Serve serves a command's connections until ctx ends, and returns once all are closed. The reason of a refusal is also written to
+// output, once: most programs print only its number.
+func (p *Proxy) Serve(ctx context.Context, l net.Listener, output io.Writer) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s := &session{Proxy: p, busy: make(chan struct{}, mostConnections), output: output, said: map[string]bool{}}
+	transport := &http.Transport{
 		DialContext: p.dialHost, DisableCompression: true, MaxResponseHeaderBytes: mostAnswer,
 		IdleConnTimeout: nextWithin, MaxIdleConns: 16, ExpectContinueTimeout: time.Second,
 	}
-	p.plain = &httputil.ReverseProxy{
-		Rewrite: rewrite, Transport: p.transport, FlushInterval: -1,
+	defer transport.CloseIdleConnections()
+	log := slog.NewLogLogger(p.o.Logger.Handler(), slog.LevelDebug)
+	s.plain = &httputil.ReverseProxy{
+		Rewrite: rewrite, Transport: transport, FlushInterval: -1,
 		ModifyResponse: func(answer *http.Response) error {
 			p.count(answer.Request.Context(), allowed, answer.Request.URL.Host)
 			return nil
 		},
-		ErrorHandler: p.failed, ErrorLog: slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
+		ErrorHandler: s.failed, ErrorLog: log,
 	}
-	return p, nil
-}
-
-// Socket returns the path of the socket.
-func (p *Proxy) Socket() string { return p.socket.Addr().String() }
-
-// Run serves until ctx ends, closes all connections, removes the socket and returns nil, or the error that ended it. It is called once.
-func (p *Proxy) Run(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	server := &http.Server{
-		Handler: http.HandlerFunc(p.serve), ReadHeaderTimeout: headersWithin, IdleTimeout: nextWithin, MaxHeaderBytes: mostHeaders,
+		Handler: http.HandlerFunc(s.serve), ReadHeaderTimeout: headersWithin, IdleTimeout: nextWithin, MaxHeaderBytes: mostHeaders,
 		BaseContext: func(net.Listener) context.Context { return ctx },
-		ConnState: func(_ net.Conn, s http.ConnState) {
-			switch s {
-			case http.StateNew:
-				p.serving.Add(1)
-			case http.StateClosed, http.StateHijacked:
-				p.serving.Done()
+		ConnState: func(_ net.Conn, state http.ConnState) {
+			switch state {
+			case http.StateNew: // the next one is accepted after this
+				s.busy <- struct{}{}
+			case http.StateClosed:
+				<-s.busy
 			}
 		},
-		ErrorLog: slog.NewLogLogger(p.o.Logger.Handler(), slog.LevelDebug),
+		ErrorLog: log,
 	}
 	context.AfterFunc(ctx, func() { server.Close() })
-	err := server.Serve(p.socket)
-	cancel()
-	p.serving.Wait()
-	p.transport.CloseIdleConnections()
-	os.RemoveAll(filepath.Dir(p.Socket())) // the socket is gone already
-	if errors.Is(err, http.ErrServerClosed) {
-		return nil
+	if err := server.Serve(l); ctx.Err() == nil {
+		p.o.Logger.Error("commands have no network", "err", err)
 	}
-	return err
+	cancel()
+	for range mostConnections { // none is left
+		s.busy <- struct{}{}
+	}
 }

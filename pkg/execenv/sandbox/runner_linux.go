@@ -1,14 +1,19 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"os/exec"
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"agentteam/pkg/execenv/sandbox/supervisor"
 	"agentteam/pkg/shutdown"
@@ -41,17 +46,24 @@ func (r runner) Run(ctx context.Context, c command.Command) (command.Exit, error
 	if err != nil {
 		return command.Exit{}, err
 	}
-	defer o.ruleset.Close() // nothing, if there is none
+	defer func() { o.more.Close() }() // nothing, if there is none
 	w, err := c.Watch(ctx)
 	if err != nil {
 		return command.Exit{}, err
 	}
 	defer w.End()
+	if r.box.Proxy != nil {
+		var end func()
+		if o.more, end, err = r.gate(w); err != nil {
+			return command.Exit{}, err
+		}
+		defer end()
+	}
 	report, err := supervise(w, c.Dir, o)
 	if err != nil {
 		return command.Exit{}, err
 	}
-	exit := command.Exit{Code: report.Code, How: report.How, Sandbox: r.level, Offline: r.level != team.Unconfined && r.box.Proxy == "", Divided: o.divided}
+	exit := command.Exit{Code: report.Code, How: report.How, Sandbox: r.level, Offline: r.level != team.Unconfined && r.box.Proxy == nil, Divided: o.divided}
 	switch report.Ended {
 	case supervisor.Ordered:
 		exit.Cause = w.Cause()
@@ -70,7 +82,7 @@ func (r runner) Run(ctx context.Context, c command.Command) (command.Exit, error
 // order is the task of a command's supervisor.
 type order struct {
 	supervisor.Spec
-	ruleset *os.File // of Landlock, at level Confined
+	more    *os.File // at level Confined the ruleset of Landlock, with a proxy the inner end of the gate; nil if there is neither
 	divided bool     // whether the folder of the box is
 }
 
@@ -89,7 +101,7 @@ func (r runner) order(c command.Command) (o order, err error) {
 	case r.level == team.Confined:
 		if o.Filter, err = confinedFilter(); err == nil {
 			o.Confined = true
-			o.ruleset, o.divided, err = v.ruleset()
+			o.more, o.divided, err = v.ruleset()
 		}
 		return o, err
 	}
@@ -101,9 +113,54 @@ func (r runner) order(c command.Command) (o order, err error) {
 	o.Open = copied
 	o.Files = [][]byte{filter, []byte(strings.Join(options, "\x00") + "\x00")}
 	o.Under = []string{r.program, "--args", "4", "--"}
-	o.Proxy = v.proxy
+	o.Gate = r.box.Proxy != nil
 	o.Processes, o.Threads = o.Processes+2, o.Threads+2 // bubblewrap, outside and as the first process inside
 	return o, err
+}
+
+// gate serves the box's proxy on the socket that a command's gate hands out. It returns the inner end, and a function that closes all.
+func (r runner) gate(w *command.Watch) (inside *os.File, end func(), err error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, os.NewSyscallError("socketpair", err)
+	}
+	inside = os.NewFile(uintptr(pair[1]), "gate inside")
+	ours := os.NewFile(uintptr(pair[0]), "gate")
+	defer ours.Close()
+	conn, err := net.FileConn(ours)
+	if err != nil {
+		inside.Close()
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithCancel(w.Context)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if l, err := handedOut(conn.(*net.UnixConn)); err == nil { // else the program inside has said why, if anything can
+			r.box.Proxy(ctx, l, w.Output)
+		}
+	}()
+	return inside, func() { cancel(); conn.Close(); <-done }, nil
+}
+
+// handedOut waits for the socket from inside. Error: the program there has ended.
+func handedOut(conn *net.UnixConn) (net.Listener, error) {
+	control := make([]byte, unix.CmsgSpace(4))
+	_, n, _, _, err := conn.ReadMsgUnix(make([]byte, 1), control)
+	if err != nil {
+		return nil, err
+	}
+	messages, err := unix.ParseSocketControlMessage(control[:n])
+	if err != nil || len(messages) == 0 {
+		return nil, cmp.Or(err, io.ErrUnexpectedEOF)
+	}
+	fds, err := unix.ParseUnixRights(&messages[0])
+	if err != nil {
+		return nil, err
+	}
+	socket := os.NewFile(uintptr(fds[0]), "proxy inside")
+	defer socket.Close()
+	return net.FileListener(socket)
 }
 
 // supervise runs a supervisor in a folder and returns its report.
@@ -125,7 +182,7 @@ func supervise(w *command.Watch, dir string, o order) (report supervisor.Report,
 	cmd.Args = []string{supervisor.Name}
 	cmd.Dir, cmd.Env = dir, []string{supervisor.Environ} // not ours, secrets and all
 	cmd.Stdout, cmd.Stderr = w.Output, w.Output
-	cmd.ExtraFiles = []*os.File{in, reports, o.ruleset} // from descriptor 3 on
+	cmd.ExtraFiles = []*os.File{in, reports, o.more} // from descriptor 3 on
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Cancel = control.Close     // it kills everything and reports
 	cmd.WaitDelay = shutdown.Tools // or is killed; the kernel then kills the command
@@ -134,6 +191,7 @@ func supervise(w *command.Watch, dir string, o order) (report supervisor.Report,
 	}
 	in.Close()
 	reports.Close()
+	o.more.Close() // the end of a gate inside shows when the program there has ended
 	err = o.Send(control)
 	if err == nil {
 		err = w.Guard(func(left time.Duration) error { return supervisor.SendLeft(control, left) })

@@ -11,6 +11,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"strings"
 
 	"agentteam/pkg/team"
@@ -128,8 +130,10 @@ type Box struct {
 	Hidden   []string          // below Dir: are not there. Confined refuses what is, unless it is a symbolic link to a place outside the box
 	Shown    map[string]string // places below Dir, each with what is shown there for reading, if that is there; at level Bubblewrap only
 	Env      []string          // "NAME=value" each, beside what [command.Environ] lets through
-	Proxy    string            // path of a unix socket, in a folder that no command may write, that takes what is sent to HTTP_PROXY and HTTPS_PROXY; "": no network. Bubblewrap only
 	Limits   Limits
+
+	// Proxy serves what a command sends to HTTP_PROXY and HTTPS_PROXY until ctx ends; output is the command's. nil: no network. Bubblewrap only.
+	Proxy func(ctx context.Context, l net.Listener, output io.Writer)
 }
 
 // Runner returns the runner of commands in b. If one of Limits ends a command, its [command.Exit] has the Cause [ErrMemory],
@@ -143,7 +147,7 @@ func (s Sandbox) Runner(b Box) (command.Runner, error) {
 	if s.level == "" {
 		return nil, team.Errorf(team.Unavailable, "no sandbox was found, so no command is run").WithHint(hint)
 	}
-	if b.Proxy != "" && s.level == team.Confined {
+	if b.Proxy != nil && s.level == team.Confined {
 		return nil, team.Errorf(team.Unavailable, "commands have no network in the weaker sandbox %q", s.level).WithHint("install bubblewrap, or set `network: none`")
 	}
 	return s.runner(b)

@@ -31,7 +31,7 @@ func Example() {
 	fmt.Println(err)
 	// Output:
 	// PATH=/home/ann/sdk/bin:/usr/bin
-	// PATH names /home/ann/.ssh/bin, which is not given to commands: /home/ann/.ssh may hold secrets
+	// /home/ann/.ssh/bin
 	// [/home/ann/.config/gh /home/ann/sdk] <nil>
 	// credentials "npm" are not there: looked for ~/.npmrc, NPM_TOKEN, NODE_AUTH_TOKEN, NPM_CONFIG_USERCONFIG
 }

@@ -1,7 +1,6 @@
 package toolchain
 
 import (
-	"fmt"
 	"io/fs"
 	"path"
 	"slices"
@@ -20,7 +19,7 @@ func (f *finder) path() {
 	var first, last []string
 	for entry := range strings.SplitSeq(value, ":") {
 		if !path.IsAbs(entry) {
-			f.grant.Omitted = append(f.grant.Omitted, fmt.Sprintf("PATH names %q, which is another folder for each command: it is left out", entry))
+			f.grant.Omitted = append(f.grant.Omitted, entry) // another folder for each command
 			continue
 		}
 		entry = path.Clean(entry)
@@ -48,13 +47,13 @@ func (f *finder) entry(entry, real string) []string {
 	if dirs, ok := f.withoutShims(real); ok {
 		return dirs
 	}
-	if why := f.secret(real); why != "" {
-		f.grant.Omitted = append(f.grant.Omitted, "PATH names "+entry+", which is not given to commands: "+why)
+	if f.secret(real) {
+		f.grant.Omitted = append(f.grant.Omitted, entry)
 		return nil
 	}
 	f.installation(real)
-	if real != entry && f.secret(entry) == "" {
-		f.give(entry, "") // what is there may name itself so
+	if real != entry && !f.secret(entry) {
+		f.give(entry) // what is there may name itself so
 	}
 	f.programs(real)
 	return []string{real}
@@ -75,11 +74,11 @@ func (f *finder) installation(dir string) {
 		root = "/nix/store" // all of it is public, and its parts name each other
 	}
 	whole := path.Base(root) == "node_modules" || root == "/nix/store" || f.has(root, marks...)
-	if root == dir || !whole || f.secret(root) != "" {
-		f.give(dir, "")
+	if root == dir || !whole || f.secret(root) {
+		f.give(dir)
 		return
 	}
-	f.give(root, "")
+	f.give(root)
 	if f.has(root, "pyvenv.cfg") { // a virtual environment: its python is another's
 		f.program(path.Join(root, "bin/python"))
 	}
@@ -106,8 +105,8 @@ func (f *finder) program(name string) {
 		if system(n) || within(n, f.writable) || slices.ContainsFunc(f.grant.ReadOnly, func(g string) bool { return below(n, g) }) {
 			continue
 		}
-		if why := f.secret(dir); why != "" {
-			f.grant.Omitted = append(f.grant.Omitted, name+" is a link to "+n+", which is not given to commands: "+why)
+		if f.secret(dir) {
+			f.grant.Omitted = append(f.grant.Omitted, n)
 			return
 		}
 		f.installation(dir)

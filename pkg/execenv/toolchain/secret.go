@@ -60,34 +60,13 @@ func SecretsAt(name string) string {
 	return ""
 }
 
-// secret returns why a path, with links followed, is not granted to commands; "" if it may be.
-func (f *finder) secret(name string) string {
-	switch {
-	case slices.Contains(neverWhole, name):
-		return name + " holds more than tools"
-	case within(name, neverDirs):
-		return name + " works outside of a sandbox only"
+// secret reports whether a path, with links followed, is not given to commands: it holds more than tools, or works outside of a
+// sandbox only, or may hold secrets, in each home and not in this user's alone, or holds more than the member may write.
+func (f *finder) secret(name string) bool {
+	if slices.Contains(neverWhole, name) || within(name, neverDirs) || slices.ContainsFunc(f.homes, func(home string) bool { return below(home, name) }) {
+		return true
 	}
-	for _, home := range f.homes {
-		if below(home, name) {
-			return name + " holds the whole home"
-		}
-	}
-	for _, s := range secretNames {
-		// In each home, not this user's alone.
-		if before, _, ok := strings.Cut(name+"/", "/"+s+"/"); ok {
-			return path.Join(before, s) + " may hold secrets"
-		}
-		for _, home := range f.homes {
-			if below(path.Join(home, s), name) {
-				return name + " holds " + s + ", where secrets may be"
-			}
-		}
-	}
-	for _, w := range f.writable {
-		if below(w, name) && w != name {
-			return name + " holds the workspace, or what else the member writes"
-		}
-	}
-	return ""
+	return slices.ContainsFunc(f.writable, func(w string) bool { return below(w, name) && w != name }) || slices.ContainsFunc(secretNames, func(s string) bool {
+		return strings.Contains(name+"/", "/"+s+"/") || slices.ContainsFunc(f.homes, func(home string) bool { return below(path.Join(home, s), name) })
+	})
 }

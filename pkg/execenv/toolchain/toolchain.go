@@ -46,7 +46,7 @@ type Member struct {
 type Grant struct {
 	ReadOnly []string // folders and files that are there; absolute, sorted, none below another
 	Env      []string // "NAME=value" each; of credentials it holds secrets
-	Omitted  []string // what was asked for by the environment and is not given, and why; a line each
+	Omitted  []string // paths in the environment that are not given to commands
 
 	home    string
 	links   map[string]string // below home, what is to be found at the path of the host
@@ -151,39 +151,28 @@ func (f *finder) folder(variable, name string) string {
 	return path.Join(f.user, name)
 }
 
-// open returns all names of a path, and whether it exists and may be granted. If a variable, what, names it, the reason for a refusal
-// is recorded.
-func (f *finder) open(name, what string) (names []string, ok bool) {
+// open returns all names of a path, and whether it exists and may be granted.
+func (f *finder) open(name string) (names []string, ok bool) {
 	if !path.IsAbs(name) {
 		return nil, false
 	}
 	_, names, err := f.follow(name)
-	if err != nil {
+	if err == nil && slices.ContainsFunc(names, f.secret) {
+		f.grant.Omitted = append(f.grant.Omitted, name)
 		return nil, false
 	}
-	for _, n := range names {
-		if why := f.secret(n); why != "" {
-			if line := what + " is not given to commands: " + why; what != "" && !slices.Contains(f.grant.Omitted, line) {
-				f.grant.Omitted = append(f.grant.Omitted, line)
-			}
-			return nil, false
-		}
-	}
-	return names, true
+	return names, err == nil
 }
 
 // give grants a path with all targets of its links, if it may be granted; it reports whether it has.
-func (f *finder) give(name, what string) bool {
-	names, ok := f.open(name, what)
-	if !ok {
-		return false
-	}
+func (f *finder) give(name string) bool {
+	names, ok := f.open(name)
 	for _, n := range names {
-		if !system(n) && !within(n, f.writable) {
+		if ok && !system(n) && !within(n, f.writable) {
 			f.grant.ReadOnly = append(f.grant.ReadOnly, n)
 		}
 	}
-	return true
+	return ok
 }
 
 // outermost returns paths sorted, without those below another.

@@ -105,7 +105,7 @@ func (f *finder) toolchain(t toolchain) {
 		f.file(name, f.users(t, root, name))
 	}
 	ours := t.how == cache || t.how == fetched && f.member.Network
-	there := len(t.parts) == 0 && (t.how != cache || t.beneath != "") && f.give(root, t.variable)
+	there := len(t.parts) == 0 && (t.how != cache || t.beneath != "") && f.give(root)
 	switch {
 	case len(t.parts) == 0 && ours:
 		f.set(t.variable, f.shared(t, t.dir))
@@ -115,7 +115,7 @@ func (f *finder) toolchain(t toolchain) {
 	for _, part := range t.parts {
 		if at := f.users(t, root, part); ours {
 			f.grant.links[part] = f.shared(t, part)
-		} else if f.give(at, "") {
+		} else if f.give(at) {
 			f.grant.links[part] = at
 		}
 	}
@@ -125,7 +125,7 @@ func (f *finder) toolchain(t toolchain) {
 	if ours {
 		f.share(t, root)
 	}
-	if there && t.beneath != "" && f.give(f.Program, "") {
+	if there && t.beneath != "" && f.give(f.Program) {
 		if program := gocache.Command(f.Program, root); program != "" {
 			f.set(t.beneath, program)
 		}
@@ -154,7 +154,7 @@ func (f *finder) share(t toolchain, root string) {
 	}
 	for _, part := range t.copied {
 		at := f.users(t, root, part)
-		if _, ok := f.open(at, t.variable); ok {
+		if _, ok := f.open(at); ok {
 			f.grant.copies = append(f.grant.copies, seed{at, t.name(part), int64(mostCopied / len(t.copied))})
 		}
 	}
@@ -206,7 +206,7 @@ var passwords = regexp.MustCompile(`://[^/\s]*@`)
 // several grants the folders that a variable names.
 func (f *finder) several(variable string) {
 	value, _ := f.lookup(variable)
-	folders := slices.DeleteFunc(strings.Fields(value), func(dir string) bool { return !f.isDir(dir) || !f.give(dir, variable) })
+	folders := slices.DeleteFunc(strings.Fields(value), func(dir string) bool { return !f.isDir(dir) || !f.give(dir) })
 	if len(folders) > 0 {
 		f.set(variable, strings.Join(folders, " "))
 	}
@@ -215,8 +215,8 @@ func (f *finder) several(variable string) {
 // file links settings to name, below the member's home, unless they may contain a token.
 func (f *finder) file(name, at string) {
 	if path.IsAbs(at) && strings.Contains(f.read(at), "token") {
-		f.grant.Omitted = append(f.grant.Omitted, at+" is not given to commands: it may hold a token; a program's login puts it into a file apart")
-	} else if f.give(at, "") {
+		f.grant.Omitted = append(f.grant.Omitted, at) // a program's login puts the token into a file apart
+	} else if f.give(at) {
 		f.grant.links[name] = at
 	}
 }
@@ -237,7 +237,7 @@ func (f *finder) withoutShims(dir string) (dirs []string, ok bool) {
 		for _, pattern := range t.shims {
 			found, _ := fs.Glob(f.FS, inFS(path.Join(root, pattern))) // fails only for a bad pattern
 			for _, at := range found {
-				if real, _, err := f.follow("/" + at); err == nil && f.isDir(real) && f.secret(real) == "" {
+				if real, _, err := f.follow("/" + at); err == nil && f.isDir(real) && !f.secret(real) {
 					f.installation(real)
 					dirs = append(dirs, real)
 				}

@@ -16,7 +16,7 @@ func confine(filter []byte) error {
 	if err := dropCapabilities(); err != nil {
 		return os.NewSyscallError("drop the capabilities", err)
 	}
-	if err := restrictSelf(rulesetFD); err != nil {
+	if err := restrictSelf(moreFD); err != nil {
 		return os.NewSyscallError("restrict by Landlock", err)
 	}
 	return load(filter)

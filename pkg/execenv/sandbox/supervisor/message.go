@@ -84,7 +84,7 @@ func (s Spec) Send(w io.Writer) error {
 	for i, f := range s.Files {
 		files[i] = string(f)
 	}
-	texts := []string{s.Proxy, digits(s.Memory), digits(s.Processes), digits(s.Threads), digits(s.FileSize), string(s.Filter), strconv.FormatBool(s.Confined)}
+	texts := []string{strconv.FormatBool(s.Gate), digits(s.Memory), digits(s.Processes), digits(s.Threads), digits(s.FileSize), string(s.Filter), strconv.FormatBool(s.Confined)}
 	for _, list := range [][]string{s.Args, s.Env, s.Under, s.Open, files} {
 		texts = append(append(texts, digits(len(list))), list...)
 	}
@@ -94,7 +94,7 @@ func (s Spec) Send(w io.Writer) error {
 // receiveSpec reads a command.
 func receiveSpec(r io.Reader) (s Spec, err error) {
 	m := receive(r)
-	s = Spec{Proxy: m.text(), Memory: m.number(), Processes: int(m.number()), Threads: int(m.number()), FileSize: m.number(), Filter: []byte(m.text()), Confined: m.text() == "true",
+	s = Spec{Gate: m.text() == "true", Memory: m.number(), Processes: int(m.number()), Threads: int(m.number()), FileSize: m.number(), Filter: []byte(m.text()), Confined: m.text() == "true",
 		Args: m.list(), Env: m.list(), Under: m.list(), Open: m.list()}
 	for _, f := range m.list() {
 		s.Files = append(s.Files, []byte(f))

@@ -205,22 +205,6 @@ func own(level team.Sandbox, dir, script string) {
 	os.Exit(1)
 }
 
-// socket returns a unix socket in a folder with a short name, as a socket's must be.
-func socket(t *testing.T) net.Listener {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "s")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	l, err := net.Listen("unix", filepath.Join(dir, "s"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	return l
-}
-
 // marked returns the processes of this machine that have a word in their arguments.
 func marked(word string) (pids []int) {
 	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")

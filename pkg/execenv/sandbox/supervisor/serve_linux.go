@@ -53,7 +53,7 @@ func spareThreads(n int) {
 func serve() {
 	// The command gets no file of this process: the end of one is a message, others lead out of the sandbox.
 	if closeOnExec(controlFD) != nil { // before Linux 5.11
-		for _, fd := range []int{controlFD, reportFD, rulesetFD} {
+		for _, fd := range []int{controlFD, reportFD, moreFD} {
 			syscall.CloseOnExec(fd)
 		}
 	}
@@ -168,7 +168,7 @@ func start(s Spec, ready <-chan struct{}) (*child, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.Proxy != "" {
+	if s.Gate {
 		args = slices.Concat(s.Under, entrance(3+len(s.Files)+len(s.Open)), s.Args)
 	}
 	null, err := os.Open(os.DevNull)
@@ -194,15 +194,15 @@ func start(s Spec, ready <-chan struct{}) (*child, error) {
 		defer f.Close()
 		files = append(files, f)
 	}
-	if s.Proxy != "" {
-		inside, err := openGate(s.Proxy)
+	if s.Gate {
+		program, err := os.Open("/proc/self/exe")
 		if err != nil {
 			return nil, err
 		}
-		for _, f := range inside {
-			defer f.Close()
-		}
-		files = append(files, inside...)
+		out := os.NewFile(moreFD, "gate inside")
+		defer program.Close()
+		defer out.Close() // its other end is to see when the program inside has ended
+		files = append(files, program, out)
 	}
 	// The kernel shares out the processors by sessions: thousands of processes do not keep the supervisor from ending them.
 	attr := &os.ProcAttr{Env: env, Files: files, Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}}

@@ -12,11 +12,12 @@ const Name = "agentteam-sandbox"
 const Environ = "GOMAXPROCS=2"
 
 // The file descriptors of a supervisor. From the first it reads a [Spec] and then how long the command may still run; at its end
-// everything is killed. It writes a [Report] to the second. The third is the Landlock ruleset of a confined command.
+// everything is killed. It writes a [Report] to the second. The third is the Landlock ruleset of a confined command, or the unix socket to which a gate
+// hands out.
 const (
 	controlFD = 3
 	reportFD  = 4
-	rulesetFD = 5
+	moreFD    = 5
 )
 
 // Spec is a command, and its bounds.
@@ -26,7 +27,7 @@ type Spec struct {
 	Under []string // a program by its path, and arguments, that runs Args and sets its environment; empty: none does
 	Files [][]byte // what the file descriptors from 3 on contain
 	Open  []string // paths of files that are open for reading from the descriptor after these on; what cannot be opened is empty
-	Proxy string   // path of a unix socket that takes what the command sends to [ProxyAddress]; Under gives it a network namespace
+	Gate  bool     // whether a socket on [ProxyAddress] is handed out; Under gives the command a network namespace
 
 	Memory    int64 // bytes of all processes together
 	Processes int
@@ -37,7 +38,7 @@ type Spec struct {
 	Filter   []byte // of a confined command's system calls, as instructions of struct sock_filter
 }
 
-// ProxyAddress is the address of [Spec].Proxy in the command's own network namespace.
+// ProxyAddress is the address of the proxy in the command's own network namespace.
 const ProxyAddress = "127.0.0.1:3128"
 
 const proxyPort = 3128
