@@ -24,7 +24,7 @@ type Delivery struct {
 	DeliveredAt *time.Time     `json:"delivered_at,omitempty"`
 	ProcessedAt *time.Time     `json:"processed_at,omitempty"`
 	RefusedAt   *time.Time     `json:"refused_at,omitempty"`
-	Reason      string         `json:"reason,omitempty"` // of a refusal
+	Reason      string         `json:"reason,omitempty"` // of a refusal; while it is not processed, of an unreadable record that may have more
 	DeadAt      *time.Time     `json:"dead_at,omitempty"`
 }
 
@@ -113,26 +113,32 @@ func (t *core) read(ctx context.Context, who team.AgentID, trails []pendingDeliv
 		return err
 	}
 	r := newReading(trails)
-	return t.team.Logs.Read(ctx, from, func(m broker.Msg) error {
+	var unreadable error // of the first such record; those after it count
+	err = t.team.Logs.Read(ctx, from, func(m broker.Msg) error {
 		record, err := glance(ctx, t.team, m)
 		switch {
-		case errors.Is(err, team.Unavailable):
-			return err
-		case err != nil: // an unreadable record is skipped
+		case errors.Is(err, team.ErrUnreadable):
+			unreadable = cmp.Or(unreadable, err)
 			return nil
+		case err != nil:
+			return err
 		}
 		if r.take(record, m.Time.UTC()) {
 			return broker.ErrEnough
 		}
 		return nil
 	}, subject.Log(t.id(), who))
+	if unreadable != nil {
+		r.doubt(team.Line(unreadable))
+	}
+	return err
 }
 
 // glance reads a record without its parts that do not concern mail: a turn or a result in the
-// object store is not fetched.
+// object store is not fetched. Errors: [team.ErrUnreadable]; Unavailable.
 func glance(ctx context.Context, s *broker.Storage, m broker.Msg) (r journal.Record, err error) {
-	if err := json.Unmarshal(m.Data, &r); err != nil || r.StoredRecord == "" || r.Kind == journal.Turn || r.Kind == journal.Result {
-		return r, err
+	if err := json.Unmarshal(m.Data, &r); err == nil && (r.StoredRecord == "" || r.Kind == journal.Turn || r.Kind == journal.Result) {
+		return r, nil
 	}
 	return journal.Decode(ctx, s, m)
 }
@@ -164,6 +170,16 @@ func (r *reading) take(record journal.Record, at time.Time) (done bool) {
 		}
 	}
 	return len(r.pending) == 0 && len(r.read) == 0
+}
+
+// doubt records why deliveries may have come further than the records that were read show.
+func (r *reading) doubt(why string) {
+	for _, l := range r.pending {
+		l.fate.Reason = why
+	}
+	for _, f := range r.read {
+		f.Reason = why
+	}
 }
 
 // deliver records that mail up to a sequence was taken in: an agent takes mail strictly in order,

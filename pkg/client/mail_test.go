@@ -150,6 +150,31 @@ func TestFateOfAMessage(t *testing.T) {
 
 func itoa(n uint64) string { data, _ := json.Marshal(n); return string(data) }
 
+// A record that cannot be read may be the one that contains a message: the delivery says so, and later records still count.
+func TestFateBehindAnUnreadableRecord(t *testing.T) {
+	r := newRig(t)
+	r.active(t)
+	coder := r.join(t)
+	note := r.log(t, coder)
+	m := r.post(t, team.Message{Type: team.MsgMessage, From: team.Leader, To: coder.AgentID, Content: "one"})
+	at := subject.Log(r.bt.ID, coder.AgentID)
+	last, err := r.bt.Logs.Last(t.Context(), at)
+	ok(t, err)
+	_, err = r.bt.Logs.Append(t.Context(), at, []byte("{"), last.Seq)
+	ok(t, err)
+	is := func(state team.MailState, why string) {
+		t.Helper()
+		if f := r.letter(t, m.ID).Deliveries[0]; f.State != state || (why == "") != (f.Reason == "") || !strings.Contains(f.Reason, why) {
+			t.Errorf("it is %+v, want %s, since %q", f, state, why)
+		}
+	}
+	is(team.MailPending, "cannot be read")
+	note(journal.Record{Kind: journal.Mail, Message: &m, InboxSeq: r.letter(t, m.ID).Seq})
+	is(team.MailDelivered, "cannot be read")
+	note(turn(t))
+	is(team.MailProcessed, "")
+}
+
 // A broadcast has a fate with each who was a member then, and with nobody who came later or
 // had left.
 func TestFatesOfABroadcast(t *testing.T) {

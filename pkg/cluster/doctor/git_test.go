@@ -11,14 +11,45 @@ import (
 	"agentteam/pkg/team"
 )
 
-// How git stands in the workspace is named, with what to do.
-func TestGitChecks(t *testing.T) {
-	t.Setenv("HOME", t.TempDir())
+// Git's own answer decides whether a commit would have a name: the settings and four variables of author and committer count.
+func TestGitNames(t *testing.T) {
+	for name, tt := range map[string]struct {
+		set  map[string]string
+		want Status
+	}{
+		"nothing":            {nil, Warn},
+		"all four":           {map[string]string{"GIT_AUTHOR_NAME": "Ada", "GIT_AUTHOR_EMAIL": "ada@example.org", "GIT_COMMITTER_NAME": "Ada", "GIT_COMMITTER_EMAIL": "ada@example.org"}, OK},
+		"of the author only": {map[string]string{"GIT_AUTHOR_NAME": "Ada", "EMAIL": "ada@example.org"}, Warn},
+	} {
+		t.Run(name, func(t *testing.T) {
+			unnamed(t)
+			for key, value := range tt.set {
+				t.Setenv(key, value)
+			}
+			if g := find(t, gitChecks(t.Context(), config.Config{Workspace: t.TempDir()}), "git"); g.Status != tt.want {
+				t.Errorf("git: %+v, want %s", g, tt.want)
+			}
+		})
+	}
+}
+
+// unnamed clears the name and the address that git knows, for the duration of the test, and has it guess none.
+func unnamed(t *testing.T) {
+	home := t.TempDir()
+	if err := os.WriteFile(filepath.Join(home, ".gitconfig"), []byte("[user]\n\tuseConfigOnly = true\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("HOME", home)
 	t.Setenv("GIT_CONFIG_NOSYSTEM", "1")
-	for _, name := range []string{"XDG_CONFIG_HOME", "EMAIL", "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL"} {
+	for _, name := range []string{"XDG_CONFIG_HOME", "EMAIL", "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"} {
 		t.Setenv(name, "") // to have it back at the end
 		os.Unsetenv(name)
 	}
+}
+
+// How git stands in the workspace is named, with what to do.
+func TestGitChecks(t *testing.T) {
+	unnamed(t)
 	const begin = "git init -q -b main; git config user.name Ada; git config user.email ada@example.org; echo a >a; git add a; "
 	const commit = begin + "git commit -qm first; "
 	for name, tt := range map[string]struct {

@@ -258,6 +258,25 @@ func TestKeptReady(t *testing.T) {
 	})
 }
 
+// A member that came and left between two checks is replaced at the next one, as often as that happens.
+func TestKeptReadyLeaves(t *testing.T) {
+	watch(t, func(t *testing.T, w *fake) {
+		w.change(4*time.Second, func() {
+			w.working(true)
+			w.look.Team.Roles = map[string]team.Role{"coder": {Name: "coder", Ready: 2}}
+		})
+		w.want("ready 1 coder")
+		for n := range 5 {
+			w.change(4*time.Second, func() {
+				m := joined("coder-2", "coder")
+				m.State, m.Incarnation, m.Revision = team.Stopped, uint64(n+1), uint64(n+2)
+				w.look.Members = append(w.look.Members[:2:2], m)
+			})
+			w.want("ready 1 coder")
+		}
+	})
+}
+
 // A member that is being spawned is none that has come: where each spawn fails, three are tried.
 func TestKeptReadyInVain(t *testing.T) {
 	watch(t, func(t *testing.T, w *fake) {
@@ -271,7 +290,10 @@ func TestKeptReadyInVain(t *testing.T) {
 				m.State = team.Created
 				w.look.Members = append(w.look.Members, m)
 			})
-			w.change(time.Minute, func() { w.look.Members[len(w.look.Members)-1].State = team.Stopped })
+			w.change(time.Minute, func() {
+				m := &w.look.Members[len(w.look.Members)-1]
+				m.State, m.TakenBack, m.Revision = team.Stopped, true, uint64(n+2)
+			})
 		}
 		w.want("ready 1 coder", "ready 1 coder", "ready 1 coder")
 	})

@@ -30,9 +30,9 @@ func StateOf(ctx context.Context, dir string) (s State, err error) {
 	if s.Version, err = (git{args: []string{"version"}}).line(ctx); err != nil {
 		return s, err
 	}
-	for _, name := range []string{"user.name", "user.email"} {
-		g := git{args: []string{"config", "--get", name}, dir: dir, whole: append(os.Environ(), "LC_ALL=C")}
-		if value, err := g.line(ctx); (err != nil || value == "") && os.Getenv(map[string]string{"user.name": "GIT_AUTHOR_NAME", "user.email": "EMAIL"}[name]) == "" {
+	for _, name := range []string{"GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"} {
+		g := git{args: []string{"var", name}, dir: dir, whole: append(os.Environ(), "LC_ALL=C")}
+		if _, err := g.line(ctx); err != nil {
 			s.Unnamed = true
 		}
 	}

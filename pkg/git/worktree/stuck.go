@@ -61,9 +61,6 @@ func workOf(e mergequeue.Entry) mergequeue.Work { return mergequeue.Work{Task: e
 func (l *Workspaces) noteStuck(ctx context.Context) {
 	s := &stuck{l.waits, map[mergequeue.Work]turn{}}
 	shutdown.Every(ctx, s.every, func(ctx context.Context) {
-		if l.o.Notify == nil {
-			return
-		}
 		waiting, err := l.records.Waiting(ctx)
 		if err == nil {
 			err = l.notifyStuck(ctx, s, waiting)
@@ -159,7 +156,7 @@ func (l *Workspaces) Settle(ctx context.Context) error {
 			continue
 		}
 		err := l.over(ctx, e.Task, e.Epoch)
-		if errors.Is(err, team.Busy) && l.o.Notify != nil {
+		if errors.Is(err, team.Busy) {
 			err = l.o.Notify(ctx, e.Agent, fmt.Sprintf("waits-%s-%d-%d", e.Task, e.Epoch, l.o.Member.Incarnation), l.unsettled(ctx, e))
 		}
 		if err != nil {

@@ -106,6 +106,9 @@ type place struct {
 // New returns a member's workspaces. It opens nothing yet.
 func New(o Options) *Workspaces {
 	o.Logger = telemetry.OrDiscard(o.Logger)
+	if o.Notify == nil {
+		o.Notify = func(context.Context, team.AgentID, string, string) error { return nil }
+	}
 	b := board.New(o.Team.Bucket, board.Options{Logger: o.Logger})
 	return &Workspaces{o: o, records: mergequeue.New(o.Team), tasks: tasks{b, roster.New(o.Team)}, waits: usual, open: map[string]*place{}}
 }
