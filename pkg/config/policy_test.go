@@ -35,7 +35,7 @@ func TestOrganisation(t *testing.T) {
 		"deny: [Bash(rm *), ' ']": file + ":1:20: permissions: a rule is empty (write one such as Bash(git push *))",
 		"allow: Bash":             file + ":1:8: allow must be a list: [Bash]",
 		"denies: []":              file + `:1:1: unknown key "denies" in the file of permissions; allowed: deny, ask, allow`,
-		"deny: [Bash(]":           file + `: permissions: deny: rule 1, "Bash(", column 6: there is no closing parenthesis`,
+		"deny: [Bash(]":           file + `: permissions: deny: rule 1, "Bash(": a rule is Tool or Tool(what), such as Bash(git push *)`,
 	} {
 		write(t, file, text)
 		if _, err := load(file); err == nil || team.Line(err) != want || team.CodeOf(err) != team.InvalidArgument {
@@ -62,7 +62,7 @@ func TestBadPolicy(t *testing.T) {
 		"network: [\"a\\0.org\"]":                       `team.yaml:1:11: network: "a\x00.org" is no name of a public host (write example.org, or *.example.org for all names below it: no address, scheme, path or port)`,
 		"permissions: {alow: []}":                       `team.yaml:1:15: unknown key "alow" in permissions; did you mean allow?`,
 		"permissions: {deny: [Bash(rm *), ' ']}":        `team.yaml:1:34: permissions: a rule is empty (write one such as Bash(git push *))`,
-		"permissions:\n  ask:\n    - Bash(git push":     `team.yaml:2:3: permissions: ask: rule 1, "Bash(git push", column 14: there is no closing parenthesis`,
+		"permissions:\n  ask:\n    - Bash(git push":     `team.yaml:2:3: permissions: ask: rule 1, "Bash(git push": a rule is Tool or Tool(what), such as Bash(git push *)`,
 		"permissions: {deny: Bash}":                     `team.yaml:1:21: deny must be a list: [Bash]`,
 		"permission_mode: bypass":                       `team.yaml:1:18: setting permission_mode: "bypass" is not one of read-only, default, acceptEdits, bypassPermissions, plan`,
 		"permission_ask: maybe":                         `team.yaml:1:17: setting permission_ask: "maybe" is not one of wait, deny`,

