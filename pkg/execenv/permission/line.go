@@ -38,11 +38,10 @@ type touch struct {
 	read, write bool
 	sure        bool // it is known to do so
 	redirect    bool
-	deep        bool     // with all that is in it
-	only        string   // a glob of the names of what is in it; "" for all
-	visible     bool     // of what is in it only names without a dot at the front
-	follow      bool     // and with all that is in folders to which links in it lead
-	behind      []string // folders that are being looked at for it, so that links in a circle end
+	deep        bool   // with all that is in it
+	only        string // a glob of the names of what is in it; "" for all
+	visible     bool   // of what is in it only names without a dot at the front
+	follow      bool   // and with all that is in folders to which links in it lead, which may be any
 }
 
 const (
