@@ -53,6 +53,7 @@ func TestSlowProcessIsNotLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(stop)
+	ok(t, r.bt.Conn.Flush(t.Context())) // else the member may seem to be gone
 	var once sync.Once
 	answer := func() { once.Do(func() { close(answers) }) }
 	t.Cleanup(answer)

@@ -178,13 +178,13 @@ func TestCommitRefused(t *testing.T) {
 		}
 		tr := r.tree("t-001")
 		sh(t, tr.Dir, "echo x >secret; chmod 0 secret")
-		_, err := tr.Commit(r.ctx, command.Plain{}, message("T-001"))
+		_, _, err := tr.Commit(r.ctx, command.Plain{}, message("T-001"))
 		refuses(t, err, team.InvalidState, "secret")
 	})
 	t.Run("a repository inside without a commit", func(t *testing.T) {
 		tr := r.tree("t-002")
 		sh(t, tr.Dir, "mkdir -p 'web app' ; git init -q 'web app/inner'; echo x >'web app/inner/x'")
-		_, err := tr.Commit(r.ctx, command.Plain{}, message("T-002"))
+		_, _, err := tr.Commit(r.ctx, command.Plain{}, message("T-002"))
 		refuses(t, err, team.InvalidState, "web app/inner is a separate git repository", "remove web app/inner/.git", "have .gitignore name web app/inner/")
 		sh(t, tr.Dir, "rm -rf 'web app/inner/.git'") // as it was advised
 		if c, err := r.Import(r.ctx, r.bundle(tr, "T-002"), tr.Base); err != nil || r.at(c, "web app/inner/x") != "x\n" {
@@ -202,7 +202,7 @@ func TestCommitRefused(t *testing.T) {
 		} {
 			tr := r.tree(name)
 			sh(t, tr.Dir, tt.script)
-			_, err := tr.Commit(r.ctx, command.Plain{}, message("T-011"))
+			_, _, err := tr.Commit(r.ctx, command.Plain{}, message("T-011"))
 			refuses(t, err, team.InvalidState, tt.words...)
 		}
 	})
@@ -214,7 +214,7 @@ func TestCommitRefused(t *testing.T) {
 		r.must(err)
 		tr := r.tree("t-014")
 		sh(t, tr.Dir, "git init -q ../app")
-		_, err = tr.Commit(r.ctx, command.Plain{}, message("T-014"))
+		_, _, err = tr.Commit(r.ctx, command.Plain{}, message("T-014"))
 		refuses(t, err, team.InvalidState, "../app is a separate git repository", "remove ../app/.git")
 	})
 	t.Run("a repository inside", func(t *testing.T) {
@@ -244,7 +244,7 @@ func TestCommitRefused(t *testing.T) {
 		tr := r.tree("t-004")
 		sh(t, tr.Dir, "head -c 10000 /dev/urandom >big; sed -i s/^3$/three/ numbers.txt")
 		same, before := unchanged(t, r), sh(t, tr.Dir, "git status --porcelain")
-		_, err := tr.Commit(r.ctx, command.Plain{}, message("T-004"))
+		_, _, err := tr.Commit(r.ctx, command.Plain{}, message("T-004"))
 		refuses(t, err, team.BudgetExceeded, "at most 4096")
 		same()
 		if got := sh(t, tr.Dir, "git status --porcelain"); got != before {
@@ -257,7 +257,7 @@ func TestCommitRefused(t *testing.T) {
 	t.Run("without git", func(t *testing.T) {
 		tr := r.tree("t-005")
 		t.Setenv("PATH", t.TempDir())
-		_, err := tr.Commit(r.ctx, command.Plain{}, message("T-005"))
+		_, _, err := tr.Commit(r.ctx, command.Plain{}, message("T-005"))
 		if err == nil {
 			t.Fatal("no error")
 		}

@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,33 +30,58 @@ const commandLimit = 5 * time.Minute
 // [Repo.Import]; nil if nothing differs from Base. The tree's own git dir stays as it is, so the member may continue if the
 // work is not accepted. The files include those of commits that the member has made.
 //
+// leftOut names, with its size, each new ignored file or folder and each submodule with files: no commit has them. It leaves out
+// caches, files lent by the user, and files that are stored elsewhere, given by their paths from Dir.
+//
 // Errors: InvalidState, with the message of git, if the files cannot be committed; BudgetExceeded beyond [Limits].Bundle.
-func (t *Tree) Commit(ctx context.Context, in command.Runner, m Message) ([]byte, error) {
+func (t *Tree) Commit(ctx context.Context, in command.Runner, m Message, stored ...string) (bundle []byte, leftOut []string, err error) {
 	if err := m.check(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return t.bundle(ctx, in, m, "commit", t.repo.limits.Bundle)
+	bundle, names, err := t.bundle(ctx, in, m, "commit", t.repo.limits.Bundle)
+	if err != nil {
+		return nil, nil, err
+	}
+	n, err := t.read()
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, name := range stored {
+		n.Lent = append(n.Lent, path.Join(n.Prefix, name))
+	}
+	all, err := t.weigh(slices.DeleteFunc(names, func(l string) bool { return cached(l[min(1, len(l)):]) }), n.Lent, cached)
+	for _, w := range all {
+		if w.files > 0 || w.cannot != "" {
+			leftOut = append(leftOut, w.String())
+		}
+	}
+	return bundle, leftOut, err
 }
 
-// bundle has the script make a bundle of at most that many bytes.
-func (t *Tree) bundle(ctx context.Context, in command.Runner, m Message, how string, most int64, args ...string) ([]byte, error) {
+// mostLeftOut bounds the names that the script adds to a commit, in bytes.
+const mostLeftOut = 1000 * 4097
+
+// bundle has the script make a bundle of at most that many bytes; nil if there is nothing to store.
+func (t *Tree) bundle(ctx context.Context, in command.Runner, m Message, how string, most int64, args ...string) (bundle []byte, names []string, err error) {
 	env := append(m.identity(t.repo.team), "LINE_MESSAGE="+m.text(t.repo.team))
-	word, rest, err := t.run(ctx, in, env, most, append([]string{how, string(t.Base), strconv.FormatInt(most, 10)}, args...)...)
+	word, rest, err := t.run(ctx, in, env, most+mostLeftOut, append([]string{how, string(t.Base), strconv.FormatInt(most, 10)}, args...)...)
 	if err != nil {
-		return nil, fmt.Errorf("%s the tree %s: %w", how, t.name, err)
+		return nil, nil, fmt.Errorf("%s the tree %s: %w", how, t.name, err)
 	}
-	switch first, size, _ := strings.Cut(word, " "); first {
-	case "nothing":
-		return nil, nil
+	switch first, sizes, _ := strings.Cut(word, " "); first {
 	case "large":
-		return nil, tooBig("its bundle has %s bytes, at most %d", size, most)
-	case "bundle":
-		if strconv.Itoa(len(rest)) != size {
-			return nil, fmt.Errorf("%s the tree %s: %w", how, t.name, damaged(errCutShort))
+		return nil, nil, tooBig("its bundle has %s bytes, at most %d", sizes, most)
+	case "nothing", "bundle":
+		var size, more uint32
+		if n, _ := fmt.Sscanf(sizes, "%d %d", &size, &more); n != 2 || uint64(size)+uint64(more) != uint64(len(rest)) {
+			return nil, nil, fmt.Errorf("%s the tree %s: %w", how, t.name, damaged(errCutShort))
 		}
-		return rest, nil
+		if first == "bundle" {
+			bundle = rest[:size:size]
+		}
+		return bundle, fields(rest[size:]), nil
 	}
-	return nil, fmt.Errorf("%s the tree %s: the sandbox answers %.80q", how, t.name, word)
+	return nil, nil, fmt.Errorf("%s the tree %s: the sandbox answers %.80q", how, t.name, word)
 }
 
 // Forward moves the tree to another commit, inside the member's sandbox, if its files are those of same: Base, or the imported

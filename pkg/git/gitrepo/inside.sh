@@ -1,9 +1,10 @@
 # Runs in the root of a tree, inside its member's sandbox:
-#   line commit BASE MOST_BYTES      all files as one commit on BASE, and that as a bundle
+#   line commit BASE MOST_BYTES      all files as one commit on BASE, and that as a bundle; then the names that no commit has
 #   line forward SAME TO             from the files of SAME, if these are they, to those of TO
 #   line reset FROM TO               to the files of TO, whatever these are; what is ignored stays
 #   line onto SAME FILES TO          from the files of SAME, if these are they, to FILES, which are changes of TO
-#   line list BASE                   the names of what differs from BASE ("c"), of what is ignored ("i"), and of what cannot be read ("u")
+#   line list BASE                   the names of what differs from BASE ("c"), of what is ignored ("i"), of submodules with files ("s"),
+#                                    and of what cannot be read ("u")
 #   line save BASE MOST_BYTES NAME.. all files but these of the names as one commit on BASE, what is ignored as one
 #                                    on that, and both as a bundle
 # LINE_OBJECTS is where the objects of the line are; they can be read only.
@@ -48,17 +49,21 @@ moved() {
 	exit 0
 }
 
-bundle() { # of the commit $1, in at most $2 bytes
+bundle() { # of the commit $1, in at most $2 bytes, with the names in the file $3
 	git update-ref refs/heads/agentteam/bundle "$1" || failed
 	git bundle create -q "$tmp/bundle" "$from..refs/heads/agentteam/bundle" || failed
 	size=$(($(wc -c <"$tmp/bundle")))
 	[ "$size" -le "$2" ] || { answer large "$size"; exit 0; }
-	answer bundle "$size"
-	cat "$tmp/bundle" >&3
+	answer bundle "$size" "$(($(wc -c <"$3")))"
+	cat "$tmp/bundle" "$3" >&3
 	exit 0
 }
 commit() { printf %s "$LINE_MESSAGE" | git commit-tree "$1" -p "$2" -F -; }
 ignored() { git ls-files -z --others --ignored --exclude-standard --directory; }
+unseen() { # lists what no commit has
+	ignored | while IFS= read -r -d '' name; do printf 'i%s\0' "$name"; done &&
+		git ls-files -z --stage | sed -zn 's/^160000 [^\t]*\t//p' | while IFS= read -r -d '' name; do [ -z "$(ls -A "./$name" 2>/dev/null)" ] || printf 's%s/\0' "$name"; done
+}
 
 from=$2
 git cat-file -e "$from^{commit}" || failed
@@ -75,8 +80,7 @@ if [ "$1" = list ] || [ "$1" = save ]; then
 fi
 case $1 in
 list)
-	{ git ls-files -z --modified --others --exclude-standard | while IFS= read -r -d '' name; do printf 'c%s\0' "$name"; done &&
-		ignored | while IFS= read -r -d '' name; do printf 'i%s\0' "$name"; done; } >"$tmp/names" || failed
+	{ git ls-files -z --modified --others --exclude-standard | while IFS= read -r -d '' name; do printf 'c%s\0' "$name"; done && unseen; } >"$tmp/names" || failed
 	# Git leaves out in silence what it cannot read.
 	find . -path ./.git -prune -o \( -type d \( ! -readable -o ! -executable \) -o -type f ! -readable \) -printf 'u%P\0' -prune >>"$tmp/names"
 	answer list "$(($(wc -c <"$tmp/names")))"
@@ -100,10 +104,10 @@ save)
 		[ ${#none[@]} = 0 ] || printf '%s\0' "${none[@]}" >>"$tmp/names"
 		git add -f --pathspec-from-file="$tmp/names" --pathspec-file-nul && whole=$(git write-tree) || failed
 	fi
-	[ "$whole" != "$(git rev-parse "$from^{tree}")" ] || { answer nothing; exit 0; }
+	[ "$whole" != "$(git rev-parse "$from^{tree}")" ] || { answer nothing 0 0; exit 0; }
 	tip=$(commit "$tree" "$from") || failed
 	[ "$whole" = "$tree" ] || tip=$(commit "$whole" "$tip") || failed
-	bundle "$tip" "$most"
+	bundle "$tip" "$most" /dev/null
 	;;
 esac
 tree=
@@ -121,9 +125,10 @@ same=no
 
 case $1 in
 commit)
-	[ $same = no ] || { answer nothing; exit 0; }
+	unseen | sed -zn '1,1000p' >"$tmp/names" || failed
+	[ $same = no ] || { answer nothing 0 "$(($(wc -c <"$tmp/names")))"; cat "$tmp/names" >&3; exit 0; }
 	commit=$(commit "$tree" "$from") || failed
-	bundle "$commit" "$3"
+	bundle "$commit" "$3" "$tmp/names"
 	;;
 onto)
 	[ $same = yes ] || { answer changed; exit 0; }

@@ -148,7 +148,7 @@ func message(task team.TaskID) gitrepo.Message {
 // bundle commits a tree and returns the bundle.
 func (r *rig) bundle(tr *gitrepo.Tree, task team.TaskID) []byte {
 	r.t.Helper()
-	b, err := tr.Commit(r.ctx, command.Plain{}, message(task))
+	b, _, err := tr.Commit(r.ctx, command.Plain{}, message(task))
 	r.must(err)
 	return b
 }

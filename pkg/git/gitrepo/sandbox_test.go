@@ -32,7 +32,7 @@ func TestInSandbox(t *testing.T) {
 					t.Errorf("%s: %+v", line, exit)
 				}
 			}
-			b, err := tr.Commit(r.ctx, in, message("T-001"))
+			b, _, err := tr.Commit(r.ctx, in, message("T-001"))
 			r.must(err)
 			c, err := r.Import(r.ctx, b, tr.Base)
 			r.must(err)

@@ -40,7 +40,7 @@ func (t *Tree) Save(ctx context.Context, in command.Runner, m Message) (bundle [
 	if err != nil {
 		return nil, nil, err
 	}
-	all, err := t.weigh(fields(rest), n.Lent)
+	all, err := t.weigh(fields(rest), n.Lent, func(string) bool { return false })
 	if err != nil || len(all) == 0 {
 		return nil, nil, err
 	}
@@ -55,7 +55,7 @@ func (t *Tree) Save(ctx context.Context, in command.Runner, m Message) (bundle [
 	if len(tooMuch) == len(all) {
 		return nil, leftOut, nil
 	}
-	bundle, err = t.bundle(ctx, in, m, "save", t.repo.limits.Bundle*int64(unfinished.bundle), out...)
+	bundle, _, err = t.bundle(ctx, in, m, "save", t.repo.limits.Bundle*int64(unfinished.bundle), out...)
 	return bundle, leftOut, err
 }
 
@@ -114,8 +114,9 @@ func surplus(all []weight, l Limits) (out []weight) {
 	return out
 }
 
-// weigh measures the files of a list of the script, except those lent by the user. It follows no link of the tree.
-func (t *Tree) weigh(listed, lent []string) (all []weight, err error) {
+// weigh measures the files of a list of the script, except those lent by the user and those that but reports. It follows no link
+// of the tree.
+func (t *Tree) weigh(listed, lent []string, but func(name string) bool) (all []weight, err error) {
 	root, err := os.OpenRoot(t.Root)
 	if err != nil {
 		return nil, err
@@ -137,11 +138,13 @@ func (t *Tree) weigh(listed, lent []string) (all []weight, err error) {
 		within := func(s string) bool {
 			return s == name || strings.HasSuffix(name, "/") && strings.HasPrefix(s+"/", name)
 		}
-		if slices.ContainsFunc(shut, within) {
+		if l[0] == 's' {
+			w.cannot = "files of a submodule"
+		} else if slices.ContainsFunc(shut, within) {
 			w.cannot, shut = cannotRead, slices.DeleteFunc(shut, within)
 		} else if !w.ignored && strings.HasSuffix(name, "/") {
 			w.cannot = "a separate git repository"
-		} else if err := w.add(root, strings.TrimSuffix(name, "/"), lent); err != nil {
+		} else if err := w.add(root, strings.TrimSuffix(name, "/"), func(at string) bool { return slices.Contains(lent, at) || but(at) }); err != nil {
 			return nil, err
 		}
 		all = append(all, w)
@@ -165,7 +168,7 @@ func unread(listed, lent []string) (names []string) {
 const cannotRead = "it cannot be read"
 
 // add adds a file or folder and all below it. A deleted file is a change, too.
-func (w *weight) add(root *os.Root, name string, lent []string) error {
+func (w *weight) add(root *os.Root, name string, but func(name string) bool) error {
 	if info, err := root.Lstat(name); errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
 		w.one(name, info)
 		return nil
@@ -177,8 +180,10 @@ func (w *weight) add(root *os.Root, name string, lent []string) error {
 		switch {
 		case err != nil || w.cannot != "":
 			return fs.SkipAll
-		case slices.Contains(lent, at):
+		case but(at) && d.IsDir():
 			return fs.SkipDir
+		case but(at):
+			return nil
 		case d.IsDir():
 			w.one(at, nil)
 			return nil

@@ -68,7 +68,7 @@ func TestUnfinished(t *testing.T) {
 		"three\nseventeen\nnew\nlog\nm\nsecret\nstaged\n/usr/bin/env\nnew/a b numbers.txt staged sub/inner.txt " {
 		t.Errorf("the next holder has\n%s", got)
 	}
-	work, err := next.Commit(r.ctx, command.Plain{}, message("T-001"))
+	work, _, err := next.Commit(r.ctx, command.Plain{}, message("T-001"))
 	r.must(err)
 	c, err := other.Import(r.ctx, work, next.Base)
 	r.must(err)

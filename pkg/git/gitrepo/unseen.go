@@ -22,17 +22,36 @@ type Unseen struct {
 const lookUnseen = 10 * time.Second
 
 // dependencies are folders and files that builds need and that git usually ignores.
-var dependencies = []string{"node_modules", "bower_components", ".venv", "venv", "vendor", "Pods", "deps", ".env"}
+var dependencies = append(slices.Clone(installed), ".env")
 
-// made are folders and files that git ignores and a build or an editor makes again.
-var made = []string{
-	team.ClusterDir, "agentteam-demo", "__pycache__", ".DS_Store", "Thumbs.db", ".idea", ".vscode", ".vs", "dist", "build", "out", "target", "bin", "obj",
-	"tmp", "temp", "log", "logs", ".cache", ".next", ".nuxt", ".turbo", ".parcel-cache", ".gradle", ".tox", ".nox", ".eggs", "coverage", "htmlcov", ".coverage",
-	".nyc_output", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".ipynb_checkpoints", "tags", ".direnv", "cmake-build-debug",
+// installed are folders of packages.
+var installed = []string{"node_modules", "bower_components", ".venv", "venv", "vendor", "Pods", "deps"}
+
+// caches are folders and files that git ignores, and a tool or an editor makes again; cacheEnds are endings of such names.
+var (
+	caches = []string{
+		team.ClusterDir, "__pycache__", ".DS_Store", "Thumbs.db", ".idea", ".vscode", ".vs", "target", "obj", ".cache", ".next", ".nuxt", ".turbo", ".parcel-cache",
+		".gradle", ".tox", ".nox", ".eggs", ".coverage", ".nyc_output", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".ipynb_checkpoints", ".direnv", "cmake-build-debug",
+	}
+	cacheEnds = []string{".pyc", ".pyo", ".o", ".obj", ".class", ".test", ".swp", ".swo", "~", ".egg-info", ".tsbuildinfo"}
+)
+
+// made are other such folders and files, which may also be the result of a task.
+var (
+	made     = []string{"agentteam-demo", "dist", "build", "out", "bin", "tmp", "temp", "log", "logs", "coverage", "htmlcov", "tags"}
+	madeEnds = []string{".log", ".a", ".so", ".exe", ".dll", ".out", ".prof", ".tmp", ".bak", ".orig"}
+)
+
+// among reports whether one of the names is in a path, or it has one of the endings.
+func among(name string, names, ends []string) bool {
+	return slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return slices.Contains(names, part) }) ||
+		slices.ContainsFunc(ends, func(end string) bool { return strings.HasSuffix(strings.TrimSuffix(name, "/"), end) })
 }
 
-// madeEnds are endings of names of such files.
-var madeEnds = []string{".log", ".pyc", ".pyo", ".o", ".a", ".so", ".obj", ".class", ".exe", ".dll", ".test", ".out", ".prof", ".tmp", ".swp", ".swo", ".bak", ".orig", "~", ".egg-info", ".tsbuildinfo"}
+// cached reports whether an ignored file is made again, or is of a package that was installed.
+func cached(name string) bool {
+	return among(name, caches, cacheEnds) || among(name, installed, nil)
+}
 
 // Unseen returns the files that members in trees of the checkout do not see: ignored files, except those that builds and editors
 // make again, and the files of submodules.
@@ -46,9 +65,7 @@ func (c Checkout) Unseen(ctx context.Context) (u Unseen, err error) {
 	}
 	for _, name := range fields(out) {
 		name = strings.TrimSuffix(name, "/")
-		base := path.Base(name)
-		if name == "." || slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return slices.Contains(made, part) }) ||
-			slices.ContainsFunc(madeEnds, func(end string) bool { return strings.HasSuffix(base, end) }) || team.CheckLink(name) != nil {
+		if name == "." || among(name, caches, cacheEnds) || among(name, made, madeEnds) || team.CheckLink(name) != nil {
 			continue
 		}
 		u.Ignored = append(u.Ignored, name)

@@ -166,7 +166,7 @@ func (r *rig) workOf(who team.AgentID, repo *gitrepo.Repo, id team.TaskID, at gi
 	tr, err := repo.Tree(r.ctx, gitrepo.Plan{Name: fmt.Sprintf("tree-%d", r.trees), At: at, Member: who})
 	r.must(err)
 	sh(r.t, tr.Dir, script)
-	b, err := tr.Commit(r.ctx, command.Plain{}, gitrepo.Message{Subject: "Work", Agent: who, Task: id})
+	b, _, err := tr.Commit(r.ctx, command.Plain{}, gitrepo.Message{Subject: "Work", Agent: who, Task: id})
 	r.must(err)
 	r.must(tr.Remove())
 	return mergequeue.Entry{Task: id, Epoch: r.board.claim(id, who), Incarnation: 1, Agent: who, Base: at, Title: "Work on " + string(id), Summary: "What it is for"}, b

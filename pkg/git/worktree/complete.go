@@ -3,6 +3,7 @@ package worktree
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"agentteam/pkg/git/gitrepo"
@@ -14,7 +15,9 @@ import (
 
 // Complete submits the files of a task, which the member holds and which is done as in d, to the merge queue. It waits until
 // the queue has merged them, behind earlier entries, and completed the task. If ctx ends before, the work stays in the queue:
-// the same call again waits for the same outcome. A task without changed files is completed without the queue.
+// the same call again waits for the same outcome. A task without changed files is completed without the queue. The result's
+// summary names new files that git ignores, or that are in a submodule: the branch does not get them. If a task has only such
+// files, the first call that finds them is refused.
 //
 // Errors: Busy for a leader whose work waits long, as if ctx had ended; InvalidState if the work was not merged, with all facts
 // for its next holder: the member itself, whose tree is then at the new head with its changes in it, unless another member is
@@ -26,7 +29,15 @@ func (l *Workspaces) Complete(ctx context.Context, t team.Task, d team.Done) (te
 		return t, err
 	}
 	now := time.Now().UTC()
-	bundle, err := p.tree.Commit(ctx, ws.Commands(), gitrepo.Message{Subject: t.Title, Body: d.Summary, Agent: l.o.Member.AgentID, Task: t.ID, Time: now})
+	m := gitrepo.Message{Subject: t.Title, Body: d.Summary, Agent: l.o.Member.AgentID, Task: t.ID, Time: now}
+	var stored []string
+	if d.Digest != "" {
+		stored = append(stored, t.DeliverablePath)
+	}
+	bundle, leftOut, err := p.tree.Commit(ctx, ws.Commands(), m, stored...)
+	if err == nil && len(leftOut) > 0 {
+		d.Summary, err = p.without(t.ID, d.Summary, team.Some(leftOut, mostLeftOut), bundle == nil)
+	}
 	if err != nil {
 		return t, err
 	}
@@ -54,6 +65,18 @@ func (l *Workspaces) Complete(ctx context.Context, t team.Task, d team.Done) (te
 		return t, err
 	}
 	return l.answer(ctx, t)
+}
+
+// without returns a summary that names the files which the branch does not get. If nothing else has changed it is an error the
+// first time: the work may be in these files.
+func (p *place) without(id team.TaskID, summary, names string, only bool) (string, error) {
+	if only && p.leftOut != names {
+		p.leftOut = names
+		return summary, team.Errorf(team.InvalidState, "%s is not completed: nothing that git would merge has changed, and the branch does not get %s (ignored, or of a submodule)", id, names).
+			WithModelHint("`git add -f` such a file, or write it to another path; if it is not needed, complete %s again", id)
+	}
+	note := "\n\nNot in the branch (ignored, or of a submodule): " + team.Clip(names, 2000)
+	return strings.ToValidUTF8(cutMiddle(summary, team.MaxTextBytes-len(note)-100), "") + note, nil
 }
 
 // answer waits until a submitted task is over, and returns the result.

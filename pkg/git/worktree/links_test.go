@@ -32,12 +32,7 @@ func linked(t *testing.T, level team.Sandbox) *rig {
 	source := execenv.New(execenv.Options{Dir: r.user, Sandbox: level, Cache: t.TempDir()})
 	r.source, r.level = source, source.Level
 	r.record.Policy = team.Policy{Links: []string{"node_modules", ".env.test"}}
-	r.record.Line = nil
-	r.record.GoalNumber = 0
-	r.record.Goal = ""
-	decided, err := r.decide()
-	r.must(err)
-	r.record.Line, r.record.Goal, r.record.GoalNumber = &decided, "count", 1
+	r.begins()
 	return r
 }
 

@@ -99,7 +99,7 @@ const mostNamed = 10
 // keep makes a commit of a tree's present files, which is pinned in the repository but not in the integration branch, and
 // notifies the member of its files. It returns the tree's base if nothing has changed.
 func (l *Workspaces) keep(ctx context.Context, repo *gitrepo.Repo, t *gitrepo.Tree, ws *workspace.Workspace) (gitrepo.Hash, error) {
-	bundle, err := t.Commit(ctx, ws.Commands(), gitrepo.Message{Subject: "Changed without a task", Agent: l.o.Member.AgentID})
+	bundle, _, err := t.Commit(ctx, ws.Commands(), gitrepo.Message{Subject: "Changed without a task", Agent: l.o.Member.AgentID})
 	if err != nil || bundle == nil {
 		return t.Base, err
 	}

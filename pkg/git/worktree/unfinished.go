@@ -164,7 +164,7 @@ func (l *Workspaces) onto(ctx context.Context, site *mergequeue.Site, w workspac
 		return nil, err
 	}
 	work := t.Base
-	bundle, err := t.Commit(ctx, ws.Commands(), gitrepo.Message{Subject: w.Task.Title, Agent: l.o.Member.AgentID, Task: w.Task.ID})
+	bundle, _, err := t.Commit(ctx, ws.Commands(), gitrepo.Message{Subject: w.Task.Title, Agent: l.o.Member.AgentID, Task: w.Task.ID})
 	if err == nil && bundle != nil {
 		work, err = site.Repo.Import(ctx, bundle, t.Base)
 	}

@@ -101,6 +101,7 @@ type place struct {
 
 	submitted atomic.Bool // its files wait to be merged: later changes would be lost
 	over      atomic.Bool // all its files are stored, or no longer needed: without the task it can be removed
+	leftOut   string      // the files that the refusal of a completion has named; used by [Workspaces.Complete] alone
 }
 
 // New returns a member's workspaces. It opens nothing yet.

@@ -56,9 +56,7 @@ func setUp(t *testing.T) *rig {
 	r := &rig{T: t, storage: brokertest.Team(t, "red"), user: t.TempDir(), dir: t.TempDir(), record: team.Team{ID: "red", LeaseSeconds: 10}, source: source{}}
 	r.sh(r.user, "seq 20 > numbers.txt; git init -q; git add -A; git commit -qm first")
 	r.board = board.New(r.storage.Bucket, board.Options{Withdraw: mergequeue.New(r.storage).Withdraw})
-	decided, err := r.decide()
-	r.must(err)
-	r.record.Line, r.record.Goal, r.record.GoalNumber = &decided, "count", 1
+	r.begins()
 	return r
 }
 
