@@ -104,7 +104,7 @@ func (r *lineRig) done(t *testing.T, by team.AgentID, title, script string) team
 	run := exec.Command("bash", "-e", "-c", script)
 	run.Dir = tr.Dir
 	must(run.Run())
-	bundle, err := tr.Commit(ctx, command.Plain{}, m)
+	bundle, _, err := tr.Commit(ctx, command.Plain{}, m)
 	must(err)
 	must(tr.Remove())
 	commit, err := r.site.Repo.Import(ctx, bundle, head)

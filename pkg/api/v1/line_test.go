@@ -46,7 +46,7 @@ func (r *rig) merged(t *testing.T) (commit gitrepo.Hash) {
 	tree, err := site.Repo.Tree(ctx, gitrepo.Plan{Name: "one", At: c.Head, Member: h.Agent})
 	must(err)
 	must(os.WriteFile(filepath.Join(tree.Dir, "b.txt"), []byte("bee\n"), 0o600))
-	bundle, err := tree.Commit(ctx, command.Plain{}, gitrepo.Message{Subject: "Add b", Agent: h.Agent, Task: task.ID})
+	bundle, _, err := tree.Commit(ctx, command.Plain{}, gitrepo.Message{Subject: "Add b", Agent: h.Agent, Task: task.ID})
 	must(err)
 	must(tree.Remove())
 	commit, err = site.Repo.Import(ctx, bundle, c.Head)
