@@ -139,13 +139,13 @@ func (s *Source) Open(ctx context.Context, w workspace.Work, o workspace.Options
 	}
 	run := &lateRunner{open: func(ctx context.Context) (command.Runner, func(), error) { return s.runner(ctx, w, dir, hold) }}
 	// The integration branch's own git sees the real files, since it has to store them; no command of the member runs so.
-	own := &lateRunner{run: refusal{}, release: func() {}, open: func(ctx context.Context) (command.Runner, func(), error) { return s.runner(ctx, w, dir, nil) }}
+	own := &lateRunner{open: func(ctx context.Context) (command.Runner, func(), error) { return s.runner(ctx, w, dir, nil) }}
 	o.Own = own
 	ws, err := workspace.Open(dir, run, o)
 	if err != nil {
 		return nil, nil, err
 	}
-	if run.run, run.release, err = run.open(ctx); err != nil {
+	if _, err := run.begin(ctx); err != nil {
 		ws.Close()
 		return nil, nil, err
 	}
@@ -154,8 +154,8 @@ func (s *Source) Open(ctx context.Context, w workspace.Work, o workspace.Options
 	}
 	return ws, func() {
 		ws.Close() // nothing was written through it
-		run.release()
-		own.release()
+		run.end()
+		own.end()
 	}, nil
 }
 
@@ -168,21 +168,27 @@ type lateRunner struct {
 	release func()
 }
 
-// Run implements [command.Runner].
-func (l *lateRunner) Run(ctx context.Context, c command.Command) (exit command.Exit, err error) {
+// begin opens the runner if it is not open, or refuses.
+func (l *lateRunner) begin(ctx context.Context) (run command.Runner, err error) {
 	l.mu.Lock()
-	if _, refused := l.run.(refusal); refused { // which has nothing to release
-		var run command.Runner
-		if run, l.release, err = l.open(ctx); err == nil {
-			l.run = run
-		} else {
-			l.release = func() {}
-		}
+	defer l.mu.Unlock()
+	if _, refused := l.run.(refusal); l.run == nil || refused { // which have nothing to release
+		l.run, l.release, err = l.open(ctx)
 	}
-	run := l.run
-	l.mu.Unlock()
+	return l.run, err
+}
+
+func (l *lateRunner) end() {
+	if l.release != nil {
+		l.release()
+	}
+}
+
+// Run implements [command.Runner].
+func (l *lateRunner) Run(ctx context.Context, c command.Command) (command.Exit, error) {
+	run, err := l.begin(ctx)
 	if err != nil {
-		return exit, err
+		return command.Exit{}, err
 	}
 	return run.Run(ctx, c)
 }

@@ -152,17 +152,8 @@ func hostOf(spec string) (string, error) {
 	return host, nil
 }
 
-// outside are folders at the root in which no workspace is.
-var outside = []string{"bin", "boot", "dev", "etc", "lib", "lib64", "proc", "run", "sbin", "sys", "usr"}
-
 // useless is why a rule that comes after those of r has no effect; "" if it has one.
 func (r *Rules) useless(list string, n rule) string {
-	if list != "deny" && n.tool != "bash" && kinds[n.tool] == edits && n.files.absolute {
-		first, _, _ := strings.Cut(strings.TrimPrefix(n.files.globs[0], "/"), "/")
-		if slices.Contains(outside, first) {
-			return "it leads out of the workspace, where no tool changes a file"
-		}
-	}
 	if p := programs()[n.command.first]; list == "allow" && n.tool == "bash" && !n.all && !n.command.exact() && (p.kind == opaque || n.command.first == "source" || n.command.first == ".") {
 		return "no rule but one without * allows " + n.command.first + ": what it runs is not known"
 	}

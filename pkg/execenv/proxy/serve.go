@@ -52,31 +52,26 @@ func (p *session) connect(w http.ResponseWriter, r *http.Request) {
 	if _, err := io.WriteString(client, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 		return
 	}
-	tunnel(r.Context(), client, conn, string(early), p.o.Idle)
+	tunnel(r.Context(), client, conn, string(early))
 }
 
-// tunnel copies between a client and a host until the host ends, either fails, no data moves for idle, or ctx ends. early is the
-// data that the client has sent already.
-func tunnel(ctx context.Context, client, host net.Conn, early string, idle time.Duration) {
-	end := func() { client.Close(); host.Close() }
-	timer := time.AfterFunc(idle, end)
-	defer timer.Stop()
-	defer context.AfterFunc(ctx, end)()
+// tunnel copies between a client and a host until the host ends, either fails, or ctx ends. early is the data that the client has sent
+// already.
+func tunnel(ctx context.Context, client, host net.Conn, early string) {
+	defer context.AfterFunc(ctx, func() { client.Close(); host.Close() })()
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)
-		_, err := io.Copy(moving{host, timer, idle}, io.MultiReader(strings.NewReader(early), client))
-		if half, ok := host.(interface{ CloseWrite() error }); ok && err == nil {
-			_ = half.CloseWrite() // more of the answer is still to come
+		if _, err := io.Copy(host, io.MultiReader(strings.NewReader(early), client)); err == nil {
+			_ = host.(patient).CloseWrite() // more of the answer is still to come
 			return
 		}
 		host.Close()
 		_, _ = io.Copy(io.Discard, client)
 	}()
-	_, _ = io.Copy(moving{client, timer, idle}, host)
+	_, _ = io.Copy(client, host)
 	farewell(client)
 	<-sent
-	end()
 }
 
 // farewell lets a program read an answer while it still sends: to close with unread bytes would take the answer back.
@@ -93,21 +88,6 @@ func (p *session) end(client net.Conn) {
 	<-p.busy
 }
 
-// moving is a writer that puts off a timer.
-type moving struct {
-	io.Writer
-	timer *time.Timer
-	idle  time.Duration
-}
-
-func (m moving) Write(b []byte) (int, error) {
-	n, err := m.Writer.Write(b)
-	if n > 0 {
-		m.timer.Reset(m.idle)
-	}
-	return n, err
-}
-
 // forward forwards a plain request.
 func (p *session) forward(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Scheme != "http" || r.URL.Host == "" {
@@ -121,48 +101,8 @@ func (p *session) forward(w http.ResponseWriter, r *http.Request) {
 	}
 	// The URL's host counts, for the connection and for the server: net/http has dropped the header. See RFC 9112, 3.2.2.
 	r.URL.Host, r.Host = t.String(), t.authority()
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	connection := http.NewResponseController(w)
-	_ = connection.EnableFullDuplex() // or an answer would wait for the end of the request
-	timer := time.AfterFunc(p.o.Idle, func() {
-		cancel()
-		_ = connection.SetReadDeadline(time.Now())
-		_ = connection.SetWriteDeadline(time.Now())
-	})
-	defer timer.Stop()
-	if r.Body != http.NoBody {
-		r.Body = body{r.Body, timer, p.o.Idle}
-	}
-	p.plain.ServeHTTP(progress{w, timer, p.o.Idle}, r.WithContext(ctx))
-}
-
-// body is what a client sends, and puts off a timer.
-type body struct {
-	io.ReadCloser
-	timer *time.Timer
-	idle  time.Duration
-}
-
-func (b body) Read(to []byte) (int, error) {
-	n, err := b.ReadCloser.Read(to)
-	if n > 0 {
-		b.timer.Reset(b.idle)
-	}
-	return n, err
-}
-
-// progress is an answer to a client that puts off a timer.
-type progress struct {
-	http.ResponseWriter
-	timer *time.Timer
-	idle  time.Duration
-}
-
-func (p progress) Unwrap() http.ResponseWriter { return p.ResponseWriter }
-
-func (p progress) Write(b []byte) (int, error) {
-	return moving{p.ResponseWriter, p.timer, p.idle}.Write(b)
+	_ = http.NewResponseController(w).EnableFullDuplex() // or an answer would wait for the end of the request
+	p.plain.ServeHTTP(w, r)
 }
 
 // rewrite leaves a request unchanged except for its hop-by-hop headers. Other protocols (Upgrade) need CONNECT.

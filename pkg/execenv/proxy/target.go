@@ -184,11 +184,49 @@ func (p *Proxy) dial(ctx context.Context, t target) (net.Conn, error) {
 			return p.o.Dial(ctx, "tcp", at.String())
 		}()
 		if err == nil {
-			return conn, nil
+			return patient{conn, time.AfterFunc(p.o.Idle, func() { conn.Close() }), p.o.Idle}, nil
 		}
 		errs = append(errs, err)
 	}
 	return nil, errors.Join(errs...)
+}
+
+// patient is a connection to a host that is closed once nothing moves on it.
+type patient struct {
+	net.Conn
+	timer *time.Timer
+	idle  time.Duration
+}
+
+func (p patient) Read(b []byte) (int, error) {
+	n, err := p.Conn.Read(b)
+	p.moved(n)
+	return n, err
+}
+
+func (p patient) Write(b []byte) (int, error) {
+	n, err := p.Conn.Write(b)
+	p.moved(n)
+	return n, err
+}
+
+func (p patient) moved(n int) {
+	if n > 0 {
+		p.timer.Reset(p.idle)
+	}
+}
+
+// CloseWrite ends what is sent, or all where that is not possible.
+func (p patient) CloseWrite() error {
+	if half, ok := p.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return p.Close()
+}
+
+func (p patient) Close() error {
+	p.timer.Stop()
+	return p.Conn.Close()
 }
 
 // dialHost is dial for the transport. It checks again, whatever the transport makes of a request.
