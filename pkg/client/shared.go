@@ -53,6 +53,11 @@ type changed struct {
 	tasks []team.TaskID // that have changed it after the last
 }
 
+// stays reports whether the file, if it is there with this text, is as the last change left it.
+func (c *changed) stays(text string, there bool) bool {
+	return there && team.DigestOf(text) == c.last.After || !there && c.last.After == ""
+}
+
 // changes returns the files changed by calls of file tools for which of returns true, by path.
 func (t *core) changes(ctx context.Context, of func(audit.Entry) bool) ([]*changed, error) {
 	entries, err := audit.Read(ctx, t.team, audit.Query{})
@@ -65,15 +70,17 @@ func (t *core) changes(ctx context.Context, of func(audit.Entry) bool) ([]*chang
 		if e.Change == nil {
 			continue
 		}
-		c := byPath[e.Change.Path]
-		switch {
-		case of(e) && c == nil:
-			c = &changed{path: e.Change.Path, first: *e.Change, last: *e.Change}
-			byPath[c.path], all = c, append(all, c)
-		case of(e):
-			c.last, c.tasks = *e.Change, nil
-		case c != nil:
-			c.tasks = append(c.tasks, e.Task)
+		for _, made := range append([]team.Change{*e.Change}, e.Also...) {
+			c := byPath[made.Path]
+			switch {
+			case of(e) && c == nil:
+				c = &changed{path: made.Path, first: made, last: made}
+				byPath[c.path], all = c, append(all, c)
+			case of(e):
+				c.last, c.tasks = made, nil
+			case c != nil:
+				c.tasks = append(c.tasks, e.Task)
+			}
 		}
 	}
 	slices.SortFunc(all, func(a, b *changed) int { return cmp.Compare(a.path, b.path) })
@@ -184,13 +191,16 @@ func (t *core) diffOfFile(ctx context.Context, root *os.Root, c *changed) (gitre
 	switch {
 	case err == nil && there != c.first.New && text == old:
 		return f, ""
-	case err != nil || !there || team.DigestOf(text) != c.last.After:
+	case err != nil || !c.stays(text, there):
 		return f, fmt.Sprintf("%s was changed, and is another now\n", inPatch(c.path))
 	}
 	before, after := inPatch("a/"+c.path), inPatch("b/"+c.path)
 	from := before
 	if c.first.New {
 		from = "/dev/null"
+	}
+	if !there {
+		after = "/dev/null"
 	}
 	diff, err := udiff.ToUnified(from, after, old, udiff.Lines(old, text), 3)
 	if err != nil {
@@ -258,7 +268,7 @@ func (t Branch) undoInFolder(ctx context.Context, task team.Task, by team.AgentI
 			return task, fmt.Errorf("undo %s: %w", task.ID, err)
 		}
 		switch {
-		case there && team.DigestOf(text) == c.last.After:
+		case c.stays(text, there):
 		case there != c.first.New && text == texts[i]: // undone by a call that was killed
 		case len(c.tasks) > 0:
 			later = append(later, fmt.Sprintf("%s (%s)", c.path, strings.Join(team.Strings(slices.Compact(c.tasks)...), ", ")))

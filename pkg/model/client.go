@@ -37,6 +37,7 @@ type speaker interface {
 	unlearn()
 	origin(model string) string
 	limits() Limits
+	patches() bool
 }
 
 // New returns a client of the endpoint in opt; it does not connect yet.
@@ -96,6 +97,9 @@ func (c *Client) Counting(reg prometheus.Registerer) *Client {
 // Limits returns the limits of one call, as far as they are known: an error of the endpoint may have named more than
 // the settings.
 func (c *Client) Limits() Limits { return c.dialect.limits() }
+
+// Patches reports whether the model edits files best by patches, in the format of apply_patch.
+func (c *Client) Patches() bool { return c.dialect.patches() }
 
 // Complete requests the next turn and blocks until the endpoint has finished it.
 //

@@ -174,6 +174,9 @@ func (d *dialect) told(window int) {
 // else the model's name.
 func (d *dialect) limits() Limits { return d.limitsOf(d.model) }
 
+// patches reports whether edits of files are best made by patches.
+func (d *dialect) patches() bool { return named(d.base.Patches, d.model) }
+
 func (d *dialect) limitsOf(model string) Limits {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -66,6 +66,8 @@ type profile struct {
 	// Foreign are fields of the first call of a turn that another model gave.
 	Foreign map[string]json.RawMessage `json:"-"`
 
+	Patches []string `json:"-"` // models that edit files best by patches
+
 	CallIDs callIDs // the form of the ids of calls
 	Names   string  `json:"-"` // regular expression that the name of a call must fit; one that does not is mapped
 

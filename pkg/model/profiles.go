@@ -31,6 +31,9 @@ var overResponses = []string{
 	"codex", "gpt-5-pro", "gpt-5.1-pro", "gpt-5.2-pro", "o1-pro", "o3-pro", "o3-deep-research", "o4-mini-deep-research",
 }
 
+// patchers are OpenAI's models that are trained on the patches of Codex.
+var patchers = []string{"gpt-5", "gpt-6", "codex"}
+
 // profiles is the table. The first that serves a base URL counts, so narrower Hosts come before wider ones; unknown is
 // the last.
 var profiles = []profile{
@@ -40,7 +43,7 @@ var profiles = []profile{
 		// Its limit counts the thinking too, so a small one leads to turns without text. Reasoning models refuse
 		// max_tokens, which is deprecated for all.
 		LimitField: "max_completion_tokens", MaxOutput: 32_000, AskUsage: true,
-		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: null, Images: true, CallIDs: shortID, Names: anyName,
+		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: null, Images: true, CallIDs: shortID, Names: anyName, Patches: patchers,
 	},
 	{
 		// learn.microsoft.com, Azure OpenAI reference 2024-10-21: the deployment is in the address, the key in a separate
@@ -57,7 +60,7 @@ var profiles = []profile{
 		Name: "azure", Hosts: []string{"*.openai.azure.com", "*.services.ai.azure.com", "*.cognitiveservices.azure.com"},
 		Wire: chat, ResponsesModels: overResponses, KeyHeader: "api-key",
 		LimitField: "max_completion_tokens", MaxOutput: 32_000, AskUsage: true,
-		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: null, Images: true, CallIDs: shortID, Names: anyName,
+		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: null, Images: true, CallIDs: shortID, Names: anyName, Patches: patchers,
 	},
 	{
 		Name: "vllm", // its port 8000 is everybody's
@@ -107,7 +110,7 @@ var profiles = []profile{
 		CacheMarks: onBlocks, CacheModels: []string{"claude"},
 		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: null,
 		// thinking_blocks are how Claude's signed thinking comes and must go back.
-		Echo: []string{"reasoning_content", "thinking_blocks", "provider_specific_fields"}, CallIDs: shortID, Names: anyName,
+		Echo: []string{"reasoning_content", "thinking_blocks", "provider_specific_fields"}, CallIDs: shortID, Names: anyName, Patches: patchers,
 	},
 	{
 		Name: "openrouter", Hosts: []string{"openrouter.ai", "*.openrouter.ai"},
@@ -121,7 +124,7 @@ var profiles = []profile{
 		// What is behind it may be Mistral: "Unexpected role" (charmbracelet/crush#279)
 		// then teaches the rest.
 		MergeUsers: true,
-		Echo:       []string{"reasoning", "reasoning_details"}, CallIDs: shortID, Names: anyName,
+		Echo:       []string{"reasoning", "reasoning_details"}, CallIDs: shortID, Names: anyName, Patches: patchers,
 	},
 	{
 		Name: "deepseek", Hosts: []string{"api.deepseek.com"},

@@ -11,6 +11,7 @@ type Account struct {
 	Rule      string    `json:"rule,omitempty"`    // of the permissions that decided on it; absent = none
 	Grants    []Grant   `json:"grants,omitempty"`  // by which it was let pass; also that by which a person has added Rule
 	Change    *Change   `json:"change,omitempty"`  // of a file, by a file tool in a folder that members share
+	Also      []Change  `json:"also,omitempty"`    // of further files by the same call
 }
 
 // Change is the effect of a file tool on a file, from which it can be shown and undone.
@@ -18,7 +19,7 @@ type Change struct {
 	Path   string `json:"path"`             // relative to the workspace, with slashes
 	New    bool   `json:"new,omitempty"`    // there was no such file before
 	Before string `json:"before,omitempty"` // reference of the stored text that was there; "" and not New: it was not kept
-	After  string `json:"after"`            // digest of what is there now, see [DigestOf]
+	After  string `json:"after"`            // digest of what is there now, see [DigestOf]; "": the file is gone
 }
 
 // Grant is an approval that let a call pass.

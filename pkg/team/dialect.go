@@ -71,6 +71,23 @@ var nativeWays = []string{"create_task", "claim_task", "release_task", "broadcas
 // claudeOnly are tools that only Claude's models are shown.
 var claudeOnly = []string{"TeamCreate", "TeamDelete", "TeamCollect"}
 
+// PatchTool is edit_file as models know it that are trained on patches.
+const PatchTool = "apply_patch"
+
+// Patching is the native dialect with [PatchTool] in place of edit_file.
+type Patching struct{}
+
+// Tool returns the name of one of our tools; "" if models are not shown it.
+func (Patching) Tool(native string) string {
+	if native == "edit_file" {
+		return PatchTool
+	}
+	return Native.Tool(native)
+}
+
+// Say returns text, which uses our names of tools, with the name of the tool for patches.
+func (Patching) Say(text string) string { return strings.ReplaceAll(text, "edit_file", PatchTool) }
+
 // Tool returns the name of one of our tools in this dialect; "" if models are not shown it.
 func (d Dialect) Tool(native string) string {
 	if d == Claude {

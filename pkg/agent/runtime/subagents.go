@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -52,19 +53,14 @@ func (m *member) record() team.Team {
 func (m *member) openSubagent(ctx context.Context, s subagent.Spec) (engine.Options, func(uint64, model.Usage, error), error) {
 	record := m.record()
 	d, lend := record.Dialect(m.Role), m.lending(s.Role)
-	tools, changes, err := m.subagentTools(s.Role, d, lend)
+	alias := cmp.Or(s.Alias, s.Role.Model, m.Member.Model)
+	tools, changes, err := m.subagentTools(s.Role, m.speech(d, alias), lend)
 	if err != nil {
 		return engine.Options{}, nil, err
 	}
 	at, err := m.here(ctx, s.Role, lend)
 	if err != nil {
 		return engine.Options{}, nil, err
-	}
-	alias := s.Alias
-	for _, a := range []string{s.Role.Model, m.Member.Model} {
-		if alias == "" {
-			alias = a
-		}
 	}
 	log, _, err := journal.Open(ctx, m.Team, s.Name, m.Member.Incarnation, journal.Options{Keep: m.KeepTranscripts, Place: &at,
 		Outlives: func(ctx context.Context, before uint64) error { return audit.Keep(ctx, m.Team, s.Name, before) }})
@@ -117,7 +113,7 @@ func (m *member) lending(r team.Role) func(team.Team) team.Team {
 // subagentTools returns the tools of a subagent with that role: those of its owner's workspace
 // tools that its type has, behind its owner's gates, as [team.Team.Lending] narrows them. changes
 // reports whether one of them writes.
-func (m *member) subagentTools(r team.Role, d team.Dialect, lend func(team.Team) team.Team) (tools engine.Tools, changes bool, err error) {
+func (m *member) subagentTools(r team.Role, d tool.Names, lend func(team.Team) team.Team) (tools engine.Tools, changes bool, err error) {
 	l := &m.lent
 	l.once.Do(func() {
 		l.files = m.current.Bound()

@@ -97,12 +97,21 @@ func (m *member) tools(at *workspace.Current, box *mailbox.Mailbox, past *agent.
 	m.names = m.chosen(files, crew)
 	// A role chooses among the tools of the workspace; all members have the team's tools except
 	// those that the role removes, since without them none could take part.
-	set, err = set.Speaking(m.Record.Dialect(m.Role)).Allow(append(m.names, teamtool.Allowed(m.Member, crew)...))
+	set, err = set.Speaking(m.speech(m.Record.Dialect(m.Role), m.Member.Model)).Allow(append(m.names, teamtool.Allowed(m.Member, crew)...))
 	if err != nil {
 		return nil, nil, err
 	}
 	set = set.Without(func(t tool.Tool) bool { return m.Role.Takes(t.Answers) })
 	return set, set.Without(func(t tool.Tool) bool { return slices.Contains(toolNames(files), t.Name) }), nil
+}
+
+// speech returns the names of the tools for a model: those of the dialect, with patches in place of edits if the model
+// is trained on them.
+func (m *member) speech(d team.Dialect, model string) tool.Names {
+	if p, ok := m.Model.(interface{ Patches(model string) bool }); ok && d == team.Native && p.Patches(model) {
+		return team.Patching{}
+	}
+	return d
 }
 
 // mode returns a function for the member's current system message and tools, which change while it

@@ -17,6 +17,7 @@ import (
 
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
+	"agentteam/pkg/tool/patch"
 )
 
 // Decision is the decision on a call.
@@ -51,7 +52,7 @@ func (r *Rules) Decide(req tool.Request, dir string) Verdict {
 	case runs:
 		return r.line(read(argument(req, "command"), dir, r.home), dir)
 	case reads, edits:
-		return r.file(req, kind == edits, dir)
+		return r.files(req, kind == edits, dir)
 	}
 	return r.first(func(rule rule, _ bool) bool { return rule.names(req) && rule.isHost(argument(req, "url")) }, "")
 }
@@ -113,9 +114,37 @@ func (r rule) isHost(of string) bool {
 	return r.host != "" && (host == r.host || all && strings.HasSuffix(host, below))
 }
 
-// file judges a call of a file tool. A file that may not be read may not be edited: an edit shows its content.
-func (r *Rules) file(req tool.Request, edit bool, dir string) Verdict {
-	said := cmp.Or(argument(req, "path"), ".")
+// files judges a call of a file tool, by the strictest verdict on one of its files.
+func (r *Rules) files(req tool.Request, edit bool, dir string) (strictest Verdict) {
+	strictness := func(v Verdict) int { return []int{1, 0, 2, 3}[v.Decision] } // no rule is stricter than one that allows
+	for i, f := range filesOf(req) {
+		one := req
+		if f.New { // to make a file is what write_file does
+			one.Tool = "write_file"
+		}
+		if v := r.file(one, f.Path, edit, dir); i == 0 || strictness(v) > strictness(strictest) {
+			strictest = v
+		}
+	}
+	return strictest
+}
+
+// filesOf returns the files of a call of a file tool, at least one. A patch names several.
+func filesOf(req tool.Request) (files []patch.File) {
+	named, _ := patch.Parse(argument(req, "patch")) // the tool refuses one that cannot be read
+	for _, f := range named {
+		if files = append(files, f); f.To != "" {
+			files = append(files, patch.File{Path: f.To, New: true})
+		}
+	}
+	if said := argument(req, "path"); said != "" || len(files) == 0 {
+		files = append(files, patch.File{Path: cmp.Or(said, ".")})
+	}
+	return files
+}
+
+// file judges a call for one file. A file that may not be read may not be edited: an edit shows its content.
+func (r *Rules) file(req tool.Request, said string, edit bool, dir string) Verdict {
 	at := said
 	if !path.IsAbs(at) {
 		at = dir + "/" + said

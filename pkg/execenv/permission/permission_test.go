@@ -145,6 +145,9 @@ func TestToolWithoutKind(t *testing.T) {
 func TestTools(t *testing.T) {
 	t.Setenv("HOME", "/home/me")
 	path := func(s string) map[string]any { return map[string]any{"path": s} }
+	patch := func(lines ...string) map[string]any {
+		return map[string]any{"path": "", "patch": "*** Begin Patch\n" + strings.Join(lines, "\n") + "\n*** End Patch"}
+	}
 	for _, tt := range []struct {
 		rules team.Permissions
 		tool  string
@@ -171,6 +174,15 @@ func TestTools(t *testing.T) {
 		{team.Permissions{Allow: []string{"Write(src/**)"}}, "edit_file", path("src/a"), permission.None},
 		{team.Permissions{Allow: []string{"Read(src/**)"}}, "edit_file", path("src/a"), permission.None},
 		{team.Permissions{Deny: []string{"MultiEdit(src/**)"}}, "edit_file", path("src/a"), permission.Deny},
+		// A patch is judged by the strictest verdict on one of its files.
+		{team.Permissions{Allow: []string{"Edit(src/**)"}}, "edit_file", patch("*** Delete File: src/a", "*** Add File: src/b", "+x"), permission.Allow},
+		{team.Permissions{Allow: []string{"Edit(src/**)"}}, "edit_file", patch("*** Delete File: src/a", "*** Delete File: b"), permission.None},
+		{team.Permissions{Allow: []string{"Edit(src/**)"}}, "edit_file", patch("*** Update File: src/a", "*** Move to: b"), permission.None},
+		{team.Permissions{Allow: []string{"Edit(src/**)"}, Ask: []string{"apply_patch(src/b)"}}, "edit_file", patch("*** Delete File: b", "*** Delete File: src/b", "*** Delete File: src/c"), permission.Ask},
+		{team.Permissions{Allow: []string{"Edit"}, Deny: []string{"Edit(b)"}}, "edit_file", patch("*** Delete File: a", "*** Delete File: b"), permission.Deny},
+		{team.Permissions{Allow: []string{"Edit"}, Deny: []string{"Read(.env)"}}, "edit_file", patch("*** Update File: a", "@@", "+x", "*** Delete File: sub/.env"), permission.Deny},
+		{team.Permissions{Allow: []string{"Edit"}, Deny: []string{"Write(b)"}}, "edit_file", patch("*** Update File: a", "*** Move to: b"), permission.Deny},
+		{team.Permissions{Allow: []string{"Edit"}, Deny: []string{"Write(b)"}}, "edit_file", patch("*** Update File: b", "@@", "+x"), permission.Allow},
 		{team.Permissions{Ask: []string{"write_file"}}, "write_file", path("x"), permission.Ask},
 		{team.Permissions{Ask: []string{"Grep"}}, "grep", path("x"), permission.Ask},
 		{team.Permissions{Ask: []string{"Grep"}}, "glob", path("x"), permission.None},

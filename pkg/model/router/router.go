@@ -145,6 +145,14 @@ func (r *Router) Limits(name string) model.Limits {
 	return model.Limits{}
 }
 
+// Patches reports whether the alias for name edits files best by patches; see [model.Client.Patches].
+func (r *Router) Patches(name string) bool {
+	t := r.now()
+	alias, _ := t.resolve(name)
+	to := t.route(alias)
+	return to != nil && r.client(to).Patches()
+}
+
 // Complete calls the alias req.Model, as [model.Client.Complete] does, and sets Reply.Alias and the cost in
 // Reply.Usage.
 //

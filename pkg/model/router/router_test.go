@@ -49,6 +49,8 @@ type deskClient struct {
 
 func (e deskClient) Limits() model.Limits { return model.Limits{Window: e.o.Window} }
 
+func (e deskClient) Patches() bool { return false }
+
 func (e deskClient) Complete(_ context.Context, req model.Request, _ func(string)) (model.Reply, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

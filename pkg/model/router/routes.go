@@ -31,6 +31,7 @@ type Routes struct {
 type asker interface {
 	Complete(ctx context.Context, req model.Request, onDelta func(text string)) (model.Reply, error)
 	Limits() model.Limits
+	Patches() bool
 }
 
 // opener makes the client of an alias. The function that it returns gives the client with the metrics of a registry.

@@ -33,24 +33,25 @@ func Outcomes() []Outcome { return []Outcome{OK, Failed, NotRun, Unknown, Unread
 
 // Entry is one call of a tool by an agent.
 type Entry struct {
-	Seq         uint64       `json:"seq"`         // of the record in the stream of journals; entries are in its order
-	At          time.Time    `json:"at"`          // when it ended, by its process's clock; of an unknown outcome, when it was asked for
-	Agent       team.AgentID `json:"agent_id"`    // the caller
-	Incarnation uint64       `json:"incarnation"` // of the agent; the leader's is its term
-	RunID       string       `json:"run_id,omitempty"`
-	Task        team.TaskID  `json:"task_id,omitempty"` // that the agent held, or that the call has ended its hold of
-	Call        string       `json:"call_id,omitempty"`
-	Tool        string       `json:"tool,omitempty"`      // by its own name
-	Called      string       `json:"called,omitempty"`    // the name that the model has called, if that is another
-	Arguments   string       `json:"arguments,omitempty"` // digest of what the model wrote, see [team.DigestOf]; "" = not known
-	Result      string       `json:"result,omitempty"`    // digest of the result that the model got; "" = none yet
-	Outcome     Outcome      `json:"outcome"`
-	Code        team.Code    `json:"code,omitempty"`      // of an error
-	Exit        *int         `json:"exit_code,omitempty"` // of its command; -1: a signal ended it; absent: it ran none
-	Sandbox     team.Sandbox `json:"sandbox,omitempty"`   // the level of the sandbox of commands; "" = not known
-	Rule        string       `json:"rule,omitempty"`      // of the permissions that decided; "" = none
-	Grants      []team.Grant `json:"grants,omitempty"`    // the approvals, that by which a person has added Rule among them, and who gave them
-	Change      *team.Change `json:"change,omitempty"`    // of a file, in a folder that members share
+	Seq         uint64        `json:"seq"`         // of the record in the stream of journals; entries are in its order
+	At          time.Time     `json:"at"`          // when it ended, by its process's clock; of an unknown outcome, when it was asked for
+	Agent       team.AgentID  `json:"agent_id"`    // the caller
+	Incarnation uint64        `json:"incarnation"` // of the agent; the leader's is its term
+	RunID       string        `json:"run_id,omitempty"`
+	Task        team.TaskID   `json:"task_id,omitempty"` // that the agent held, or that the call has ended its hold of
+	Call        string        `json:"call_id,omitempty"`
+	Tool        string        `json:"tool,omitempty"`      // by its own name
+	Called      string        `json:"called,omitempty"`    // the name that the model has called, if that is another
+	Arguments   string        `json:"arguments,omitempty"` // digest of what the model wrote, see [team.DigestOf]; "" = not known
+	Result      string        `json:"result,omitempty"`    // digest of the result that the model got; "" = none yet
+	Outcome     Outcome       `json:"outcome"`
+	Code        team.Code     `json:"code,omitempty"`      // of an error
+	Exit        *int          `json:"exit_code,omitempty"` // of its command; -1: a signal ended it; absent: it ran none
+	Sandbox     team.Sandbox  `json:"sandbox,omitempty"`   // the level of the sandbox of commands; "" = not known
+	Rule        string        `json:"rule,omitempty"`      // of the permissions that decided; "" = none
+	Grants      []team.Grant  `json:"grants,omitempty"`    // the approvals, that by which a person has added Rule among them, and who gave them
+	Change      *team.Change  `json:"change,omitempty"`    // of a file, in a folder that members share
+	Also        []team.Change `json:"also,omitempty"`      // of further files
 }
 
 // Compare returns a negative number if e is before o in the order of entries, zero if both have one place.

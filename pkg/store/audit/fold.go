@@ -63,7 +63,7 @@ func (t *trail) result(r journal.Record) {
 		if a.Tool != "" {
 			e.Tool, e.Called = a.Tool, e.Tool
 		}
-		e.Arguments, e.Code, e.Exit, e.Sandbox, e.Rule, e.Grants, e.Change = a.Arguments, a.Code, a.Exit, a.Sandbox, a.Rule, a.Grants, a.Change
+		e.Arguments, e.Code, e.Exit, e.Sandbox, e.Rule, e.Grants, e.Change, e.Also = a.Arguments, a.Code, a.Exit, a.Sandbox, a.Rule, a.Grants, a.Change, a.Also
 		switch a.State {
 		case "":
 		case team.CallNotRun:

@@ -24,7 +24,8 @@ func TestBulky(t *testing.T) {
 	for name, want := range map[string][]string{
 		"bash": nil, "Bash": nil, "read_file": nil, "Read": nil, "glob": nil, "Grep": nil,
 		"write_file": {"content"}, "Write": {"content"},
-		"edit_file": {"old_string", "new_string", "edits"}, "Edit": {"old_string", "new_string", "edits"}, "MultiEdit": {"old_string", "new_string", "edits"},
+		"edit_file": {"old_string", "new_string", "edits", "patch"}, "Edit": {"old_string", "new_string", "edits", "patch"}, "MultiEdit": {"old_string", "new_string", "edits", "patch"},
+		"apply_patch": {"old_string", "new_string", "edits", "input", "patch"},
 	} {
 		if got := set.Traits(name); !got.Bulky || !slices.Equal(got.Stored, want) {
 			t.Errorf("%s: %+v", name, got)

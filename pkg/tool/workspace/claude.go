@@ -21,6 +21,9 @@ var claude = map[string][]dialect.Form{
 		{Name: "Edit", Dialect: team.Claude, Names: filePath},
 		{Name: "MultiEdit", Dialect: team.Claude, Names: filePath, Optional: single, Calls: atOnce},
 		{Name: "multi_edit", Dialect: team.Native, Optional: single, Calls: atOnce},
+		{Name: team.PatchTool, Dialect: team.Native, Description: patchDescription, Names: map[string][]string{"patch": {"input"}},
+			Own: []dialect.Argument{{Name: "input", Type: "string", Description: "the patch", Required: true}}, Hidden: []string{"path", "old_string", "new_string", "replace_all"},
+			Optional: []string{"path", "old_string", "new_string"}, Calls: asPatch},
 	},
 	"glob": {{Name: "Glob", Dialect: team.Claude}},
 	"grep": {{Name: "Grep", Dialect: team.Claude}},
@@ -40,6 +43,16 @@ func atOnce(_ context.Context, given map[string]any) ([]map[string]any, error) {
 		return nil, tool.Missing("edits")
 	}
 	for _, name := range single {
+		if _, ok := given[name]; !ok {
+			given[name] = ""
+		}
+	}
+	return []map[string]any{given}, nil
+}
+
+// asPatch returns the call of edit_file for a patch.
+func asPatch(_ context.Context, given map[string]any) ([]map[string]any, error) {
+	for _, name := range append([]string{"path"}, single...) {
 		if _, ok := given[name]; !ok {
 			given[name] = ""
 		}

@@ -20,6 +20,7 @@ type editArgs struct {
 	Path string `json:"path"`
 	replacement
 	Edits []replacement `json:"edits,omitempty"` // instead of the one above; all or none
+	Patch string        `json:"patch,omitempty"` // instead of all of these; see package patch
 }
 
 // replacement is one change of a file.
@@ -53,6 +54,12 @@ func (in editArgs) all() []replacement {
 // invalid_argument if old_string is ambiguous, empty or the same as new_string, or the file is not regular or too
 // large.
 func (w *Workspace) edit(ctx context.Context, in editArgs) (tool.Output, error) {
+	if in.Patch != "" {
+		if in.Path != "" {
+			return tool.Output{}, team.Errorf(team.InvalidArgument, "patch: given together with path").WithHint("the patch names its files")
+		}
+		return w.patch(ctx, in.Patch)
+	}
 	name, err := w.local(in.Path)
 	if err != nil {
 		return tool.Output{}, err

@@ -193,7 +193,7 @@ func tools(use func(context.Context) (w *Workspace, done func(), err error), bac
 		tool.New("bash", bashDescription, shellOf(use, background), tool.Hidden(hidden...), tool.Traits{Writes: true, Yields: true, Bulky: true}),
 		tool.New("read_file", readDescription, in(use, (*Workspace).read), tool.Traits{ReadOnly: true, Bulky: true, Terse: true, Reads: []string{"path"}}),
 		tool.New("write_file", writeDescription, in(use, (*Workspace).write), tool.Traits{Writes: true, Bulky: true, Terse: true, Stored: []string{"content"}}),
-		tool.New("edit_file", editDescription, in(use, (*Workspace).edit), tool.Hidden("edits"), tool.Traits{Writes: true, Bulky: true, Terse: true, Stored: []string{"old_string", "new_string", "edits"}}),
+		tool.New("edit_file", editDescription, in(use, (*Workspace).edit), tool.Hidden("edits", "patch"), tool.Traits{Writes: true, Bulky: true, Terse: true, Stored: []string{"old_string", "new_string", "edits", "patch"}}),
 		tool.New("glob", globDescription, in(use, (*Workspace).glob), tool.Traits{ReadOnly: true, Bulky: true}),
 		tool.New("grep", grepDescription, in(use, (*Workspace).grep), tool.Traits{ReadOnly: true, Bulky: true}),
 	}, claude)

@@ -158,6 +158,7 @@ export interface Audit {
 
 export interface AuditEntry {
   agent_id: string
+  also?: Change[] | null
   arguments?: string
   at: string
   call_id?: string
