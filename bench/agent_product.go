@@ -106,6 +106,10 @@ func (b *agentRig) makeTeam(ctx context.Context) (*broker.Storage, error) {
 	if err != nil {
 		return nil, err
 	}
+	for name, r := range roles.All { // its members only read
+		r.StillTurns = memoryMessages
+		roles.All[name] = r
+	}
 	reg, err := registry.Open(ctx, b.conn)
 	if err != nil {
 		return nil, err

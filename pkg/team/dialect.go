@@ -17,6 +17,10 @@ type Dialect string
 const (
 	Native Dialect = "native"
 	Claude Dialect = "claude" // the names of Claude Code's agent teams
+
+	// Patching is Native for a model that is trained on patches, which shows apply_patch in place of edit_file. People do
+	// not write it.
+	Patching Dialect = "patching"
 )
 
 // Values returns the dialects that people may write.
@@ -71,23 +75,6 @@ var nativeWays = []string{"create_task", "claim_task", "release_task", "broadcas
 // claudeOnly are tools that only Claude's models are shown.
 var claudeOnly = []string{"TeamCreate", "TeamDelete", "TeamCollect"}
 
-// PatchTool is edit_file as models know it that are trained on patches.
-const PatchTool = "apply_patch"
-
-// Patching is the native dialect with [PatchTool] in place of edit_file.
-type Patching struct{}
-
-// Tool returns the name of one of our tools; "" if models are not shown it.
-func (Patching) Tool(native string) string {
-	if native == "edit_file" {
-		return PatchTool
-	}
-	return Native.Tool(native)
-}
-
-// Say returns text, which uses our names of tools, with the name of the tool for patches.
-func (Patching) Say(text string) string { return strings.ReplaceAll(text, "edit_file", PatchTool) }
-
 // Tool returns the name of one of our tools in this dialect; "" if models are not shown it.
 func (d Dialect) Tool(native string) string {
 	if d == Claude {
@@ -98,6 +85,9 @@ func (d Dialect) Tool(native string) string {
 	}
 	if slices.Contains(nativeWays, native) || slices.Contains(claudeOnly, native) {
 		return ""
+	}
+	if d == Patching && native == "edit_file" {
+		return "apply_patch"
 	}
 	return native
 }
@@ -147,6 +137,9 @@ func twoWords(names func(func(string) bool)) []string {
 
 // Say returns text, which uses our names of tools, with the dialect's names.
 func (d Dialect) Say(text string) string {
+	if d == Patching {
+		return strings.ReplaceAll(text, "edit_file", d.Tool("edit_file"))
+	}
 	if d != Claude {
 		return text
 	}

@@ -113,7 +113,7 @@ func (m *member) lending(r team.Role) func(team.Team) team.Team {
 // subagentTools returns the tools of a subagent with that role: those of its owner's workspace
 // tools that its type has, behind its owner's gates, as [team.Team.Lending] narrows them. changes
 // reports whether one of them writes.
-func (m *member) subagentTools(r team.Role, d tool.Names, lend func(team.Team) team.Team) (tools engine.Tools, changes bool, err error) {
+func (m *member) subagentTools(r team.Role, d team.Dialect, lend func(team.Team) team.Team) (tools engine.Tools, changes bool, err error) {
 	l := &m.lent
 	l.once.Do(func() {
 		l.files = m.current.Bound()

@@ -127,7 +127,7 @@ var kinds = map[string]int{
 
 // foreign maps other names of our tools, in addition to those of [team.NativeTool].
 var foreign = map[string]string{
-	"multi_edit": "edit_file", "MultiEdit": "edit_file", team.PatchTool: "edit_file", "WebFetch": "web_fetch", "WebSearch": "web_search", "message": "send_message",
+	"multi_edit": "edit_file", "MultiEdit": "edit_file", "apply_patch": "edit_file", "WebFetch": "web_fetch", "WebSearch": "web_search", "message": "send_message",
 	"update_task_status": "update_task", "BashOutput": "task_output", "KillShell": "task_stop",
 }
 

@@ -21,7 +21,7 @@ var claude = map[string][]dialect.Form{
 		{Name: "Edit", Dialect: team.Claude, Names: filePath},
 		{Name: "MultiEdit", Dialect: team.Claude, Names: filePath, Optional: single, Calls: atOnce},
 		{Name: "multi_edit", Dialect: team.Native, Optional: single, Calls: atOnce},
-		{Name: team.PatchTool, Dialect: team.Native, Description: patchDescription, Names: map[string][]string{"patch": {"input"}},
+		{Name: "apply_patch", Dialect: team.Native, Description: patchDescription, Names: map[string][]string{"patch": {"input"}},
 			Own: []dialect.Argument{{Name: "input", Type: "string", Description: "the patch", Required: true}}, Hidden: []string{"path", "old_string", "new_string", "replace_all"},
 			Optional: []string{"path", "old_string", "new_string"}, Calls: asPatch},
 	},

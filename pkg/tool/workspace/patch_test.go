@@ -9,7 +9,6 @@ import (
 	"agentteam/pkg/store/broker/brokertest"
 	"agentteam/pkg/team"
 	"agentteam/pkg/team/blob"
-	"agentteam/pkg/tool"
 	"agentteam/pkg/tool/command"
 	"agentteam/pkg/tool/workspace"
 )
@@ -147,12 +146,12 @@ func TestPatchIsKept(t *testing.T) {
 func TestPatchingSpecs(t *testing.T) {
 	p := open(t, workspace.Options{})
 	var names []string
-	for _, s := range p.set.Speaking(team.Patching{}).Specs() {
+	for _, s := range p.set.Speaking(team.Patching).Specs() {
 		names = append(names, s.Name)
 		if strings.Contains(s.Description, "edit_file") {
 			t.Errorf("%s speaks of edit_file: %s", s.Name, s.Description)
 		}
-		if schema := string(s.Schema); s.Name == team.PatchTool && (!strings.Contains(schema, `"required":["input"]`) || strings.Contains(schema, "old_string")) {
+		if schema := string(s.Schema); s.Name == "apply_patch" && (!strings.Contains(schema, `"required":["input"]`) || strings.Contains(schema, "old_string")) {
 			t.Errorf("%s takes %s", s.Name, schema)
 		}
 	}
@@ -160,12 +159,11 @@ func TestPatchingSpecs(t *testing.T) {
 		t.Errorf("%v, want %s", names, want)
 	}
 	for _, s := range p.set.Speaking(team.Native).Specs() {
-		if s.Name == team.PatchTool || strings.Contains(string(s.Schema), "patch") {
+		if s.Name == "apply_patch" || strings.Contains(string(s.Schema), "patch") {
 			t.Errorf("%s: %s", s.Name, s.Schema)
 		}
 	}
 	p.fails(team.InvalidArgument, "edit_file", args{"path": "a", "patch": "x", "old_string": "", "new_string": ""})
 	p.fails(team.InvalidArgument, "apply_patch", args{})
 	p.fails(team.InvalidArgument, "apply_patch", args{"input": ""})
-	var _ tool.Names = team.Patching{}
 }
