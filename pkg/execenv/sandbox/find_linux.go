@@ -62,26 +62,32 @@ func lists(file string) error {
 	return nil
 }
 
-func findBubblewrap(ctx context.Context) (Sandbox, error) {
+// bwrap returns the path of bubblewrap; "" if it is not there.
+func bwrap() string {
 	for _, path := range bubblewraps {
-		if _, err := os.Stat(path); err != nil {
-			continue
+		if _, err := os.Stat(path); err == nil {
+			return path
 		}
-		version, err := exec.CommandContext(ctx, path, "--version").Output()
-		if err != nil {
-			return Sandbox{}, fmt.Errorf("%s --version: %w", path, err)
-		}
-		return Sandbox{level: team.Bubblewrap, name: strings.TrimSpace(string(version)), program: path}, nil
 	}
-	return Sandbox{}, fmt.Errorf("%s is not there", bubblewraps[0])
+	return ""
+}
+
+func findBubblewrap(ctx context.Context) (Sandbox, error) {
+	path := bwrap()
+	if path == "" {
+		return Sandbox{}, fmt.Errorf("%s is not there", bubblewraps[0])
+	}
+	version, err := exec.CommandContext(ctx, path, "--version").Output()
+	if err != nil {
+		return Sandbox{}, fmt.Errorf("%s --version: %w", path, err)
+	}
+	return Sandbox{level: team.Bubblewrap, name: strings.TrimSpace(string(version)), program: path}, nil
 }
 
 // InstallCommand returns the command that installs bubblewrap on this machine; "" if a program of that name exists.
 func InstallCommand() string {
-	for _, path := range bubblewraps {
-		if _, err := os.Stat(path); err == nil {
-			return ""
-		}
+	if bwrap() != "" {
+		return ""
 	}
 	for _, i := range installers {
 		if _, err := exec.LookPath(strings.Fields(i)[0]); err == nil {

@@ -20,46 +20,19 @@ type credential struct {
 
 // known are the credentials that a role can name. If a program writes beside its secrets, its files are named one by one.
 var known = map[string]credential{
-	"aws": {
-		files: []string{".aws/config", ".aws/credentials", ".aws/sso"},
-		paths: []string{"AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"},
-		env:   []string{"AWS_ACCESS_KEY_ID", "AWS_BEARER_TOKEN_BEDROCK"},
-		with:  []string{"AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION"},
-		login: "aws configure",
-	},
-	"cargo": {
-		files: []string{".cargo/credentials.toml", ".cargo/credentials"},
-		env:   []string{"CARGO_REGISTRY_TOKEN"},
-		login: "cargo login",
-	},
+	"aws": {files: []string{".aws/config", ".aws/credentials", ".aws/sso"}, paths: []string{"AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"}, env: []string{"AWS_ACCESS_KEY_ID", "AWS_BEARER_TOKEN_BEDROCK"},
+		with: []string{"AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION"}, login: "aws configure"},
+	"cargo":  {files: []string{".cargo/credentials.toml", ".cargo/credentials"}, env: []string{"CARGO_REGISTRY_TOKEN"}, login: "cargo login"},
 	"docker": {files: []string{".docker/config.json"}, paths: []string{"DOCKER_CONFIG"}, env: []string{"DOCKER_AUTH_CONFIG"}, login: "docker login"},
-	"gcloud": {
-		files: []string{
-			".config/gcloud/active_config", ".config/gcloud/configurations", ".config/gcloud/credentials.db",
-			".config/gcloud/application_default_credentials.json", ".config/gcloud/legacy_credentials",
-		},
-		paths: []string{"GOOGLE_APPLICATION_CREDENTIALS", "CLOUDSDK_CONFIG"},
-		env:   []string{"CLOUDSDK_AUTH_ACCESS_TOKEN"},
-		with:  []string{"CLOUDSDK_CORE_PROJECT", "GOOGLE_CLOUD_PROJECT"},
-		login: "gcloud auth login",
-	},
-	"gh": {
-		files: []string{".config/gh"},
-		paths: []string{"GH_CONFIG_DIR"},
-		env:   []string{"GH_TOKEN", "GITHUB_TOKEN", "GH_ENTERPRISE_TOKEN"},
-		with:  []string{"GH_HOST"},
-		login: "gh auth login --insecure-storage", // else it keeps the token in a keyring, which is a socket
-	},
+	"gcloud": {files: []string{".config/gcloud/active_config", ".config/gcloud/configurations", ".config/gcloud/credentials.db", ".config/gcloud/application_default_credentials.json", ".config/gcloud/legacy_credentials"},
+		paths: []string{"GOOGLE_APPLICATION_CREDENTIALS", "CLOUDSDK_CONFIG"}, env: []string{"CLOUDSDK_AUTH_ACCESS_TOKEN"}, with: []string{"CLOUDSDK_CORE_PROJECT", "GOOGLE_CLOUD_PROJECT"}, login: "gcloud auth login"},
+	// Else it keeps the token in a keyring, which is a socket.
+	"gh":    {files: []string{".config/gh"}, paths: []string{"GH_CONFIG_DIR"}, env: []string{"GH_TOKEN", "GITHUB_TOKEN", "GH_ENTERPRISE_TOKEN"}, with: []string{"GH_HOST"}, login: "gh auth login --insecure-storage"},
 	"git":   {files: []string{".git-credentials", ".gitconfig", ".config/git"}, paths: []string{"GIT_CONFIG_GLOBAL"}, login: "git config --global credential.helper store"},
 	"kube":  {files: []string{".kube/config"}, paths: []string{"KUBECONFIG"}, login: "kubectl config set-credentials"},
 	"netrc": {files: []string{".netrc"}, paths: []string{"NETRC"}},
 	"npm":   {files: []string{".npmrc"}, paths: []string{"NPM_CONFIG_USERCONFIG"}, env: []string{"NPM_TOKEN", "NODE_AUTH_TOKEN"}, login: "npm login"},
-	"pip": {
-		files: []string{".config/pip", ".pip", ".pypirc"},
-		paths: []string{"PIP_CONFIG_FILE"},
-		env:   []string{"PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "TWINE_PASSWORD"},
-		with:  []string{"TWINE_USERNAME"},
-	},
+	"pip":   {files: []string{".config/pip", ".pip", ".pypirc"}, paths: []string{"PIP_CONFIG_FILE"}, env: []string{"PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "TWINE_PASSWORD"}, with: []string{"TWINE_USERNAME"}},
 }
 
 // credentials grants the named credentials, and returns the whole grant.

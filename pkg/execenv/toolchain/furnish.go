@@ -137,14 +137,12 @@ func (f *finder) gitSettings() []string {
 // text returns the file. Programs started by the settings of another user's repository are confined as well.
 func (g gitSettings) text() string {
 	quote := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", " ").Replace
-	var b strings.Builder
-	b.WriteString("[include]\n\tpath = /etc/gitconfig\n[safe]\n\tdirectory = *\n[user]\n")
-	b.WriteString("\tname = \"" + quote(cmp.Or(g.name, "agentteam")) + "\"\n")
-	b.WriteString("\temail = \"" + quote(cmp.Or(g.email, "agentteam@localhost")) + "\"\n")
+	text := "[include]\n\tpath = /etc/gitconfig\n[safe]\n\tdirectory = *\n[user]\n"
+	text += fmt.Sprintf("\tname = \"%s\"\n\temail = \"%s\"\n", quote(cmp.Or(g.name, "agentteam")), quote(cmp.Or(g.email, "agentteam@localhost")))
 	for _, file := range g.include {
-		b.WriteString("[include]\n\tpath = \"" + quote(file) + "\"\n")
+		text += fmt.Sprintf("[include]\n\tpath = \"%s\"\n", quote(file))
 	}
-	return b.String()
+	return text
 }
 
 // seed is a folder of the user's, absolute, whose copy is the beginning of one in the repository's cache.

@@ -29,8 +29,8 @@ func init() {
 }
 
 // spare is how many extra threads a supervisor creates: the 2 that [Environ] allows Go, and one each that has started the command,
-// waits for orders, for the end of a process and for the program inside, counts processes, and creates threads.
-const spare = 2 + 6
+// waits for orders and for the end of a process, counts processes, and creates threads.
+const spare = 2 + 5
 
 // spareThreads creates threads, which then wait for work: beside a fork bomb there may be no more, and Go would end.
 func spareThreads(n int) {
@@ -301,16 +301,11 @@ func (c *child) reap() {
 func (c *child) take(pid int) {
 	var first siginfo
 	// Once the command is collected, its number may belong to another process.
-	if !c.collected && waitid(waitPid, c.pid, &first, waitExited|waitLeave|syscall.WNOHANG) == nil && first.signo != 0 {
-		c.killGroup()
-		c.collect()
+	if c.collected || waitid(waitPid, c.pid, &first, waitExited|waitLeave|syscall.WNOHANG) != nil || first.signo == 0 {
+		_, _ = syscall.Wait4(pid, nil, 0, nil)
 		return
 	}
-	_, _ = syscall.Wait4(pid, nil, 0, nil)
-}
-
-// collect collects the command, which has ended.
-func (c *child) collect() {
+	c.killGroup()
 	c.collecting.Lock()
 	defer c.collecting.Unlock()
 	_, _ = syscall.Wait4(c.pid, &c.status, 0, nil)
