@@ -5,10 +5,11 @@ import (
 	"hash/fnv"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Runs states when programs on the user's machine run what a file of the workspace names.
@@ -54,43 +55,30 @@ var protected = []Protected{
 
 // RunsBy returns the kind of a path in a difference, which is relative to the top of the repository.
 func RunsBy(name string) Runs {
-	parts := strings.Split(name, "/")
-	for _, row := range protected {
-		if slices.ContainsFunc(row.Paths, func(p string) bool { return matches(strings.Split(p, "/"), parts) }) {
-			return row.Runs
+	for _, kind := range []Runs{Unasked, OnWord} {
+		if kinds()[kind].MatchString(name) {
+			return kind
 		}
 	}
 	return NothingRuns
 }
 
-// matches reports whether the path ends in the pattern or, if its last part is empty, goes through it. A folder of the pattern
-// counts: it is a link.
-func matches(pattern, parts []string) bool {
-	last := len(pattern) - 1
-	for n := 1; n <= last; n++ {
-		if len(parts) >= n && fits(pattern[:n], parts[len(parts)-n:]) {
-			return true
+// kinds returns expressions for the paths of each kind. A folder around such a path counts: in a difference it is a link.
+var kinds = sync.OnceValue(func() map[Runs]*regexp.Regexp {
+	all, glob := map[Runs]*regexp.Regexp{}, strings.NewReplacer(".", `\.`, "*", "[^/]*", "/", "(/")
+	for _, kind := range []Runs{Unasked, OnWord} {
+		var patterns []string
+		for _, row := range protected {
+			for _, p := range row.Paths {
+				if row.Runs == kind {
+					patterns = append(patterns, glob.Replace(p)+strings.Repeat(")?", strings.Count(p, "/")))
+				}
+			}
 		}
+		all[kind] = regexp.MustCompile("(^|/)(" + strings.ReplaceAll(strings.Join(patterns, "|"), "(/)", "(/.*)") + ")$")
 	}
-	if pattern[last] != "" {
-		return len(parts) > last && fits(pattern, parts[len(parts)-last-1:])
-	}
-	for at := 0; at+last < len(parts); at++ {
-		if fits(pattern[:last], parts[at:]) {
-			return true
-		}
-	}
-	return false
-}
-
-func fits(pattern, parts []string) bool {
-	for i, p := range pattern {
-		if ok, _ := path.Match(p, parts[i]); !ok { // the patterns are well formed
-			return false
-		}
-	}
-	return true
-}
+	return all
+})
 
 // unaskedIn returns the paths at the top of a folder by which programs run commands unasked, existing or not.
 func unaskedIn(dir string) (paths []string) {

@@ -35,7 +35,7 @@ func (f *finder) path() {
 			first = append(first, f.entry(entry, real)...)
 		}
 	}
-	all := unique(slices.Concat(first, last))
+	all := slices.Concat(first, last)
 	if len(all) == 0 {
 		all = []string{defaultPath}
 	}
@@ -111,13 +111,4 @@ func (f *finder) program(name string) {
 		}
 		f.installation(dir)
 	}
-}
-
-func unique(all []string) (once []string) {
-	for _, s := range all {
-		if !slices.Contains(once, s) {
-			once = append(once, s)
-		}
-	}
-	return once
 }

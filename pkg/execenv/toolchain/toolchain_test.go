@@ -72,7 +72,6 @@ func TestPath(t *testing.T) {
 		"system only": {"/usr/bin/ls\n/bin -> usr/bin", "/usr/bin:/bin", "/usr/bin:/bin", nil, "-"},
 		"no PATH":     {"/usr/bin/ls\n/bin/ls", "", "/usr/bin:/bin", nil, "-"},
 		"not there":   {"/usr/bin/ls", "/usr/bin:/opt/none/bin", "/usr/bin", nil, "-"},
-		"twice":       {"/usr/bin/ls", "/usr/bin:/usr/bin", "/usr/bin", nil, "-"},
 		"an installation": {"/home/ann/sdk/go1.26/bin/go\n/home/ann/sdk/go1.26/lib/time/", "/home/ann/sdk/go1.26/bin",
 			"/home/ann/sdk/go1.26/bin", []string{"/home/ann/sdk/go1.26"}, "-"},
 		"a folder of programs": {"/home/ann/go/bin/gopls\n/home/ann/go/src/secret.go", "/home/ann/go/bin", "/home/ann/go/bin", []string{"/home/ann/go/bin"}, "-"},
