@@ -76,7 +76,7 @@ func TestDefaults(t *testing.T) {
 		"model_connect": "", "model_first_byte": "", "model_idle": "", "model_total": "", "default_model": "", "replicas": "1", "lease": "30s", "stall_after": "15m", "keep_transcripts": "", "http": "127.0.0.1:0", "workspace": "",
 		"api": "", "api_token_file": "", "api_read_token_file": "", "api_tls_cert": "", "api_tls_key": "", "api_insecure": "false", "api_origins": "", "api_hosts": "",
 		"data_dir": filepath.Join(dir, ".agentteam", "data"), "log_level": "info", "log_format": "text",
-		"sandbox": "auto", "isolation": "auto", "network": "none", "permissions": "", "permission_mode": "default", "permission_ask": "wait", "credentials": "", "paths": "", "command_limits": "", "worktree_links": "", "description": "", "dialect": "", "teammate_mode": "auto", "branch_hook": "",
+		"sandbox": "auto", "isolation": "auto", "network": "none", "permissions": "", "permission_mode": "default", "permission_ask": "wait", "credentials": "", "paths": "", "command_limits": "", "worktree_links": "", "on_edit": "", "description": "", "dialect": "", "teammate_mode": "auto", "branch_hook": "",
 	}
 	for _, o := range c.Origins() {
 		if v, ok := want[o.Name]; !ok || o.Value != v || o.Origin != "default" {
@@ -161,7 +161,7 @@ func TestEverySettingFromEnvironmentAndFile(t *testing.T) {
 		"AGENTTEAM_API": "127.0.0.1:8090", "AGENTTEAM_API_TOKEN_FILE": "api.token", "AGENTTEAM_API_READ_TOKEN_FILE": "/read.token", "AGENTTEAM_API_TLS_CERT": "c.pem",
 		"AGENTTEAM_API_TLS_KEY": "/k.pem", "AGENTTEAM_API_INSECURE": "1", "AGENTTEAM_API_ORIGINS": "https://a.example.org, http://b:81", "AGENTTEAM_API_HOSTS": "a.example.org,::2",
 		"AGENTTEAM_SANDBOX": "confined", "AGENTTEAM_ISOLATION": "worktree", "AGENTTEAM_NETWORK": "full", "AGENTTEAM_PERMISSIONS": "{deny: [Bash(rm *)]}", "AGENTTEAM_PERMISSION_MODE": "plan",
-		"AGENTTEAM_PERMISSION_ASK": "deny", "AGENTTEAM_CREDENTIALS": `["gh"]`, "AGENTTEAM_PATHS": "{read: [/opt]}", "AGENTTEAM_DIALECT": "claude", "AGENTTEAM_TEAMMATE_MODE": "tmux", "AGENTTEAM_BRANCH_HOOK": "gh pr create", "AGENTTEAM_WORKTREE_LINKS": "[node_modules]", "AGENTTEAM_COMMAND_LIMITS": "{threads: 9}",
+		"AGENTTEAM_PERMISSION_ASK": "deny", "AGENTTEAM_CREDENTIALS": `["gh"]`, "AGENTTEAM_PATHS": "{read: [/opt]}", "AGENTTEAM_DIALECT": "claude", "AGENTTEAM_TEAMMATE_MODE": "tmux", "AGENTTEAM_BRANCH_HOOK": "gh pr create", "AGENTTEAM_WORKTREE_LINKS": "[node_modules]", "AGENTTEAM_ON_EDIT": `[gofmt, -l, "{file}"]`, "AGENTTEAM_COMMAND_LIMITS": "{threads: 9}",
 	})})
 	check("env ", c, err)
 	if o := origin(c, "api_key"); string(c.APIKey) != "k" || o.Value != "set" || o.Origin != "env OPENAI_API_KEY" {
@@ -178,7 +178,7 @@ func TestEverySettingFromEnvironmentAndFile(t *testing.T) {
 		"lease: 1h\nstall_after: 1m\nkeep_transcripts: 48h\nhttp: :8080\nworkspace: w\ndata_dir: /data\nlog_level: debug\nlog_format: json\n"+
 		"api: 127.0.0.1:8090\napi_token_file: api.token\napi_read_token_file: /read.token\napi_tls_cert: c.pem\napi_tls_key: /k.pem\napi_insecure: true\n"+
 		"api_origins: https://a.example.org,http://b:81\napi_hosts: 'a.example.org, ::2'\n"+
-		"sandbox: confined\nisolation: worktree\nnetwork: full\npermissions: {deny: [Bash(rm *)]}\npermission_mode: plan\npermission_ask: deny\ncredentials: [gh]\npaths: {read: [/opt]}\nworktree_links: [node_modules]\ncommand_limits: {threads: 9}\ndialect: claude\nteammate_mode: tmux\nbranch_hook: gh pr create\n")
+		"sandbox: confined\nisolation: worktree\nnetwork: full\npermissions: {deny: [Bash(rm *)]}\npermission_mode: plan\npermission_ask: deny\ncredentials: [gh]\npaths: {read: [/opt]}\nworktree_links: [node_modules]\non_edit: [gofmt, -l, \"{file}\"]\ncommand_limits: {threads: 9}\ndialect: claude\nteammate_mode: tmux\nbranch_hook: gh pr create\n")
 	c, err = config.Load(config.Sources{Dir: dir})
 	check("team.yaml:", c, err)
 }

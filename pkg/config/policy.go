@@ -24,6 +24,7 @@ func policySettings(c *Config) []setting {
 		{name: "paths", env: []string{"AGENTTEAM_PATHS"}, section: &f.Paths},
 		{name: "command_limits", env: []string{"AGENTTEAM_COMMAND_LIMITS"}, section: &c.limits},
 		{name: "worktree_links", harmless: "none", env: []string{"AGENTTEAM_WORKTREE_LINKS"}, section: &f.Links},
+		{name: "on_edit", env: []string{"AGENTTEAM_ON_EDIT"}, section: &f.OnEdit},
 	}
 }
 
@@ -62,6 +63,7 @@ var policyParts = []struct {
 	{"credentials", func(to *team.Policy, from team.Policy) { to.Credentials = from.Credentials }},
 	{"paths", func(to *team.Policy, from team.Policy) { to.Paths = from.Paths }},
 	{"worktree_links", func(to *team.Policy, from team.Policy) { to.Links = from.Links }},
+	{"on_edit", func(to *team.Policy, from team.Policy) { to.OnEdit = from.OnEdit }},
 }
 
 // takePolicy sets the policy from the settings.

@@ -17,11 +17,19 @@ type Dialect string
 const (
 	Native Dialect = "native"
 	Claude Dialect = "claude" // the names of Claude Code's agent teams
-
-	// Patching is Native for a model that is trained on patches, which shows apply_patch in place of edit_file. People do
-	// not write it.
-	Patching Dialect = "patching"
 )
+
+// patching is Native for a model that is trained on patches; no person writes it.
+const patching = "patching"
+
+// Patching returns the dialect for a model that is trained on patches: Native then shows apply_patch in place of
+// edit_file.
+func (d Dialect) Patching() Dialect {
+	if d == Native {
+		return patching
+	}
+	return d
+}
 
 // Values returns the dialects that people may write.
 func (Dialect) Values() []string { return Strings(Native, Claude) }
@@ -86,7 +94,7 @@ func (d Dialect) Tool(native string) string {
 	if slices.Contains(nativeWays, native) || slices.Contains(claudeOnly, native) {
 		return ""
 	}
-	if d == Patching && native == "edit_file" {
+	if d == patching && native == "edit_file" {
 		return "apply_patch"
 	}
 	return native
@@ -137,7 +145,7 @@ func twoWords(names func(func(string) bool)) []string {
 
 // Say returns text, which uses our names of tools, with the dialect's names.
 func (d Dialect) Say(text string) string {
-	if d == Patching {
+	if d == patching {
 		return strings.ReplaceAll(text, "edit_file", d.Tool("edit_file"))
 	}
 	if d != Claude {

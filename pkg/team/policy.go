@@ -158,6 +158,7 @@ type Policy struct {
 	Credentials    []string       `json:"credentials,omitzero"` // by name, such as "gh"; read-only
 	Paths          Paths          `json:"paths,omitzero"`
 	Links          []string       `json:"worktree_links,omitzero"` // what git ignores of the workspace and trees are to have, relative, with slashes; never written
+	OnEdit         []string       `json:"on_edit,omitzero"`        // program and arguments, run in the sandbox after each edit, with the file for {file}
 }
 
 // PolicyOf returns the policy of members of that role: the team's, merged with the role's. The strongest
@@ -184,6 +185,9 @@ func (p Policy) Merge(of Policy) Policy {
 	}
 	if of.Links != nil {
 		p.Links = of.Links
+	}
+	if of.OnEdit != nil {
+		p.OnEdit = of.OnEdit
 	}
 	p.PermissionMode = cmp.Or(of.PermissionMode, p.PermissionMode)
 	p.PermissionAsk = cmp.Or(of.PermissionAsk, p.PermissionAsk)
@@ -280,6 +284,7 @@ func (p Policy) Describe() (rights [][2]string) {
 		{"sandbox", string(p.Sandbox)}, {"isolation", string(p.Isolation)}, {"network", network}, {"permission mode", string(p.PermissionMode)}, {"permission ask", string(p.PermissionAsk)},
 		{"denied", list(p.Permissions.Deny)}, {"asked for", list(p.Permissions.Ask)}, {"allowed", list(p.Permissions.Allow)}, {"credentials", list(p.Credentials)},
 		{"may read", list(p.Paths.Read)}, {"may write", list(p.Paths.Write)}, {"worktree links", list(p.Links)},
+		{"on edit", strings.Join(p.OnEdit, " ")},
 	}
 }
 
@@ -343,6 +348,7 @@ func (p Policy) Validate() error {
 	}{
 		{p.Network, p.Network.checkHost}, {p.Credentials, CheckCredential}, {p.Paths.Read, CheckPath}, {p.Paths.Write, CheckPath}, {p.Links, CheckLink},
 		{p.Permissions.Deny, checkRule}, {p.Permissions.Ask, checkRule}, {p.Permissions.Allow, checkRule},
+		{p.OnEdit, checkArgument},
 	} {
 		for _, v := range check.of {
 			if err := check.check(v); err != nil {
@@ -350,7 +356,18 @@ func (p Policy) Validate() error {
 			}
 		}
 	}
+	if len(p.OnEdit) > 0 && strings.Contains(p.OnEdit[0], "{file}") {
+		return Errorf(InvalidArgument, "on_edit: the edited file is no program to run").WithHint(`write one such as [gofmt, -l, "{file}"]`)
+	}
 	return nil
+}
+
+// checkArgument returns InvalidArgument for a string that cannot be an argument of on_edit.
+func checkArgument(s string) error {
+	if s == "" {
+		return Errorf(InvalidArgument, "on_edit: an argument is empty")
+	}
+	return checkText("an argument of on_edit", s, MaxTitleBytes)
 }
 
 func (n Network) checkHost(host string) error {

@@ -196,7 +196,8 @@ func (m *member) place(box *mailbox.Mailbox) (*worktree.Workspaces, *workspace.C
 	m.hand.OthersEnd(l.Merging)
 	m.hand.Unfinished(l.Unfinished)
 	texts := blob.In(m.Team.Files)
-	return l, workspace.Follow(l, m.doing, workspace.Options{Stored: texts.Open, Keep: texts.Put, Begin: m.begin, Allowed: m.heart.Allowed, Writable: m.mayWrite, Hides: m.hides})
+	return l, workspace.Follow(l, m.doing, workspace.Options{Stored: texts.Open, Keep: texts.Put, Begin: m.begin, Allowed: m.heart.Allowed, Writable: m.mayWrite, Hides: m.hides,
+		OnEdit: func() []string { return m.record().PolicyOf(m.Member.Role).OnEdit }})
 }
 
 func (m *member) lineOptions(box *mailbox.Mailbox) worktree.Options {

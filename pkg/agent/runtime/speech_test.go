@@ -23,13 +23,13 @@ func TestPatchesForModelsOfThem(t *testing.T) {
 	for name, patches := range map[string]bool{"": true, "gpt": true, "old": false, "proxy": true, "claude": false, "own": false} {
 		for _, d := range []team.Dialect{team.Native, team.Claude} {
 			m := &member{Options: Options{Model: r}}
-			if is := m.speech(d, name) == team.Patching; is != (patches && d == team.Native) {
+			if is := m.speech(d, name) == team.Native.Patching(); is != (patches && d == team.Native) {
 				t.Errorf("%q, %s: patches %v", name, d, is)
 			}
 		}
 	}
 	m := &member{Options: Options{Model: windowed(1)}} // one that does not say
-	if m.speech(team.Native, "") == team.Patching {
+	if m.speech(team.Native, "") != team.Native {
 		t.Error("patches for an unknown model")
 	}
 }

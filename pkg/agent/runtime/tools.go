@@ -108,8 +108,8 @@ func (m *member) tools(at *workspace.Current, box *mailbox.Mailbox, past *agent.
 // speech returns the names of the tools for a model: those of the dialect, with patches in place of edits if the model
 // is trained on them.
 func (m *member) speech(d team.Dialect, model string) team.Dialect {
-	if p, ok := m.Model.(interface{ Patches(model string) bool }); ok && d == team.Native && p.Patches(model) {
-		return team.Patching
+	if p, ok := m.Model.(interface{ Patches(model string) bool }); ok && p.Patches(model) {
+		return d.Patching()
 	}
 	return d
 }

@@ -169,6 +169,7 @@ description: Say in a sentence what a NAME does, and when to choose it.
 # credentials: [gh]
 # paths: {read: [/opt/sdk], write: [~/.cache/shop]}
 # worktree_links: [node_modules]  # ignored files that its trees have, for reading
+# on_edit: [gofmt, -l, "{file}"]  # after each edit; its output joins the result
 # dialect: claude
 ---
 You are a NAME. Say here how the work is done, what to look at first, and what a good report holds.

@@ -15,7 +15,7 @@ import (
 // policyKeys are the keys of a role file's policy, and narrowKeys those that narrow its members' rights in other ways.
 // Both are read strictly: a lost restriction would not be noticed.
 var (
-	policyKeys = []string{"sandbox", "isolation", "network", "permissions", "permission_mode", "permission_ask", "credentials", "paths", "worktree_links"}
+	policyKeys = []string{"sandbox", "isolation", "network", "permissions", "permission_mode", "permission_ask", "credentials", "paths", "worktree_links", "on_edit"}
 	narrowKeys = []string{"tools", "disallowedTools", "plan_mode"}
 )
 

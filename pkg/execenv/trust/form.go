@@ -21,6 +21,7 @@ type Form struct {
 	Credentials list[credential]   `yaml:"credentials" harmless:"none"`
 	Paths       paths              `yaml:"paths"`
 	Links       list[link]         `yaml:"worktree_links" harmless:"none"`
+	OnEdit      list[argument]     `yaml:"on_edit"`
 }
 
 // Policy returns the policy in f, and whether its mode is plan.
@@ -28,6 +29,7 @@ func (f Form) Policy() (h team.Policy, planMode bool) {
 	h = team.Policy{
 		Sandbox: f.Sandbox, Isolation: f.Isolation, Network: team.Network(f.Network), Permissions: f.Permissions.rules(), PermissionMode: team.PermissionMode(f.Mode),
 		PermissionAsk: f.Ask, Credentials: f.Credentials, Paths: team.Paths{Read: f.Paths.Read, Write: f.Paths.Write}, Links: f.Links,
+		OnEdit: f.OnEdit,
 	}
 	if f.Mode == planning {
 		h.PermissionMode = ""
@@ -87,12 +89,14 @@ type (
 	path       struct{}
 	link       struct{}
 	rule       struct{}
+	argument   struct{}
 )
 
 func (host) check(s string) error       { return team.CheckHost(s) }
 func (credential) check(s string) error { return team.CheckCredential(s) }
 func (path) check(s string) error       { return team.CheckPath(s) }
 func (link) check(s string) error       { return team.CheckLink(s) }
+func (argument) check(s string) error   { return team.Policy{OnEdit: []string{"program", s}}.Validate() }
 func (rule) check(s string) error {
 	return team.Policy{Permissions: team.Permissions{Deny: []string{s}}}.Validate()
 }

@@ -82,7 +82,7 @@ func (w *Workspace) edit(ctx context.Context, in editArgs) (tool.Output, error) 
 		return tool.Output{}, err
 	}
 	change.note(ctx, changed)
-	return tool.Output{Value: fmt.Sprintf("replaced %d in %s", n, name) + diff(text, changed), Effects: w.touched(name)}, nil
+	return tool.Output{Value: fmt.Sprintf("replaced %d in %s", n, name) + diff(text, changed) + w.onEdit(ctx, name), Effects: w.touched(name)}, nil
 }
 
 func (w *Workspace) readWhole(name string) (string, fs.FileInfo, error) {

@@ -75,7 +75,13 @@ func (w *Workspace) patch(ctx context.Context, text string) (tool.Output, error)
 	if len(made) > 0 {
 		tool.Note(ctx, func(a *team.Account) { a.Change, a.Also = &made[0], made[1:] })
 	}
-	return tool.Output{Value: strings.TrimSuffix(said.String(), "\n"), Effects: w.touched(all[0].name)}, nil
+	var written []string
+	for _, p := range all {
+		if !p.gone {
+			written = append(written, p.name)
+		}
+	}
+	return tool.Output{Value: strings.TrimSuffix(said.String(), "\n") + w.onEdit(ctx, written...), Effects: w.touched(all[0].name)}, nil
 }
 
 func (p patched) what() string {

@@ -146,7 +146,7 @@ func TestPatchIsKept(t *testing.T) {
 func TestPatchingSpecs(t *testing.T) {
 	p := open(t, workspace.Options{})
 	var names []string
-	for _, s := range p.set.Speaking(team.Patching).Specs() {
+	for _, s := range p.set.Speaking(team.Native.Patching()).Specs() {
 		names = append(names, s.Name)
 		if strings.Contains(s.Description, "edit_file") {
 			t.Errorf("%s speaks of edit_file: %s", s.Name, s.Description)

@@ -14,6 +14,7 @@ type seen struct {
 	mu      sync.Mutex
 	files   map[string]fs.FileInfo // by absolute path, links followed
 	resumed bool
+	failing string // the last report of an on_edit that could not be run
 }
 
 // know records the state of a file when the agent read or wrote it; nil removes the record.

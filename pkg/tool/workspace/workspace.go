@@ -50,6 +50,10 @@ type Options struct {
 	// Unavailable. Default: nothing runs in the background.
 	Begin Begin
 
+	// OnEdit returns the program, with arguments, that runs after each edit of a file tool, with the file's name for
+	// {file}. Its output joins the result. Default: none does.
+	OnEdit func() []string
+
 	// MayRun returns why the member's commands may not be run at this time, or nil. Default: they may.
 	MayRun func() error
 
@@ -95,6 +99,9 @@ func Open(dir string, run command.Runner, opts Options) (*Workspace, error) {
 	}
 	if w.o.seen == nil {
 		w.o.seen = &seen{}
+	}
+	if w.o.OnEdit == nil {
+		w.o.OnEdit = func() []string { return nil }
 	}
 	if w.o.MayRun == nil {
 		w.o.MayRun = func() error { return nil }

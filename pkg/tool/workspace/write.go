@@ -59,7 +59,7 @@ func (w *Workspace) write(ctx context.Context, in writeArgs) (tool.Output, error
 	if known {
 		text += diff(old, in.Content)
 	}
-	return tool.Output{Value: text, Effects: w.touched(name)}, nil
+	return tool.Output{Value: text + w.onEdit(ctx, name), Effects: w.touched(name)}, nil
 }
 
 // touched returns the effect of a call on a file.

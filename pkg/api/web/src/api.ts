@@ -653,6 +653,7 @@ export interface Policy {
   credentials?: string[] | null
   isolation?: string
   network?: string[] | null
+  on_edit?: string[] | null
   paths?: Paths
   permission_ask?: string
   permission_mode?: string
