@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"html"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -48,6 +49,10 @@ const mostRead = 4
 
 // written returns the calls of offered tools in a text, in their order.
 func (cs offered) written(text string) (all []written) {
+	named := func(name string) bool { return strings.Contains(text, name) }
+	if !slices.ContainsFunc(slices.Collect(maps.Keys(cs)), named) {
+		return nil // the forms are slow on a long text
+	}
 	room := mostRead * len(text)
 	objects := func(form *regexp.Regexp, call func(at []int, marks string, w written)) {
 		for _, at := range slices.Backward(form.FindAllStringSubmatchIndex(text, -1)) { // a call stands at the end
