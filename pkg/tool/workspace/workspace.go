@@ -88,27 +88,31 @@ type Workspace struct {
 	editing *sync.Mutex       // held from reading a file to replacing it
 }
 
+func (o Options) withDefaults() Options {
+	if o.Writable == nil {
+		o.Writable = func(string) error { return nil }
+	}
+	if o.seen == nil {
+		o.seen = &seen{}
+	}
+	if o.OnEdit == nil {
+		o.OnEdit = func() []string { return nil }
+	}
+	if o.MayRun == nil {
+		o.MayRun = func() error { return nil }
+	}
+	if o.Running == nil {
+		o.Running = func() func() { return func() {} }
+	}
+	return o
+}
+
 // Open opens dir, which must exist and be writable. All commands run through run. The caller closes the workspace when
 // its tools are no longer called. A [Source] calls Open for the folder of a team.
 //
 // Errors: not_found; invalid_argument if dir is not a folder; invalid_state if it cannot be read or written.
 func Open(dir string, run command.Runner, opts Options) (*Workspace, error) {
-	w := &Workspace{runner: run, o: opts, editing: &sync.Mutex{}, shown: map[string]string{}}
-	if w.o.Writable == nil {
-		w.o.Writable = func(string) error { return nil }
-	}
-	if w.o.seen == nil {
-		w.o.seen = &seen{}
-	}
-	if w.o.OnEdit == nil {
-		w.o.OnEdit = func() []string { return nil }
-	}
-	if w.o.MayRun == nil {
-		w.o.MayRun = func() error { return nil }
-	}
-	if w.o.Running == nil {
-		w.o.Running = func() func() { return func() {} }
-	}
+	w := &Workspace{runner: run, o: opts.withDefaults(), editing: &sync.Mutex{}, shown: map[string]string{}}
 	var err error
 	if w.dir, err = filepath.Abs(dir); err != nil {
 		return nil, team.Errorf(team.InvalidArgument, "workspace %q: %w", dir, err)
