@@ -99,7 +99,7 @@ func (s *Source) box(w workspace.Work, h team.Policy, dir, cache string, level t
 	}
 	s.o.Logger.Debug("not given to commands", "agent", w.Member.AgentID, "paths", granted.Omitted)
 	if err := granted.Furnish(); err != nil {
-		return b, team.Errorf(team.InvalidState, "the home of %s: %w", w.Member.AgentID, err).WithHint("make %s writable for the user of this process", home)
+		return b, unmade("the home of "+string(w.Member.AgentID), home, err)
 	}
 	b.ReadOnly = append(b.ReadOnly, granted.ReadOnly...)
 	if w.Tree == nil {
