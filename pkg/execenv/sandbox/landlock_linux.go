@@ -187,22 +187,22 @@ const (
 
 // The filters of the levels, as bytes of struct sock_filter.
 var (
-	confinedFilter   = sync.OnceValues(func() ([]byte, error) { return filter(append(refusedConfined, refused...), false) })
-	bubblewrapFilter = sync.OnceValues(func() ([]byte, error) { return filter(refused, true) })
+	confinedFilter   = sync.OnceValues(func() (string, error) { return filter(append(refusedConfined, refused...), false) })
+	bubblewrapFilter = sync.OnceValues(func() (string, error) { return filter(refused, true) })
 )
 
 // filter returns a program that refuses the named system calls, and some by their arguments. With sockets, sockets of the families
 // that the network namespace separates are allowed.
-func filter(names []string, sockets bool) ([]byte, error) {
+func filter(names []string, sockets bool) (string, error) {
 	machine, err := arch.GetInfo("")
 	if err != nil {
-		return nil, fmt.Errorf("the system calls of this machine are not known: %w", err)
+		return "", fmt.Errorf("the system calls of this machine are not known: %w", err)
 	}
 	f := program{numbers: machine.SyscallNames}
 	// Names that this architecture does not have are left out; all architectures have these.
 	for _, name := range []string{"ptrace", "clone", "clone3", "ioctl", "socket", "socketpair", "unshare", "mount"} {
 		if _, ok := f.numbers[name]; !ok {
-			return nil, fmt.Errorf("the system call %s of %s is not known", name, machine.Name)
+			return "", fmt.Errorf("the system call %s of %s is not known", name, machine.Name)
 		}
 	}
 	f.add(bpf.LoadAbsolute{Off: 4, Size: 4}, bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(machine.ID), SkipTrue: 1}, bpf.RetConstant{Val: kill}, load)
@@ -292,15 +292,16 @@ func (p *program) on(name string, code ...bpf.Instruction) {
 }
 
 // bytes assembles the program.
-func (p *program) bytes() (out []byte, err error) {
+func (p *program) bytes() (string, error) {
+	var out []byte
 	raw, err := bpf.Assemble(p.code)
 	if err != nil {
-		return nil, fmt.Errorf("the filter of system calls: %w", err)
+		return "", fmt.Errorf("the filter of system calls: %w", err)
 	}
 	for _, in := range raw {
 		out = binary.NativeEndian.AppendUint16(out, in.Op)
 		out = append(out, in.Jt, in.Jf)
 		out = binary.NativeEndian.AppendUint32(out, in.K)
 	}
-	return out, nil
+	return string(out), nil
 }

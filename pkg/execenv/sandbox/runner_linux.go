@@ -63,7 +63,7 @@ func (r runner) Run(ctx context.Context, c command.Command) (command.Exit, error
 	if err != nil {
 		return command.Exit{}, err
 	}
-	exit := command.Exit{Code: report.Code, How: report.How, Sandbox: r.level, Offline: r.level != team.Unconfined && r.box.Proxy == nil, Divided: o.divided}
+	exit := command.Exit{Code: int(report.Code), How: report.How, Sandbox: r.level, Offline: r.level != team.Unconfined && r.box.Proxy == nil, Divided: o.divided}
 	switch report.Ended {
 	case supervisor.Ordered:
 		exit.Cause = w.Cause()
@@ -92,7 +92,7 @@ func (r runner) order(c command.Command) (o order, err error) {
 	if err != nil {
 		return o, err
 	}
-	o.Spec = supervisor.Spec{Args: c.Args, Env: v.env, Memory: v.Memory, Processes: v.Processes, Threads: v.Threads, FileSize: v.FileSize}
+	o.Spec = supervisor.Spec{Args: c.Args, Env: v.env, Memory: v.Memory, Processes: int64(v.Processes), Threads: int64(v.Threads), FileSize: v.FileSize}
 	switch {
 	case r.level == team.Unconfined:
 		return o, nil
@@ -111,7 +111,7 @@ func (r runner) order(c command.Command) (o order, err error) {
 	}
 	options, copied, err := v.bubblewrap(c.Dir, 5) // beside the standard files, and Files
 	o.Open = copied
-	o.Files = [][]byte{filter, []byte(strings.Join(options, "\x00") + "\x00")}
+	o.Files = []string{filter, strings.Join(options, "\x00") + "\x00"}
 	o.Under = []string{r.program, "--args", "4", "--"}
 	o.Gate = r.box.Proxy != nil
 	o.Processes, o.Threads = o.Processes+2, o.Threads+2 // bubblewrap, outside and as the first process inside

@@ -14,7 +14,7 @@ func TestMessages(t *testing.T) {
 	var pipe bytes.Buffer
 	spec := Spec{
 		Args: []string{"sh", "-c", "", "a\nb\x00c"}, Env: []string{"A=" + strings.Repeat("x", 1<<17)}, Under: []string{"bwrap"},
-		Files: [][]byte{{0, 1, 255}, {}}, Open: []string{"/etc/hosts"}, Gate: true, Memory: 1 << 40, Processes: 7, Threads: 9, FileSize: 1 << 33, Confined: true, Filter: []byte{1, 0},
+		Files: []string{"\x00\x01\xff", ""}, Open: []string{"/etc/hosts"}, Gate: true, Memory: 1 << 40, Processes: 7, Threads: 9, FileSize: 1 << 33, Confined: true, Filter: "\x01\x00",
 	}
 	report := Report{Code: -1, How: "signal: killed", Ended: Memory, Failed: "x"}
 	for _, err := range []error{spec.Send(&pipe), SendLeft(&pipe, 90*time.Minute), report.send(&pipe)} {

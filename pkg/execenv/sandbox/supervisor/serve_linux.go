@@ -224,7 +224,7 @@ func start(s Spec, ready <-chan struct{}) (*child, error) {
 // launch confines the calling thread, if required, and starts the command on it once this process is ready.
 func (c *child) launch(s Spec, ready <-chan struct{}, path string, args []string, attr *os.ProcAttr) error {
 	if s.Confined {
-		if err := confine(s.Filter); err != nil {
+		if err := confine([]byte(s.Filter)); err != nil {
 			return err
 		}
 	}
@@ -269,13 +269,13 @@ func lookPath(name string) (string, error) {
 }
 
 // feed returns a file from which content is read once.
-func feed(content []byte) (*os.File, error) {
+func feed(content string) (*os.File, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
 	go func() { // a pipe takes 64 KiB until somebody reads
-		_, _ = w.Write(content)
+		_, _ = w.WriteString(content)
 		w.Close()
 	}()
 	return r, nil
@@ -352,7 +352,7 @@ func (c *child) report(end End) Report {
 	s := c.status
 	switch {
 	case s.Exited():
-		r := Report{Code: s.ExitStatus(), How: "exit status " + strconv.Itoa(s.ExitStatus()), Ended: end}
+		r := Report{Code: int64(s.ExitStatus()), How: "exit status " + strconv.Itoa(s.ExitStatus()), Ended: end}
 		if end == Ordered { // too late: it had ended
 			r.Ended = ByItself
 		}

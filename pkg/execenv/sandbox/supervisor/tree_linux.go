@@ -124,12 +124,12 @@ func (m *meter) exceeded() End {
 	s := m.spec
 	var all []process
 	for p := range descendants() {
-		if all = append(all, p); len(all) > s.Processes { // the rest may be thousands
+		if all = append(all, p); int64(len(all)) > s.Processes { // the rest may be thousands
 			return Processes
 		}
 	}
 	mapped, threads := usage(all, "status", "RssAnon:", "RssShmem:", "VmSwap:"), usage(all, "status", "Threads:")
-	if threads > int64(s.Threads) {
+	if threads > s.Threads {
 		return Threads
 	}
 	if m.looks++; m.looks%lookAtFiles == 0 {
