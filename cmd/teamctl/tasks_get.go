@@ -51,6 +51,10 @@ func taskFields(v team.TaskView) []field {
 	if _, stored := v.Work(); stored && v.Status != team.Completed {
 		returned = append(returned, fmt.Sprintf("teamctl diff %s shows the newest that is stored", v.ID))
 	}
+	var artifacts []string
+	for _, a := range v.Artifacts {
+		artifacts = append(artifacts, fmt.Sprintf("%s (%d bytes)", a.Path, a.Bytes))
+	}
 	// Only where there is one, or one is expected.
 	deliverable := onlyIf(v.DeliverableReq || v.Digest != "", v.DeliverablePath) + onlyIf(v.DeliverableReq, " (required)")
 	return []field{
@@ -60,6 +64,6 @@ func taskFields(v team.TaskView) []field {
 		{"dependencies", strings.Join(team.Strings(v.Dependencies...), ",")}, {"waiting for", v.Why}, {"blocks", strings.Join(team.Strings(v.Blocks...), ",")},
 		{"attempts", onlyIf(v.Attempts > 0, fmt.Sprintf("%d of %d", v.Attempts, team.MaxAttempts))}, {"reason", v.Reason}, {"revision", fmt.Sprint(v.Revision)}, {"epoch", fmt.Sprint(v.Epoch)},
 		{"created", moment(&v.CreatedAt) + " by " + string(v.CreatedBy)}, {"claimed", moment(v.ClaimedAt)}, {"completed", moment(v.CompletedAt)},
-		{"check", v.Check}, {"deliverable", deliverable}, {"digest", v.Digest}, {"commit", v.Commit}, {"returned", strings.Join(returned, "\n")}, {"undone by", v.Undone}, {"description", v.Description}, {"result", v.ResultSummary},
+		{"check", v.Check}, {"deliverable", deliverable}, {"digest", v.Digest}, {"artifacts", strings.Join(artifacts, "\n")}, {"commit", v.Commit}, {"returned", strings.Join(returned, "\n")}, {"undone by", v.Undone}, {"description", v.Description}, {"result", v.ResultSummary},
 	}
 }

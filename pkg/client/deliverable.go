@@ -21,7 +21,12 @@ func deliverableOf(t team.Task) Deliverable {
 	return Deliverable{t.ID, t.Title, t.Status, t.DeliverablePath, t.Digest}
 }
 
-// Deliverables returns the deliverables of the completed tasks, in order of the tasks.
+// artifactOf returns an artifact of t as a deliverable.
+func artifactOf(t team.Task, a team.Artifact) Deliverable {
+	return Deliverable{t.ID, t.Title, t.Status, a.Path, a.Digest}
+}
+
+// Deliverables returns the deliverables of the completed tasks, each followed by its task's artifacts, in order of the tasks.
 func (t Board) Deliverables(ctx context.Context) ([]Deliverable, error) {
 	tasks, err := t.board.All(ctx)
 	all := []Deliverable{}
@@ -29,8 +34,27 @@ func (t Board) Deliverables(ctx context.Context) ([]Deliverable, error) {
 		if task.Digest != "" {
 			all = append(all, deliverableOf(task))
 		}
+		for _, a := range task.Artifacts {
+			all = append(all, artifactOf(task, a))
+		}
 	}
 	return all, err
+}
+
+// OpenArtifact opens the artifact of that path, which was stored with the result of a task, for reading until ctx ends; the
+// caller closes it. Read returns Unavailable if the stored file is incomplete. Errors: NotFound; Unavailable.
+func (t Board) OpenArtifact(ctx context.Context, id team.TaskID, path string) (Deliverable, io.ReadCloser, error) {
+	task, err := t.board.Get(ctx, id)
+	if err != nil {
+		return Deliverable{}, nil, err
+	}
+	for _, a := range task.Artifacts {
+		if a.Path == path {
+			f, err := t.team.Files.Open(ctx, completion.ArtifactName(task, path))
+			return artifactOf(task, a), f, err
+		}
+	}
+	return Deliverable{}, nil, team.Errorf(team.NotFound, "%s has no artifact %s", id, team.Clip(path, 200))
 }
 
 // OpenDeliverable opens the deliverable of a task for reading until ctx ends; the caller closes it.

@@ -4,9 +4,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"agentteam/pkg/agent/completion"
 	"agentteam/pkg/client"
+	"agentteam/pkg/store/board"
 	"agentteam/pkg/team"
 )
 
@@ -16,7 +19,7 @@ func TestDeliverable(t *testing.T) {
 	if _, err := r.Goals().Start(t.Context(), "count", dir); err != nil {
 		t.Fatal(err)
 	}
-	r.add(t, 3)
+	r.add(t, 4)
 	read := func(id team.TaskID) (client.Deliverable, string, error) {
 		t.Helper()
 		d, f, err := r.Board().OpenDeliverable(t.Context(), id)
@@ -51,6 +54,23 @@ func TestDeliverable(t *testing.T) {
 		t.Errorf("listed %+v, %v; want %+v", all, err, d)
 	}
 
+	// An artifact is read by its path, from where it was stored.
+	one := r.claim(t, "T-003", "alice")
+	digest, err := r.bt.Files.Put(t.Context(), completion.ArtifactName(one, "dist/a.txt"), strings.NewReader("數"))
+	ok(t, err)
+	_, err = board.New(r.bt.Bucket, board.Options{}).Complete(t.Context(), one.ID, team.Holder{Agent: "alice", Incarnation: one.Incarnation}, one.Epoch, team.Done{Summary: "built", Artifacts: []team.Artifact{{Path: "dist/a.txt", Digest: digest, Bytes: 3}}})
+	ok(t, err)
+	artifact, f, err := r.Board().OpenArtifact(t.Context(), one.ID, "dist/a.txt")
+	ok(t, err)
+	if text, err := io.ReadAll(f); err != nil || string(text) != "數" || artifact.Digest != digest || artifact.Path != "dist/a.txt" {
+		t.Errorf("the artifact is %+v, %q, %v", artifact, text, err)
+	}
+	if all, err := r.Board().Deliverables(t.Context()); err != nil || len(all) != 2 || all[1] != artifact {
+		t.Errorf("listed %+v, %v; want %+v too", all, err, artifact)
+	}
+	_, _, err = r.Board().OpenArtifact(t.Context(), one.ID, "dist/b.txt")
+	wantCode(t, "an artifact that is not there", err, team.NotFound)
+
 	// No link leads out of the workspace.
 	secret := filepath.Join(t.TempDir(), "secret")
 	write(t, secret, "secret")
@@ -66,7 +86,7 @@ func TestDeliverable(t *testing.T) {
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
-	_, _, err = read("T-003")
+	_, _, err = read("T-004")
 	wantCode(t, "without the workspace", err, team.InvalidState)
 }
 

@@ -86,6 +86,7 @@ type Task struct {
 	DeliverablePath string          `json:"deliverable_path"`
 	DeliverableReq  bool            `json:"deliverable_required,omitempty"`
 	Digest          string          `json:"deliverable_digest,omitempty"` // of the stored deliverable, "sha256:" and hex; "" = none
+	Artifacts       []Artifact      `json:"artifacts,omitempty"`          // other files that its holder has stored with the result
 	Commit          string          `json:"commit,omitempty"`             // that has its work in the team's line, 40 hexadecimal digits; "" = none
 	Undone          string          `json:"undone,omitempty"`             // the commit of the line that takes it back, or InFolder; "" = none
 	Unmerged        int             `json:"unmerged,omitempty"`           // how often its work did not go into the line
@@ -103,6 +104,13 @@ type Task struct {
 
 	Revision uint64 `json:"-"` // bucket revision this copy was read at; 0 if never stored
 	Kept     Extra  `json:"-"` // fields of the stored record that this program does not know
+}
+
+// Artifact is a file that is stored with the result of a task, beside its deliverable.
+type Artifact struct {
+	Path   string `json:"path"`   // in the workspace
+	Digest string `json:"digest"` // "sha256:" and hex
+	Bytes  int64  `json:"bytes"`
 }
 
 // Fits reports whether t is for a member of this name and role: reserved for it, or unreserved and for any role or this

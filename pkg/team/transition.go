@@ -132,9 +132,10 @@ func (t Task) Adopt(h Holder, attempt bool, now time.Time) (Task, error) {
 
 // Done is a holder's report of a task that it has done.
 type Done struct {
-	Summary string // what was done and where it is; required
-	Digest  string // of the deliverable as it was stored; "" if there is none
-	Commit  string // that has the work in the team's line; "" if there is none
+	Summary   string     // what was done and where it is; required
+	Digest    string     // of the deliverable as it was stored; "" if there is none
+	Artifacts []Artifact // as they were stored
+	Commit    string     // that has the work in the team's line; "" if there is none
 }
 
 // Validate checks the fields that need no task.
@@ -155,7 +156,8 @@ func (t Task) Complete(h Holder, epoch uint64, d Done, now time.Time) (Task, err
 	if err := d.Validate(); err != nil {
 		return t, err
 	}
-	t.Status, t.ResultSummary, t.Digest, t.Commit, t.Reason, t.Declined, t.Returned = Completed, d.Summary, d.Digest, d.Commit, "", nil, nil
+	t.Status, t.ResultSummary, t.Digest, t.Artifacts, t.Commit = Completed, d.Summary, d.Digest, d.Artifacts, d.Commit
+	t.Reason, t.Declined, t.Returned = "", nil, nil
 	t.CompletedAt, t.UpdatedAt, t.UpdatedBy = &now, now, h.Agent
 	return t, nil
 }

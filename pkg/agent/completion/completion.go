@@ -99,6 +99,43 @@ func Verify(ctx context.Context, t team.Task, ws Workspace, files Files) (digest
 	return files.Put(ctx, Name(t), f)
 }
 
+// MaxArtifacts bounds the artifacts of a task; together they have at most [MaxBytes].
+const MaxArtifacts = 10
+
+// Keep stores files of the workspace with the result of t, which its caller holds.
+//
+// Errors: InvalidArgument if there are too many or they are too large; those of [Workspace].Regular; Unavailable.
+func Keep(ctx context.Context, t team.Task, ws Workspace, files Files, names []string) (all []team.Artifact, err error) {
+	if len(names) > MaxArtifacts {
+		return nil, team.Errorf(team.InvalidArgument, "there are %d artifacts, the limit is %d", len(names), MaxArtifacts).WithHint("put them into one archive")
+	}
+	bytes := int64(0)
+	for _, name := range names {
+		name = path.Clean(name)
+		f, info, err := ws.Regular(name)
+		if err != nil {
+			return nil, fmt.Errorf("the artifact %s: %w", name, err)
+		}
+		a := team.Artifact{Path: name, Bytes: info.Size()}
+		if bytes += a.Bytes; bytes > MaxBytes {
+			err = team.Errorf(team.InvalidArgument, "the artifacts of %s have more than %d bytes", t.ID, MaxBytes)
+		} else {
+			a.Digest, err = files.Put(ctx, ArtifactName(t, name), f)
+		}
+		f.Close() // it was only read
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, a)
+	}
+	return all, nil
+}
+
+// ArtifactName returns the name under which an artifact is stored: T-001/<epoch>/artifacts/<path>.
+func ArtifactName(t team.Task, name string) string {
+	return fmt.Sprintf("%s/%d/artifacts/%s", t.ID, t.Epoch, name)
+}
+
 // Name returns the name under which a deliverable is stored: T-001/<epoch>/<file>.
 func Name(t team.Task) string {
 	return fmt.Sprintf("%s/%d/%s", t.ID, t.Epoch, path.Base(t.DeliverablePath))

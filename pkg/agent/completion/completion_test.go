@@ -72,6 +72,53 @@ func TestVerify(t *testing.T) {
 	}
 }
 
+// Artifacts are stored by their paths, all or none of them counts; a file that is not there or leads out is named.
+func TestKeep(t *testing.T) {
+	for name, tt := range map[string]struct {
+		names []string
+		code  team.Code
+		says  string
+	}{
+		"two":                {names: []string{"dist/a.txt", "./dist/b/c.txt"}},
+		"none":               {},
+		"one is not there":   {[]string{"dist/a.txt", "dist/z"}, team.NotFound, "the artifact dist/z"},
+		"a folder":           {[]string{"dist"}, team.InvalidArgument, "the artifact dist"},
+		"out of the folder":  {[]string{"../secret"}, team.PermissionDenied, "the artifact ../secret"},
+		"too many":           {strings.Split(strings.Repeat("dist/a.txt ", completion.MaxArtifacts), " "), team.InvalidArgument, "the limit is 10"},
+		"too large together": {[]string{"half1", "half2"}, team.InvalidArgument, "more than"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			write(t, filepath.Join(dir, "dist/a.txt"), "a")
+			write(t, filepath.Join(dir, "dist/b/c.txt"), "数")
+			for _, half := range []string{"half1", "half2"} {
+				write(t, filepath.Join(dir, half), "")
+				if err := os.Truncate(filepath.Join(dir, half), completion.MaxBytes/2+1); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ws, err := workspace.Open(dir, command.Plain{}, workspace.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer ws.Close()
+			files := shelf{}
+			all, err := completion.Keep(t.Context(), team.Task{ID: "T-007", Epoch: 3}, ws, files, tt.names)
+			if team.CodeOf(err) != tt.code || err != nil && !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("Keep = %v, want %q and %q in it", err, tt.code, tt.says)
+			}
+			if err == nil && (len(all) != len(tt.names) || len(files) != len(tt.names)) {
+				t.Errorf("kept %+v, stored %v", all, files)
+			}
+			for _, a := range all {
+				if got := files["T-007/3/artifacts/"+a.Path]; int64(len(got)) != a.Bytes || a.Digest != "digest of T-007/3/artifacts/"+a.Path {
+					t.Errorf("stored %v as %+v", files, a)
+				}
+			}
+		})
+	}
+}
+
 // A deliverable that leads out of the workspace is none.
 func TestVerifyRefusesLinkOut(t *testing.T) {
 	dir, out := t.TempDir(), t.TempDir()

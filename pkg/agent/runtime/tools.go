@@ -61,16 +61,19 @@ func (m *member) tools(at *workspace.Current, box *mailbox.Mailbox, past *agent.
 		LeaderCreates: m.Record.Policies.Create == team.CreateLeader,
 		List:          func(ctx context.Context, q team.Query) (team.Page, error) { return index.List(ctx, m.Team, m.board, q) },
 		Team:          func(ctx context.Context) (team.Team, error) { return registry.Record(ctx, m.Team) },
-		Verify: func(ctx context.Context, t team.Task) (string, error) {
+		Verify: func(ctx context.Context, t team.Task, artifacts []string) (digest string, kept []team.Artifact, err error) {
 			if err := m.mayCheck(ctx, t); err != nil {
-				return "", err
+				return "", nil, err
 			}
 			ws, done, err := at.Use(ctx)
 			if err != nil {
-				return "", err
+				return "", nil, err
 			}
 			defer done()
-			return completion.Verify(ctx, t, ws, m.Team.Files)
+			if digest, err = completion.Verify(ctx, t, ws, m.Team.Files); err == nil {
+				kept, err = completion.Keep(ctx, t, ws, m.Team.Files, artifacts)
+			}
+			return digest, kept, err
 		},
 		Complete: m.complete,
 		Exchange: func(ctx context.Context, to team.AgentID) (team.Exchange, error) {

@@ -142,7 +142,7 @@ func (t tools) updateCalls(ctx context.Context, given map[string]any) ([]map[str
 	if given["status"] == string(team.Completed) && given["result_summary"] == nil {
 		given["result_summary"] = "done; no summary was given"
 	}
-	move := part(given, "status", "assignee", "result_summary", "reason")
+	move := part(given, "status", "assignee", "result_summary", "reason", "artifacts")
 	metadata := part(given, "metadata")
 	edit := part(given, "title", "description", "priority", "add_dependencies", "remove_dependencies")
 	claims := move["assignee"] != nil || move["status"] == string(team.InProgress)

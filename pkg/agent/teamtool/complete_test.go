@@ -47,6 +47,24 @@ func TestCompleteWithCheck(t *testing.T) {
 	}
 }
 
+// Artifacts are stored with the result; without status completed, or with one that is not there, nothing happens.
+func TestArtifacts(t *testing.T) {
+	d := newDesk(t)
+	d.ok(nil, "leader", "create_task", `{"title":"Report"}`)
+	d.ok(nil, "coder-1", "claim_task", `{"task_id":"1"}`)
+	d.deliver("a.txt", "数 42")
+	d.refused(team.InvalidArgument, "coder-1", "update_task", `{"task_id":"1","status":"pending","artifacts":["deliverables/a.txt"]}`)
+	d.refused(team.NotFound, "coder-1", "update_task", `{"task_id":"1","status":"completed","result_summary":"done","artifacts":["deliverables/b.txt"]}`)
+	if task := d.task("T-001"); task.Status != team.InProgress || task.Artifacts != nil {
+		t.Errorf("after it: %+v", task)
+	}
+	d.ok(nil, "coder-1", "update_task", `{"task_id":"1","status":"completed","result_summary":"done","artifacts":["deliverables/a.txt"]}`)
+	task := d.task("T-001")
+	if task.Status != team.Completed || len(task.Artifacts) != 1 || task.Artifacts[0].Path != "deliverables/a.txt" || task.Artifacts[0].Bytes != 6 {
+		t.Errorf("completed: %+v", task)
+	}
+}
+
 func TestCheckFailsForGood(t *testing.T) {
 	d := newDesk(t)
 	d.ok(nil, "leader", "create_task", `{"title":"Impossible","check":"echo never; false"}`)

@@ -129,8 +129,11 @@ func (d *desk) equip(m team.Member) {
 			}
 			return d.exchange(ctx, to)
 		},
-		Verify: func(ctx context.Context, task team.Task) (string, error) {
-			return completion.Verify(ctx, task, ws, d.broker.Files)
+		Verify: func(ctx context.Context, task team.Task, artifacts []string) (digest string, kept []team.Artifact, err error) {
+			if digest, err = completion.Verify(ctx, task, ws, d.broker.Files); err == nil {
+				kept, err = completion.Keep(ctx, task, ws, d.broker.Files, artifacts)
+			}
+			return digest, kept, err
 		},
 	}
 	if m.AgentID == team.Leader {

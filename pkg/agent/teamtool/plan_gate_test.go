@@ -51,8 +51,9 @@ func (d *desk) gated(self team.Member, first ...tool.Gate) *approval.Gate {
 			in.Plan, in.Await = plan.Plan, plan.Await()
 			return in, err
 		},
-		Verify: func(ctx context.Context, t team.Task) (string, error) {
-			return completion.Verify(ctx, t, ws, d.broker.Files)
+		Verify: func(ctx context.Context, t team.Task, _ []string) (digest string, kept []team.Artifact, err error) {
+			digest, err = completion.Verify(ctx, t, ws, d.broker.Files)
+			return digest, nil, err
 		},
 	})
 	set, err := tool.NewSet(nil, append(ws.Tools(), crew...)...)

@@ -69,6 +69,7 @@ type updateTaskArgs struct {
 	TaskID             string         `json:"task_id"`
 	Status             string         `json:"status,omitempty"`
 	ResultSummary      string         `json:"result_summary,omitempty" jsonschema:"for completed: what was done in which files, how it was checked and what came out, deviations, risks"`
+	Artifacts          []string       `json:"artifacts,omitempty" jsonschema:"for completed: files to store that git ignores"`
 	Reason             string         `json:"reason,omitempty" jsonschema:"for every other status; the next holder reads it"`
 	Assignee           string         `json:"assignee,omitempty" jsonschema:"gives it to this member, now or once that one is free"`
 	Title              *string        `json:"title,omitempty" jsonschema:"this and the next ones: only of a pending task"`
@@ -469,6 +470,8 @@ func (t tools) updateTask(ctx context.Context, in updateTaskArgs) (tool.Output, 
 func (in updateTaskArgs) check(edit team.Edit, status team.TaskStatus) error {
 	moves := status != "" || in.Assignee != ""
 	switch {
+	case len(in.Artifacts) > 0 && status != team.Completed:
+		return team.Errorf(team.InvalidArgument, "artifacts go with status completed")
 	case !moves && (in.ResultSummary != "" || in.Reason != ""):
 		return team.Errorf(team.InvalidArgument, "result_summary and reason go with a status").WithHint("set status, such as completed")
 	case !moves && edit.Empty():
@@ -497,7 +500,7 @@ func optionalName(s string) (team.AgentID, error) {
 func (t tools) move(ctx context.Context, id team.TaskID, status team.TaskStatus, in updateTaskArgs) (team.Task, error) {
 	switch status {
 	case team.Completed:
-		return t.complete(ctx, id, in.ResultSummary)
+		return t.complete(ctx, id, in.ResultSummary, in.Artifacts)
 	case team.InProgress:
 		return t.Slot.Claim(ctx, id)
 	case team.Pending:
@@ -511,8 +514,8 @@ func (t tools) move(ctx context.Context, id team.TaskID, status team.TaskStatus,
 	return t.Slot.Cancel(ctx, id, t.actor(), in.Reason)
 }
 
-// complete completes the task if its check passes and its deliverable is valid.
-func (t tools) complete(ctx context.Context, id team.TaskID, summary string) (team.Task, error) {
+// complete completes the task if its check passes and its deliverable and artifacts are valid.
+func (t tools) complete(ctx context.Context, id team.TaskID, summary string, artifacts []string) (team.Task, error) {
 	done := team.Done{Summary: summary}
 	if err := done.Validate(); err != nil { // a check may take minutes
 		return team.Task{}, err
@@ -521,7 +524,7 @@ func (t tools) complete(ctx context.Context, id team.TaskID, summary string) (te
 	if err != nil {
 		return task, err
 	}
-	done.Digest, err = t.Verify(ctx, task)
+	done.Digest, done.Artifacts, err = t.Verify(ctx, task, artifacts)
 	if failed, ok := errors.AsType[*completion.CheckError](err); ok {
 		task, ferr := t.Slot.FailCheck(ctx, id, failed.Output)
 		if ferr != nil {

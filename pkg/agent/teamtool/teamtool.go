@@ -58,7 +58,7 @@ type Options struct {
 	Exchange func(ctx context.Context, to team.AgentID) (team.Exchange, error)
 	// Verify checks that a task which the member holds is done, and stores its deliverable; see
 	// package completion.
-	Verify func(ctx context.Context, t team.Task) (digest string, err error)
+	Verify func(ctx context.Context, t team.Task, artifacts []string) (digest string, kept []team.Artifact, err error)
 	// Complete completes a task that was verified; default: the slot's.
 	Complete func(ctx context.Context, t team.Task, d team.Done) (team.Task, error)
 	Crew     Crew // the leader's; nil for a teammate

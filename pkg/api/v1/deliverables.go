@@ -25,6 +25,11 @@ type deliverablesOut struct {
 	} `nameHint:"Deliverables"`
 }
 
+type deliverableIn struct {
+	OfTask
+	Path string `query:"path" doc:"Of an artifact of the task; left out: its deliverable."`
+}
+
 // download limits the transfer of a deliverable of at most 64 MiB.
 const download = 10 * time.Minute
 
@@ -44,11 +49,11 @@ func (s *service) deliverables() {
 	})
 	addStream(s, operation{
 		id: "get-deliverable", method: http.MethodGet, path: "/v1/teams/{team}/tasks/{task}/deliverable", tag: tagTasks, summary: "Download a task's deliverable",
-		doc: "For a completed task the file as it was stored then; otherwise the file as it is in the workspace, or in the line of a team that has one. The ETag is the digest of what was stored.",
+		doc: "For a completed task the file as it was stored then; otherwise the file as it is in the workspace, or in the line of a team that has one. The ETag is the digest of what was stored. With path: the artifact of that path, as it was stored with the result.",
 	}, map[string]*huma.MediaType{"application/octet-stream": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}, s.deliverable)
 }
 
-func (s *service) deliverable(w http.ResponseWriter, r *http.Request, in *struct{ OfTask }) error {
+func (s *service) deliverable(w http.ResponseWriter, r *http.Request, in *deliverableIn) error {
 	ctx, cancel := context.WithTimeout(r.Context(), download)
 	defer cancel()
 	opening := time.AfterFunc(s.within, cancel)
@@ -56,7 +61,13 @@ func (s *service) deliverable(w http.ResponseWriter, r *http.Request, in *struct
 	if err != nil {
 		return err
 	}
-	d, f, err := t.Board().OpenDeliverable(ctx, id)
+	var d client.Deliverable
+	var f io.ReadCloser
+	if in.Path == "" {
+		d, f, err = t.Board().OpenDeliverable(ctx, id)
+	} else {
+		d, f, err = t.Board().OpenArtifact(ctx, id, in.Path)
+	}
 	if err != nil {
 		return err
 	}

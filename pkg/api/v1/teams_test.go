@@ -137,6 +137,7 @@ func TestDeliverables(t *testing.T) {
 		{name: "none", do: "GET /v1/teams/t/deliverables", want: 200, says: []string{`"deliverables":[]`}},
 		{name: "not there", do: "GET /v1/teams/t/tasks/1/deliverable", want: 404, code: team.NotFound},
 		{name: "of no task", do: "GET /v1/teams/t/tasks/9/deliverable", want: 404, code: team.NotFound},
+		{name: "no such artifact", do: "GET /v1/teams/t/tasks/1/deliverable?path=dist/a.txt", want: 404, code: team.NotFound, says: []string{"no artifact dist/a.txt"}},
 		{name: "of a bad id", do: "GET /v1/teams/t/tasks/..%2f..%2fetc%2fpasswd/deliverable", want: 422, code: team.InvalidArgument},
 		{name: "list of no team", do: "GET /v1/teams/green/deliverables", want: 404, code: team.NotFound},
 	})

@@ -32,25 +32,26 @@ const (
 
 // Entry is the submitted work of a task, and the record under its key.
 type Entry struct {
-	V           int          `json:"v"`
-	Op          string       `json:"op"`
-	Task        team.TaskID  `json:"task"`
-	Epoch       uint64       `json:"epoch"` // of the hold under which it was done
-	Incarnation uint64       `json:"incarnation,omitempty"`
-	Agent       team.AgentID `json:"agent,omitempty"`
-	Base        gitrepo.Hash `json:"base,omitempty"`               // the commit of the integration branch that the work builds on
-	Bundle      string       `json:"bundle,omitempty"`             // the name of its file in the team's object store
-	Digest      string       `json:"digest,omitempty"`             // of that file
-	Check       string       `json:"check,omitempty"`              // the task's check, which has passed on the holder's tree
-	Title       string       `json:"title,omitempty"`              // the subject of its commit
-	Summary     string       `json:"summary,omitempty"`            // the body: the holder's summary
-	Deliverable string       `json:"deliverable_digest,omitempty"` // of the task, as its holder has stored it
-	Sandbox     team.Sandbox `json:"sandbox,omitempty"`            // the level in which the holder's commands ran
-	Links       []string     `json:"links,omitempty"`              // the files of the user's folder that the check has used
-	Returned    []uint64     `json:"returned,omitempty"`           // the epochs under which earlier work of the task was returned
-	Merged      gitrepo.Hash `json:"merged,omitempty"`             // its commit in the integration branch, in state merged
-	State       State        `json:"state"`
-	At          time.Time    `json:"at"` // when it was submitted
+	V           int             `json:"v"`
+	Op          string          `json:"op"`
+	Task        team.TaskID     `json:"task"`
+	Epoch       uint64          `json:"epoch"` // of the hold under which it was done
+	Incarnation uint64          `json:"incarnation,omitempty"`
+	Agent       team.AgentID    `json:"agent,omitempty"`
+	Base        gitrepo.Hash    `json:"base,omitempty"`               // the commit of the integration branch that the work builds on
+	Bundle      string          `json:"bundle,omitempty"`             // the name of its file in the team's object store
+	Digest      string          `json:"digest,omitempty"`             // of that file
+	Check       string          `json:"check,omitempty"`              // the task's check, which has passed on the holder's tree
+	Title       string          `json:"title,omitempty"`              // the subject of its commit
+	Summary     string          `json:"summary,omitempty"`            // the body: the holder's summary
+	Deliverable string          `json:"deliverable_digest,omitempty"` // of the task, as its holder has stored it
+	Artifacts   []team.Artifact `json:"artifacts,omitempty"`          // of the task, the same
+	Sandbox     team.Sandbox    `json:"sandbox,omitempty"`            // the level in which the holder's commands ran
+	Links       []string        `json:"links,omitempty"`              // the files of the user's folder that the check has used
+	Returned    []uint64        `json:"returned,omitempty"`           // the epochs under which earlier work of the task was returned
+	Merged      gitrepo.Hash    `json:"merged,omitempty"`             // its commit in the integration branch, in state merged
+	State       State           `json:"state"`
+	At          time.Time       `json:"at"` // when it was submitted
 
 	Revision uint64 `json:"-"` // of the bucket; the order of entries
 	kept     team.Extra

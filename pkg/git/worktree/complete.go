@@ -34,6 +34,9 @@ func (l *Workspaces) Complete(ctx context.Context, t team.Task, d team.Done) (te
 	if d.Digest != "" {
 		stored = append(stored, t.DeliverablePath)
 	}
+	for _, a := range d.Artifacts {
+		stored = append(stored, a.Path)
+	}
 	bundle, leftOut, err := p.tree.Commit(ctx, ws.Commands(), m, stored...)
 	if err == nil && len(leftOut) > 0 {
 		d.Summary, err = p.without(t.ID, d.Summary, team.Some(leftOut, mostLeftOut), bundle == nil)
@@ -50,7 +53,7 @@ func (l *Workspaces) Complete(ctx context.Context, t team.Task, d team.Done) (te
 		return t, err
 	}
 	e := mergequeue.Entry{Task: t.ID, Epoch: t.Epoch, Incarnation: t.Incarnation, Agent: l.o.Member.AgentID, Base: p.tree.Base, Check: t.Check, Title: t.Title,
-		Summary: d.Summary, Deliverable: d.Digest, Returned: t.ReturnedEpochs()}
+		Summary: d.Summary, Deliverable: d.Digest, Artifacts: d.Artifacts, Returned: t.ReturnedEpochs()}
 	if l.o.Level != nil {
 		e.Sandbox = l.o.Level(ctx, l.o.Record(), l.o.Member.Role)
 	}
@@ -73,7 +76,7 @@ func (p *place) without(id team.TaskID, summary, names string, only bool) (strin
 	if only && p.leftOut != names {
 		p.leftOut = names
 		return summary, team.Errorf(team.InvalidState, "%s is not completed: nothing that git would merge has changed, and the branch does not get %s (ignored, or of a submodule)", id, names).
-			WithModelHint("`git add -f` such a file, or write it to another path; if it is not needed, complete %s again", id)
+			WithModelHint("`git add -f` such a file, write it to another path, or name it in artifacts, which stores it; if it is not needed, complete %s again", id)
 	}
 	note := "\n\nNot in the branch (ignored, or of a submodule): " + team.Clip(names, 2000)
 	return strings.ToValidUTF8(cutMiddle(summary, team.MaxTextBytes-len(note)-100), "") + note, nil

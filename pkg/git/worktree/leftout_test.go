@@ -34,6 +34,8 @@ func TestLeftOut(t *testing.T) {
 		"caches":                 {"mkdir -p lib/__pycache__ node_modules/m .cache; touch lib/__pycache__/a.pyc node_modules/m/m.js .cache/x main.o", nil, true},
 		"forced into the commit": {"mkdir dist; echo x > dist/x; git add -f dist", nil, false},
 		"a stored deliverable":   {"mkdir deliverables; echo x > deliverables/T-001-it.md", nil, true},
+		"an artifact":            {"mkdir dist; echo x > dist/a.txt", nil, true},
+		"an artifact, merged":    {"mkdir dist; echo x > dist/a.txt; echo x > new.txt", nil, false},
 		"beside a deliverable":   {"mkdir deliverables; echo x > deliverables/T-001-it.md; echo y > deliverables/z", []string{"deliverables/ (1 KiB)"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -49,6 +51,9 @@ func TestLeftOut(t *testing.T) {
 			if strings.Contains(name, "deliverable") {
 				d.Digest = "sha256:0"
 			}
+			if strings.Contains(name, "artifact") {
+				d.Artifacts = []team.Artifact{{Path: "dist/a.txt", Digest: "sha256:0", Bytes: 2}}
+			}
 			done, err := m.line.Complete(t.Context(), task, d)
 			if tt.only && tt.names != nil {
 				for _, want := range tt.names {
@@ -60,6 +65,9 @@ func TestLeftOut(t *testing.T) {
 			}
 			if err != nil || done.Status != team.Completed || (done.Commit == "") != tt.only {
 				t.Fatalf("it is %s, commit %q, %v", done.Status, done.Commit, err)
+			}
+			if len(done.Artifacts) != len(d.Artifacts) {
+				t.Errorf("its artifacts are %+v", done.Artifacts)
 			}
 			for _, want := range tt.names {
 				if !strings.Contains(done.ResultSummary, want) {

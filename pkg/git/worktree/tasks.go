@@ -43,7 +43,7 @@ func (s tasks) ended(ctx context.Context, e mergequeue.Entry, as ...team.TaskSta
 
 // Complete implements [mergequeue.Tasks].
 func (s tasks) Complete(ctx context.Context, e mergequeue.Entry, commit gitrepo.Hash) error {
-	_, err := s.board.Complete(ctx, e.Task, holder(e), e.Epoch, team.Done{Summary: e.Summary, Digest: e.Deliverable, Commit: string(commit)})
+	_, err := s.board.Complete(ctx, e.Task, holder(e), e.Epoch, team.Done{Summary: e.Summary, Digest: e.Deliverable, Artifacts: e.Artifacts, Commit: string(commit)})
 	if err != nil && s.ended(ctx, e, team.Completed) {
 		return nil
 	}

@@ -92,6 +92,12 @@ export interface Approvals {
   next?: string
 }
 
+export interface Artifact {
+  bytes: number
+  digest: string
+  path: string
+}
+
 export interface AskedCall {
   arguments: string
   digest: string
@@ -103,6 +109,7 @@ export interface AskedCall {
 }
 
 export interface AssignedTask {
+  artifacts?: Artifact[] | null
   assignee: string
   attempts: number
   blocks: string[] | null
@@ -835,6 +842,7 @@ export interface StoredMessage {
 }
 
 export interface Task {
+  artifacts?: Artifact[] | null
   assignee: string
   attempts: number
   check?: string
@@ -882,6 +890,7 @@ export interface TaskEdit {
 }
 
 export interface TaskView {
+  artifacts?: Artifact[] | null
   assignee: string
   attempts: number
   blocks: string[] | null
