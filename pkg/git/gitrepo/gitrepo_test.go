@@ -170,6 +170,30 @@ func TestMembersGitDir(t *testing.T) {
 	}
 }
 
+// Large files are refused before git packs them, with the largest of them.
+func TestTooLargeToBePacked(t *testing.T) {
+	r := &rig{t: t, ctx: t.Context(), user: userRepo(t)}
+	r.begin(gitrepo.Limits{Bundle: 1 << 20})
+	tr := r.tree("t-008")
+	for script, want := range map[string]string{
+		"truncate -s 3M 'a big'; echo x >small":     "a big (3 MiB)", // sparse: packed it is small
+		"truncate -s 1M a b; truncate -s 900K c d":  "a (1 MiB)",
+		"truncate -s 3M zoo; git add zoo":           "zoo (3 MiB)",
+		"truncate -s 3M numbers.txt; rm .gitignore": "numbers.txt (3 MiB)",
+	} {
+		sh(t, tr.Dir, script)
+		_, _, err := tr.Commit(r.ctx, command.Plain{}, message("T-008"))
+		refuses(t, err, team.BudgetExceeded, "a file may have at most 1048576 bytes")
+		refuses(t, err, team.BudgetExceeded, want)
+		sh(t, tr.Dir, "git reset -q --hard; git clean -fdq; rm -f objects")
+	}
+	sh(t, tr.Dir, "truncate -s 1M a; git rm -q numbers.txt; truncate -s 9M x.log")
+	b, _, err := tr.Commit(r.ctx, command.Plain{}, message("T-008"))
+	r.must(err)
+	_, err = r.Import(r.ctx, b, tr.Base)
+	r.must(err)
+}
+
 func TestCommitRefused(t *testing.T) {
 	r := setUp(t)
 	t.Run("an unreadable file", func(t *testing.T) {
@@ -242,15 +266,15 @@ func TestCommitRefused(t *testing.T) {
 		r := &rig{t: t, ctx: t.Context(), user: userRepo(t)}
 		r.begin(gitrepo.Limits{Bundle: 4 << 10})
 		tr := r.tree("t-004")
-		sh(t, tr.Dir, "head -c 10000 /dev/urandom >big; sed -i s/^3$/three/ numbers.txt")
+		sh(t, tr.Dir, "head -c 4000 /dev/urandom >big; cp big more; head -c 3000 /dev/urandom >big; sed -i s/^3$/three/ numbers.txt")
 		same, before := unchanged(t, r), sh(t, tr.Dir, "git status --porcelain")
 		_, _, err := tr.Commit(r.ctx, command.Plain{}, message("T-004"))
-		refuses(t, err, team.BudgetExceeded, "at most 4096")
+		refuses(t, err, team.BudgetExceeded, "its bundle has")
 		same()
 		if got := sh(t, tr.Dir, "git status --porcelain"); got != before {
 			t.Errorf("the tree has %s, and had %s", got, before)
 		}
-		sh(t, tr.Dir, "rm big")
+		sh(t, tr.Dir, "rm big more")
 		_, err = r.Import(r.ctx, r.bundle(tr, "T-004"), tr.Base) // without it the work gets in
 		r.must(err)
 	})

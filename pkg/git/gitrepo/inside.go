@@ -69,6 +69,14 @@ func (t *Tree) bundle(ctx context.Context, in command.Runner, m Message, how str
 		return nil, nil, fmt.Errorf("%s the tree %s: %w", how, t.name, err)
 	}
 	switch first, sizes, _ := strings.Cut(word, " "); first {
+	case "heavy":
+		var files []string
+		for _, f := range fields(rest) {
+			bytes, name, _ := strings.Cut(f, "\t")
+			size, _ := strconv.ParseInt(bytes, 10, 64)
+			files = append(files, weight{name: name, bytes: size}.String())
+		}
+		return nil, nil, tooBig("a file may have at most %d bytes, and all new and changed ones %d; the largest: %s", most, 2*most, strings.Join(files, ", "))
 	case "large":
 		return nil, nil, tooBig("its bundle has %s bytes, at most %d", sizes, most)
 	case "nothing", "bundle":

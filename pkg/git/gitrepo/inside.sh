@@ -1,5 +1,6 @@
 # Runs in the root of a tree, inside its member's sandbox:
-#   line commit BASE MOST_BYTES      all files as one commit on BASE, and that as a bundle; then the names that no commit has
+#   line commit BASE MOST_BYTES      all files as one commit on BASE, and that as a bundle; then the names that no commit has.
+#                                    Beyond MOST_BYTES in a file, or twice that in all, only the sizes of the largest three
 #   line forward SAME TO             from the files of SAME, if these are they, to those of TO
 #   line reset FROM TO               to the files of TO, whatever these are; what is ignored stays
 #   line onto SAME FILES TO          from the files of SAME, if these are they, to FILES, which are changes of TO
@@ -73,7 +74,7 @@ if [ "$1" = reset ]; then
 	git clean -ffdq || failed # repositories within the tree too
 	moved "$3"
 fi
-if [ "$1" = list ] || [ "$1" = save ]; then
+if [ "$1" = list ] || [ "$1" = save ] || [ "$1" = commit ]; then
 	# What the member has added to its own index counts as any other file.
 	{ [ -f .git/index ] && cp -p .git/index "$GIT_INDEX_FILE" && git read-tree -i -m "$from"; } ||
 		{ rm -f "$GIT_INDEX_FILE" && git read-tree "$from"; } || failed
@@ -110,6 +111,15 @@ save)
 	bundle "$tip" "$most" /dev/null
 	;;
 esac
+if [ "$1" = commit ]; then
+	# Git packs large files for minutes before it knows their size.
+	git ls-files -z --modified --others --exclude-standard | du -0bc --files0-from=- >"$tmp/sizes" 2>/dev/null
+	sed -z '$d' "$tmp/sizes" | sort -zrn | sed -zn '1,3p' >"$tmp/largest"
+	IFS=$'\t' read -r -d '' total _ < <(sed -zn '$p' "$tmp/sizes") || total=0
+	IFS=$'\t' read -r -d '' size _ <"$tmp/largest" || size=0
+	[ "$total" -le $((2 * $3)) ] && [ "$size" -le "$3" ] || { answer heavy; cat "$tmp/largest" >&3; exit 0; }
+	rm -f "$GIT_INDEX_FILE"
+fi
 tree=
 # With its time: git compares that with those of files, to know which have changed within the
 # second in which it was written.
