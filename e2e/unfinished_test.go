@@ -3,6 +3,7 @@ package e2e
 import (
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -43,7 +44,7 @@ func inTheMiddle(t *testing.T, cache string) {
 // continued checks what the line has, with caches there, once the task is completed.
 func continued(t *testing.T, cache string, r result) {
 	t.Helper()
-	if r.Status != "finished" || len(r.Tasks) != 1 || r.Tasks[0].Status != team.Completed || r.Tasks[0].ResultSummary != "continued" || r.Tasks[0].Attempts != 0 {
+	if r.Status != "finished" || len(r.Tasks) != 1 || r.Tasks[0].Status != team.Completed || !regexp.MustCompile(`^continued\n\nNot in the branch \(.*\): x\.log \(1 KiB\)$`).MatchString(r.Tasks[0].ResultSummary) || r.Tasks[0].Attempts != 0 {
 		t.Fatalf("the goal ended as %s: %+v", r.Status, r.Tasks)
 	}
 	repo := lineOf(t, cache)
