@@ -99,7 +99,7 @@ func newCrew(ctx context.Context, r *rig, name string, workers int) (*crew, erro
 func (t *crew) lead(ctx context.Context) error {
 	x := index.New(index.Options{Team: t.team, Finish: t.board.FinishCreate, Send: func(to team.AgentID, task team.Task) error {
 		t.offers.Add(1)
-		return control.TellOffer(t.team, to, task)
+		return control.SendOffer(t.team, to, task)
 	}})
 	if _, err := roster.New(t.team).Listen(team.Everyone, x.Hear); err != nil { // ends with the connection
 		return err

@@ -106,7 +106,7 @@ func (r *rig) mates(ctx context.Context, id team.TeamID, dir string, n int, wish
 	if err != nil {
 		return nil, nil, err
 	}
-	record.Line = &decided
+	record.Branch = &decided
 	b = board.New(storage.Bucket, board.Options{Withdraw: mergequeue.New(storage).Withdraw})
 	source := execenv.New(execenv.Options{Dir: dir, Cache: filepath.Join(r.dir, "cache")})
 	for i := range n {
@@ -256,7 +256,7 @@ func readyTrees(ctx context.Context, in string, files, rounds int) (figure, erro
 	if err != nil {
 		return figure{}, err
 	}
-	c, err := gitrepo.Look(ctx, dir)
+	c, err := gitrepo.Inspect(ctx, dir)
 	if err == nil {
 		err = repo.Fetch(ctx, c)
 	}

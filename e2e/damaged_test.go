@@ -100,7 +100,7 @@ func TestRepairOfTheLeadersJournal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := bt.Logs.Publish(t.Context(), subject.Log(team.DefaultTeam, team.Leader), rand.Text(), []byte(`{"v":1,"kind":"turn","incarn`)); err != nil {
+	if _, err := bt.Logs.Publish(t.Context(), subject.Log(team.DefaultTeam, team.Leader), rand.Text(), []byte(`{"v":2,"kind":"turn","incarn`)); err != nil {
 		t.Fatal(err)
 	}
 	if err := syscall.Kill(leader.PID, syscall.SIGKILL); err != nil {

@@ -92,7 +92,7 @@ func TestLineOnTwoHosts(t *testing.T) {
 			t.Errorf("the line was at %s, which it has lost; %v", h.Commit, err)
 		}
 		return nil
-	}, subject.KeyLine)
+	}, subject.KeyBranch)
 	if err != nil {
 		t.Error(err)
 	}
@@ -119,7 +119,7 @@ func freezeQueue(t *testing.T, s *broker.Storage, members map[team.AgentID]int) 
 			}
 		}
 		return nil
-	}, nil, subject.KeyLine)
+	}, nil, subject.KeyBranch)
 	if !errors.Is(err, found) {
 		t.Fatalf("waited in vain for a queue that holds the lease: %v", err)
 	}

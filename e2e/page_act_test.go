@@ -81,7 +81,7 @@ func TestPageComments(t *testing.T) {
 	}
 	head := func(commit, line, why string) {
 		f.says("GET /teams/red/diff", diff(line))
-		f.says("GET /teams/red", `{"id": "red", "status": "active", "goal": "It", "goal_number": 1, "line": {"goal": 1, "why": "`+why+`"}, "line_head": "`+commit+`"}`)
+		f.says("GET /teams/red", `{"id": "red", "status": "active", "goal": "It", "goal_number": 1, "branch": {"goal": 1, "why": "`+why+`"}, "branch_head": "`+commit+`"}`)
 		f.member("red", "coder-"+commit) // something happens, so the record is read again
 	}
 	head("1", "first", "")

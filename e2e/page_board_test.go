@@ -111,7 +111,7 @@ func TestPageBoard(t *testing.T) {
 	p.presses("urgent")
 	p.types("Message to coder-1", "Write less.")
 	p.presses("Send", ".composer")
-	p.until("both have been read", `document.querySelectorAll(".fate-processed").length === 2`)
+	p.until("both have been read", `document.querySelectorAll(".delivery-processed").length === 2`)
 	if all, err := tm.Mail().Inbox(t.Context(), "coder-1"); err != nil || !slices.ContainsFunc(all, func(l client.StoredMessage) bool { return l.Content == "Write less." && l.Urgent }) {
 		t.Errorf("coder-1 has the mail %+v, %v", all, err)
 	}
@@ -135,7 +135,7 @@ func TestPageBoard(t *testing.T) {
 	p.keys("WRITE less")
 	p.until("one thread is found", `document.querySelectorAll(".thread-row").length === 1 && location.hash.includes("q=")`)
 	p.presses("you → coder-1", ".threads")
-	p.until("it is urgent", `document.querySelector(".letter .badge.warn")?.textContent === "urgent"`)
+	p.until("it is urgent", `document.querySelector(".message .badge.warn")?.textContent === "urgent"`)
 	p.types("Find mail", " otherwise")
 	p.sees("No mail fits.")
 }

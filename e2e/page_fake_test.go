@@ -46,7 +46,7 @@ func newFakeAPI(t *testing.T) *fakeAPI {
 		f.says("GET /teams/"+id+"/goal", record)
 		f.says("GET /teams/"+id+"/members", `{"members": []}`)
 		f.says("POST /teams/"+id+"/messages", `{"message_id": "m-sent"}`)
-		f.says("GET /teams/"+id+"/messages/m-sent", `{"id": "m-sent", "from": "user", "to": "coder-1", "content": "x", "fates": [{"agent_id": "coder-1", "fate": "processed"}]}`)
+		f.says("GET /teams/"+id+"/messages/m-sent", `{"id": "m-sent", "from": "user", "to": "coder-1", "content": "x", "deliveries": [{"agent_id": "coder-1", "status": "processed"}]}`)
 		f.feeds["/teams/"+id+"/events"] = nil
 	}
 	f.says("GET /teams", `{"teams": [`+strings.Join(teams, ",")+`]}`)

@@ -59,9 +59,9 @@ func TestPageMailIsRead(t *testing.T) {
 	p.types("Find mail", "whole")
 	p.until("it is found", `document.querySelectorAll(".thread-row").length === 1`)
 	p.presses("you →", ".threads")
-	p.until("the thread is open", `location.hash.includes("thread=") && document.querySelector(".letter")`)
+	p.until("the thread is open", `location.hash.includes("thread=") && document.querySelector(".message")`)
 	back("#/default/mail?q=whole")
-	p.until("no thread is open", `!document.querySelector(".letter")`)
+	p.until("no thread is open", `!document.querySelector(".message")`)
 	back("#/default/task/T-002")
 
 	// The comment goes to the holder, and to the leader once that has left.

@@ -244,7 +244,7 @@ func TestPageMailStays(t *testing.T) {
 		}
 	}
 	mail(1, 3000)
-	f.says("GET /teams/red/messages/m3000", `{"id": "m3000", "from": "leader", "to": "user", "content": "All of number 3000.", "fates": [{"agent_id": "user", "fate": "processed"}]}`)
+	f.says("GET /teams/red/messages/m3000", `{"id": "m3000", "from": "leader", "to": "user", "content": "All of number 3000.", "deliveries": [{"agent_id": "user", "status": "processed"}]}`)
 	p := f.opened("#/red/mail?thread=m3000")
 	whole := func() {
 		t.Helper()

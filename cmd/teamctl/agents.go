@@ -112,7 +112,7 @@ func (a *app) printAgents(id team.TeamID, agents []client.Agent) error {
 		for _, m := range agents {
 			t.add(render.Ink(m.Color).Render(m.AgentID.At(id)), m.Role, paint(string(m.State)), orDash(string(m.Task)), fmt.Sprint(m.Turn), fullness(m),
 				string(m.Backend), orDash(m.Host), orDash(number(m.PID)), orDash(printable(m.Alias)), orDash(printable(m.Model)), fmt.Sprint(m.Tokens), orDash(printable(doing(client.WorkOf(m)))),
-				age(m.JoinedAt), orDash(printable(m.Workspace)), orDash(printable(toldOf(m))))
+				age(m.JoinedAt), orDash(printable(m.Workspace)), orDash(printable(notifiedOf(m))))
 			for _, j := range m.Jobs { // beneath their owner
 				t.add("  "+j.ID, cmp.Or(j.Type, string(j.Kind)), jobState(j), orDash(string(j.Task)), turnsOf(j), "-", "-", "-", "-", "-", "-", fmt.Sprint(j.Tokens), orDash(printable(j.About)), age(j.Since), "-", "-")
 			}
@@ -207,8 +207,8 @@ func contextOf(m client.Agent) string {
 	return fmt.Sprintf("%d of %d tokens", m.Context, m.Window)
 }
 
-// toldOf names the repository's files that are in a member's instructions.
-func toldOf(m client.Agent) string {
+// notifiedOf names the repository's files that are in a member's instructions.
+func notifiedOf(m client.Agent) string {
 	all := make([]string, len(m.Project))
 	for i, f := range m.Project {
 		all[i] = f.String()
@@ -220,7 +220,7 @@ func agentFields(id team.TeamID, m client.Agent) []field {
 	return []field{
 		{"name", m.AgentID.At(id)}, {"role", m.Role}, {"plan mode", planMode(m.Member)}, {"state", string(m.State)}, {"task", string(m.Task)},
 		{"turns", fmt.Sprint(m.Turn)}, {"incarnation", fmt.Sprint(m.Incarnation)},
-		{"backend", string(m.Backend)}, {"host", m.Host}, {"pid", orDash(number(m.PID))}, {"alias", m.Alias}, {"model", m.Model}, {"tokens", number(m.Tokens)}, {"at", doing(client.WorkOf(m))}, {"last progress", moment(m.ProgressAt)}, {"context", contextOf(m)}, {"asks its model again", moment(m.RetryAt)}, {"workspace", m.Workspace}, {"instructions of the project", toldOf(m)},
+		{"backend", string(m.Backend)}, {"host", m.Host}, {"pid", orDash(number(m.PID))}, {"alias", m.Alias}, {"model", m.Model}, {"tokens", number(m.Tokens)}, {"at", doing(client.WorkOf(m))}, {"last progress", moment(m.ProgressAt)}, {"context", contextOf(m)}, {"asks its model again", moment(m.RetryAt)}, {"workspace", m.Workspace}, {"instructions of the project", notifiedOf(m)},
 		{"joined", moment(&m.JoinedAt)}, {"last error", m.LastError}, {"prompt", m.Prompt},
 	}
 }

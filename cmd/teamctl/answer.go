@@ -79,7 +79,7 @@ func (a *app) printAnswered(ctx context.Context, t *client.Team, q client.Stored
 // completeQuestions offers the names of members with open questions, and question ids where a member has
 // several.
 func completeQuestions(cmd *cobra.Command, _ []string, _ string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
-	glance(cmd, func(ctx context.Context, t *client.Team) {
+	snapshotOf(cmd, func(ctx context.Context, t *client.Team) {
 		who, err := team.ParseAgentID(cmd.Flag("as").Value.String())
 		if err != nil {
 			who = team.UserAgent

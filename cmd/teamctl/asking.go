@@ -361,7 +361,7 @@ func (q *asking) take(text string) {
 	m, ok := q.asked()
 	if !ok {
 		q.since = time.Now() // of a text of many lines one is enough
-		go q.app.tell("nothing is asked, so that the line is not sent; to write to a member: " + q.app.command("send NAME TEXT", q.team.ID()))
+		go q.app.notice("nothing is asked, so that the line is not sent; to write to a member: " + q.app.command("send NAME TEXT", q.team.ID()))
 		return
 	}
 	send := func(ctx context.Context) error {
@@ -371,7 +371,7 @@ func (q *asking) take(text string) {
 	if m.question == nil {
 		d, ok := m.decision(text)
 		if !ok {
-			go q.app.tell("type " + strings.Join(m.words(), ", ") + "; behind it, what " + string(m.approval.AgentID) + " is to know")
+			go q.app.notice("type " + strings.Join(m.words(), ", ") + "; behind it, what " + string(m.approval.AgentID) + " is to know")
 			return
 		}
 		send = func(ctx context.Context) error {
@@ -389,7 +389,7 @@ func (q *asking) send(m matter, send func(context.Context) error) {
 	defer cancel()
 	err := send(ctx)
 	if err != nil && q.ctx.Err() == nil {
-		q.app.tell(team.Line(err))
+		q.app.notice(team.Line(err))
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()

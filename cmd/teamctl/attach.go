@@ -80,8 +80,8 @@ func (a *app) attach(ctx context.Context, c *client.Client, t *client.Team, cfg 
 	if !v.quiet {
 		a.note("goal: " + team.OneLine(g.Record().Goal))
 	}
-	stop := a.tellTroubles(ctx, c, t, false)
+	stop := a.printTroubles(ctx, c, t, false)
 	record, werr := a.watch(ctx, t, g, v, after)
 	stop()
-	return a.conclude(ctx, c, t, g, record, werr, cfg, &runRequest{view: v})
+	return a.finish(ctx, c, t, g, record, werr, cfg, &runRequest{view: v})
 }

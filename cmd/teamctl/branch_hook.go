@@ -26,7 +26,7 @@ const hookPrelude = "trap '' TTIN TTOU\n"
 
 // endHook runs the user's branch_hook at the end of a goal that has finished, or reports why it does not.
 // The errors are those of [app.runHook].
-func (a *app) endHook(l *lineEnd, record team.Team, cfg config.Config, p *runRequest) error {
+func (a *app) endHook(l *branchEnd, record team.Team, cfg config.Config, p *runRequest) error {
 	why := ""
 	switch {
 	case cfg.BranchHook == "" || record.Status != team.TeamFinished:
@@ -39,7 +39,7 @@ func (a *app) endHook(l *lineEnd, record team.Team, cfg config.Config, p *runReq
 		why = "the goal has changed nothing"
 	}
 	if why != "" {
-		a.tell("branch_hook is not run: " + why)
+		a.notice("branch_hook is not run: " + why)
 		return nil
 	}
 	return a.runHook(cfg.BranchHook, record.Workspace, record, *l.missing, a.command("land --publish", record.ID))
@@ -53,10 +53,10 @@ func (a *app) runHook(hook, dir string, record team.Team, missing client.Diff, a
 	case hook == "":
 		return nil
 	case missing.From == missing.Head:
-		a.tell("branch_hook is not run: the checkout has all of " + missing.Branch)
+		a.notice("branch_hook is not run: the checkout has all of " + missing.Branch)
 		return nil
 	}
-	a.tellWhole("branch_hook: ", hook)
+	a.printWhole("branch_hook: ", hook)
 	env := slices.Concat([]string{"GIT_TERMINAL_PROMPT=0"}, os.Environ(), []string{ // the user's own: it needs credentials
 		"AGENTTEAM_TEAM=" + string(record.ID), "AGENTTEAM_BRANCH=" + missing.Branch, "AGENTTEAM_BASE=" + string(missing.From), "AGENTTEAM_HEAD=" + string(missing.Head),
 		"AGENTTEAM_GOAL=" + firstBytes(record.Goal), "AGENTTEAM_SUMMARY=" + firstBytes(record.Summary)})

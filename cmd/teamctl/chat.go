@@ -46,13 +46,13 @@ type chat struct {
 	with team.AgentID
 	show func(client.Entry) error
 
-	typed bool            // input comes from a terminal, which already shows it; else from a pipe
-	said  map[string]bool // ids of messages sent from here
-	open  string          // id of the last message to the member while it has no answer
+	typed   bool            // input comes from a terminal, which already shows it; else from a pipe
+	printed map[string]bool // ids of messages sent from here
+	open    string          // id of the last message to the member while it has no answer
 }
 
 func (a *app) chat(ctx context.Context, t *client.Team, with team.AgentID) error {
-	c := &chat{app: a, team: t, with: with, said: map[string]bool{}}
+	c := &chat{app: a, team: t, with: with, printed: map[string]bool{}}
 	state, err := c.listens(ctx)
 	if err != nil {
 		return err
@@ -215,7 +215,7 @@ func (c *chat) talk(ctx context.Context, entries <-chan client.Entry, lines <-ch
 // hear shows an entry, and notes whether the member has answered.
 func (c *chat) hear(ctx context.Context, e client.Entry) error {
 	b := e.Event.Event
-	if !c.typed || b.Type != team.MailSent || !c.said[b.MessageID] {
+	if !c.typed || b.Type != team.MailSent || !c.printed[b.MessageID] {
 		if err := c.show(e); err != nil {
 			return err
 		}
@@ -322,7 +322,7 @@ func (c *chat) say(ctx context.Context, to team.AgentID, text string) error {
 	if err != nil {
 		return err
 	}
-	c.said[m.ID] = true
+	c.printed[m.ID] = true
 	if to == c.with {
 		c.open = m.ID
 	} else {

@@ -71,7 +71,7 @@ func (a *app) configValidateCmd() *cobra.Command {
 		if faults := strictyaml.Faults(errors.Join(err, missing)); len(faults) > 0 {
 			return a.faulty(cfg.File(), where, faults)
 		}
-		a.tellWaiting(cfg, roles)
+		a.printWaiting(cfg, roles)
 		return a.printLine(map[string]any{"file": cfg.File(), "valid": true}, cfg.File(), cfg.File()+" is valid")
 	}
 	return cmd

@@ -85,8 +85,8 @@ func (a *app) demo(ctx context.Context, dir string) error {
 	cfg.Policy.Isolation = team.Shared                 // the demo's folder is no part of a repository
 	cfg.Policy.PermissionMode = team.BypassPermissions // the demo's script contains all calls
 	if _, err := sandbox.Find(ctx, cfg.Sandbox); err != nil && cfg.Sandbox == team.SandboxAuto {
-		a.tell(team.Line(err))
-		a.tell("the commands of the demo stand in its script, so that they run without a sandbox; those of models are refused here")
+		a.notice(team.Line(err))
+		a.notice("the commands of the demo stand in its script, so that they run without a sandbox; those of models are refused here")
 		cfg.Sandbox, cfg.Policy.Sandbox = team.Unconfined, team.Unconfined
 	}
 	cluster, err := a.startCluster(ctx, cfg, local.Options{DataDir: data, Standbys: defaultStandbys, Output: log, Env: []string{

@@ -89,7 +89,7 @@ func (a *app) printDiff(d client.Diff) error {
 		a.note("this is what its holder has written so far: the task is in progress")
 	}
 	if err == nil {
-		a.tellRun(d.Files)
+		a.printRun(d.Files)
 	}
 	switch {
 	case err == nil && d.Cut && (d.Returned || d.Live):

@@ -37,14 +37,14 @@ func TestEndOfLine(t *testing.T) {
 	}
 	stat.WriteString(" 30 files changed, 30 insertions(+)\n create mode 100644 f00.txt\n")
 	for name, tt := range map[string]struct {
-		end  *lineEnd
+		end  *branchEnd
 		want []string
 		not  string
 	}{
 		"shared":  {nil, nil, "\n"},
-		"nothing": {&lineEnd{take: "teamctl land"}, nil, "\n"},
-		"many":    {&lineEnd{Commits: 3, stat: stat.String(), take: "teamctl land"}, []string{" f19.txt | 1 +\n and 10 more\n 30 files changed, 30 insertions(+)\nto take it over: teamctl land\n"}, "f20"},
-		"landed":  {&lineEnd{Commits: 1, stat: " a\x1b[2J | 1 +\n 1 file changed\n", Landed: true, Head: "0123456789abcdef"}, []string{" a[2J | 1 +\n 1 file changed\nlanded: your checkout is at 0123456789\n"}, "take"},
+		"nothing": {&branchEnd{take: "teamctl land"}, nil, "\n"},
+		"many":    {&branchEnd{Commits: 3, stat: stat.String(), take: "teamctl land"}, []string{" f19.txt | 1 +\n and 10 more\n 30 files changed, 30 insertions(+)\nto take it over: teamctl land\n"}, "f20"},
+		"landed":  {&branchEnd{Commits: 1, stat: " a\x1b[2J | 1 +\n 1 file changed\n", Landed: true, Head: "0123456789abcdef"}, []string{" a[2J | 1 +\n 1 file changed\nlanded: your checkout is at 0123456789\n"}, "take"},
 	} {
 		var out strings.Builder
 		tt.end.write(&out)

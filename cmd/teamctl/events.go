@@ -216,11 +216,11 @@ func (a *app) awaitTeam(ctx context.Context, c *client.Client, id team.TeamID) (
 		if !told {
 			a.note(team.Line(team.Errorf(team.NotFound, "%w; waiting for it", err).WithHint("%s", team.HintOf(err))))
 		}
-		if !shutdown.Sleep(ctx, lookEvery) {
+		if !shutdown.Sleep(ctx, pollEvery) {
 			return nil, ctx.Err()
 		}
 	}
 }
 
-// lookEvery is how often events --follow checks whether the default team exists.
-const lookEvery = 300 * time.Millisecond
+// pollEvery is how often events --follow checks whether the default team exists.
+const pollEvery = 300 * time.Millisecond

@@ -17,7 +17,7 @@ func (a *app) inboxCmd() *cobra.Command {
 	var follow bool
 	cmd := &cobra.Command{
 		Use: "inbox [NAME]", Short: "List the mail to you or to a member, and its delivery status", Args: atMost(1),
-		Long: "inbox lists the mail to a member, oldest first; without NAME, or with user, the mail to you. Each message has its fate:\n" +
+		Long: "inbox lists the mail to a member, oldest first; without NAME, or with user, the mail to you. Each message has its delivery status:\n" +
 			"pending, delivered (in the member's conversation), processed (its model has answered since), refused or dead.\n" +
 			"Mail to a person is processed once that person has written back; a question that waits for an answer is open.\n" +
 			"`teamctl messages get ID` shows a message as a whole.",
@@ -73,9 +73,9 @@ func completeReaders(cmd *cobra.Command, args []string, word string) ([]cobra.Co
 
 func (a *app) printInbox(id team.TeamID, letters []client.StoredMessage) error {
 	err := printList(a, letters, func(l client.StoredMessage) string { return l.ID }, func() table {
-		rows := table{columns: []column{{head: "ID", drop: 2}, {head: "TIME", drop: 1}, {head: "FROM", cut: true}, {head: "TYPE", drop: 3}, {head: "FATE"}, {head: "SUMMARY", cut: true}}}
+		rows := table{columns: []column{{head: "ID", drop: 2}, {head: "TIME", drop: 1}, {head: "FROM", cut: true}, {head: "TYPE", drop: 3}, {head: "STATUS"}, {head: "SUMMARY", cut: true}}}
 		for _, l := range letters {
-			rows.add(l.ID, clockOf(l.StoredAt, time.Now()), string(l.From), string(l.Type), paint(fateOf(l, l.Deliveries[0])), printable(team.OneLine(l.Summary)))
+			rows.add(l.ID, clockOf(l.StoredAt, time.Now()), string(l.From), string(l.Type), paint(deliveryOf(l, l.Deliveries[0])), printable(team.OneLine(l.Summary)))
 		}
 		return rows
 	})
@@ -99,17 +99,17 @@ func clockOf(at, now time.Time) string {
 	return at.Format(time.DateTime)
 }
 
-// fateOf describes a message's delivery in a word.
-func fateOf(l client.StoredMessage, f client.Delivery) string {
+// deliveryOf describes a message's delivery in a word.
+func deliveryOf(l client.StoredMessage, f client.Delivery) string {
 	switch {
 	case l.Open:
 		return "open"
-	case l.Asks() && f.AgentID == team.UserAgent && f.State == team.MailDelivered: // its task has ended, or its sender has left
+	case l.Asks() && f.AgentID == team.UserAgent && f.Status == team.MailDelivered: // its task has ended, or its sender has left
 		return "void"
-	case l.Asks() && f.AgentID == team.UserAgent && f.State == team.MailProcessed:
+	case l.Asks() && f.AgentID == team.UserAgent && f.Status == team.MailProcessed:
 		return "answered"
 	}
-	return string(f.State)
+	return string(f.Status)
 }
 
 // printQuestion shows one of all open questions, and the command that answers it.
@@ -135,7 +135,7 @@ func (a *app) answerWith(id team.TeamID, q team.Message, which string) string {
 
 // followInbox shows the whole mail to who, and then new mail.
 func (a *app) followInbox(ctx context.Context, t *client.Team, who team.AgentID) error {
-	show, end, err := a.letterPrinter(ctx, t)
+	show, end, err := a.messagePrinter(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -152,8 +152,8 @@ func (a *app) followInbox(ctx context.Context, t *client.Team, who team.AgentID)
 	return closed(err, end)
 }
 
-// letterPrinter returns a function that prints messages one by one, to people as in the team's stream.
-func (a *app) letterPrinter(ctx context.Context, t *client.Team) (show func(client.StoredMessage) error, end func() error, err error) {
+// messagePrinter returns a function that prints messages one by one, to people as in the team's stream.
+func (a *app) messagePrinter(ctx context.Context, t *client.Team) (show func(client.StoredMessage) error, end func() error, err error) {
 	if show = oneByOne(a, func(l client.StoredMessage) string { return l.ID }); show != nil {
 		return show, func() error { return nil }, nil
 	}

@@ -76,11 +76,11 @@ func (a *app) initCmd() *cobra.Command {
 		if w, err := waitingIn(file); err == nil && w != nil { // the person has written it
 			err = trust.OfUser().Add(a.cmd.Context(), *w, false)
 			if err != nil {
-				a.tell(team.Line(err))
+				a.notice(team.Line(err))
 			}
 		}
 		for _, u := range s.Unseen {
-			a.tell(u.String())
+			a.notice(u.String())
 		}
 		return a.printLine(map[string]any{"file": file}, file, "team.yaml is written; next: teamctl run GOAL")
 	}
@@ -108,7 +108,7 @@ func findSettings(ctx context.Context, cfg config.Config) (newSettings, error) {
 	}
 	s := newSettings{Team: teamNamed(cfg), Model: cfg.Model, BaseURL: cfg.BaseURL, MaxTeammates: strconv.Itoa(team.DefaultMaxTeammates)}
 	s.Isolation = "This is no git repository: all members work in this folder."
-	c, err := gitrepo.Look(ctx, ".")
+	c, err := gitrepo.Inspect(ctx, ".")
 	if err == nil {
 		s.Unseen = unseenIn(ctx, c, cfg.Policy)
 	}

@@ -46,7 +46,7 @@ func (a *app) landCmd() *cobra.Command {
 			if publish {
 				take = t.Branch().Publish
 			}
-			defer a.tellMade(dir, execenv.ExecutableSettings(dir))
+			defer a.printMade(dir, execenv.ExecutableSettings(dir))
 			d, err := take(ctx, dir)
 			if team.CodeOf(err) == team.NotFound {
 				err = team.Errorf(team.NotFound, "%w", err).WithHint("name your checkout with --workspace DIR")

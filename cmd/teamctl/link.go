@@ -50,7 +50,7 @@ func optionsOf(cfg config.Config, stored broker.InProcess) client.Options {
 // about to end still accepts connections.
 func whileThere(ctx context.Context, file string, cl config.Cluster) (there context.Context, stop func()) {
 	there, end := context.WithCancelCause(ctx)
-	go shutdown.Every(there, lookAfter, func(context.Context) {
+	go shutdown.Every(there, pollAfter, func(context.Context) {
 		switch now, fate := cl.StateNow(file); fate {
 		case config.Ended:
 			end(hasEnded(file))
@@ -84,8 +84,8 @@ func goOn(folder string) string {
 // Times after which a command reports the loss of its cluster. The file is checked so often that a short time
 // without a cluster is not missed.
 const (
-	lookAfter = 50 * time.Millisecond
-	tellAfter = time.Second // a server that is just restarted is not worth a word
+	pollAfter  = 50 * time.Millisecond
+	printAfter = time.Second // a server that is just restarted is not worth a word
 
 	giveUpAfter = 2 * time.Second // for a command that only asks; with the time until the loss is seen 3 s
 )
@@ -137,7 +137,7 @@ type link struct {
 	server  string         // its address
 	file    string         // of the cluster, if the server was found by it
 	cluster config.Cluster // as in the file
-	told    bool           // that it is away
+	printed bool           // that it is away
 }
 
 // keep follows the cluster until ctx ends, then it returns nil, or until the cluster was ended properly.
@@ -155,7 +155,7 @@ func (l *link) keep(ctx context.Context) error {
 			}
 		})
 	})
-	look := time.NewTicker(lookAfter)
+	look := time.NewTicker(pollAfter)
 	defer look.Stop()
 	look.Stop()
 	var since time.Time
@@ -170,17 +170,17 @@ func (l *link) keep(ctx context.Context) error {
 				continue
 			}
 			since = time.Now()
-			look.Reset(lookAfter)
+			look.Reset(pollAfter)
 		case <-look.C:
-			if err := l.look(time.Since(since)); err != nil {
+			if err := l.poll(time.Since(since)); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// look checks the state of a cluster that has been away for this long.
-func (l *link) look(away time.Duration) error {
+// poll checks the state of a cluster that has been away for this long.
+func (l *link) poll(away time.Duration) error {
 	gone := team.Errorf(team.Unavailable, "NATS is away at %s", l.server)
 	why, until := gone, "; waiting until it is back"
 	if l.file != "" {
@@ -200,19 +200,19 @@ func (l *link) look(away time.Duration) error {
 	switch {
 	case l.app.brief && away > giveUpAfter:
 		return why.WithHint("whether the command took effect is not known; look once the server is back")
-	case !l.app.brief && away > tellAfter && !l.told:
-		l.told = true
-		l.app.tell(team.Line(why) + until)
+	case !l.app.brief && away > printAfter && !l.printed:
+		l.printed = true
+		l.app.notice(team.Line(why) + until)
 	}
 	return nil
 }
 
 func (l *link) back() {
-	if now := l.client.Server(); l.told || now != l.server {
-		l.app.tell("NATS is back at " + now)
+	if now := l.client.Server(); l.printed || now != l.server {
+		l.app.notice("NATS is back at " + now)
 		l.server = now
 	}
-	l.told = false
+	l.printed = false
 }
 
 // askTrouble is how often a command that follows a goal checks for problems that may keep the team from
@@ -227,10 +227,10 @@ type trouble struct {
 	over string // printed when the problem is over
 }
 
-// tellTroubles prints when the server stores nothing, the team's record cannot be read, or no process can
+// printTroubles prints when the server stores nothing, the team's record cannot be read, or no process can
 // lead the team, and when that is over, until stop is called: meanwhile the team can do nothing. A run in its
 // own cluster does not wait for a leader; see [runRequest.whileLed].
-func (a *app) tellTroubles(ctx context.Context, c *client.Client, t *client.Team, own bool) (stop func()) {
+func (a *app) printTroubles(ctx context.Context, c *client.Client, t *client.Team, own bool) (stop func()) {
 	all := []trouble{
 		{c.Storage, broker.ErrNoRoom, "; the team waits until the server stores again", "the server stores again, and the team continues"},
 		{func(ctx context.Context) error { _, err := t.Record(ctx); return err }, team.ErrUnreadable,
@@ -240,7 +240,7 @@ func (a *app) tellTroubles(ctx context.Context, c *client.Client, t *client.Team
 		all = append(all, trouble{func(ctx context.Context) error { return unled(ctx, t) }, errUnled,
 			"; the goal waits for a process that can lead it; to end it: " + a.command("stop", t.ID()), "a process leads the team"})
 	}
-	return a.tellOf(ctx, all...)
+	return a.printOf(ctx, all...)
 }
 
 // errUnled is the kind of the errors of unled.
@@ -255,8 +255,8 @@ func unled(ctx context.Context, t *client.Team) error {
 	return err
 }
 
-// tellOf prints when each problem begins and ends, until stop is called.
-func (a *app) tellOf(ctx context.Context, all ...trouble) (stop func()) {
+// printOf prints when each problem begins and ends, until stop is called.
+func (a *app) printOf(ctx context.Context, all ...trouble) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	for _, t := range all {
@@ -269,10 +269,10 @@ func (a *app) tellOf(ctx context.Context, all ...trouble) (stop func()) {
 				switch {
 				case errors.Is(err, t.kind) && !told:
 					told = true
-					a.tell(team.Line(err) + t.then)
+					a.notice(team.Line(err) + t.then)
 				case err == nil && told:
 					told = false
-					a.tell(t.over)
+					a.notice(t.over)
 				}
 			})
 		})
@@ -293,7 +293,7 @@ func (a *app) waitsFor(what string) (over func()) {
 	said := make(chan struct{})
 	t := time.AfterFunc(patience, func() {
 		defer close(said)
-		a.tell("waiting for " + what)
+		a.notice("waiting for " + what)
 	})
 	return sync.OnceFunc(func() {
 		if !t.Stop() { // what follows is not printed in between
@@ -302,5 +302,5 @@ func (a *app) waitsFor(what string) (over func()) {
 	})
 }
 
-// tell prints a status line beside the output.
-func (a *app) tell(line string) { fmt.Fprintln(a.err, printable(line)) }
+// notice prints a status line beside the output.
+func (a *app) notice(line string) { fmt.Fprintln(a.err, printable(line)) }

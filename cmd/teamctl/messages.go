@@ -29,20 +29,20 @@ func (a *app) messagesLsCmd() *cobra.Command {
 func (a *app) messagesGetCmd() *cobra.Command {
 	return &cobra.Command{
 		Use: "get ID", Short: "Show a message and its delivery status", Args: exactly(1, "the ID of a message"),
-		Long: "get shows a message as a whole, and its fate with each who got it: pending, delivered, processed, refused or dead.",
+		Long: "get shows a message as a whole, and its delivery status with each recipient: pending, delivered, processed, refused or dead.",
 		RunE: func(_ *cobra.Command, args []string) error {
 			return a.withTeam(func(ctx context.Context, t *client.Team) error {
 				l, err := t.Mail().Message(ctx, args[0])
 				if err != nil {
 					return err
 				}
-				return a.print(l, []string{l.ID}, func() { a.printLetter(l) })
+				return a.print(l, []string{l.ID}, func() { a.printMessage(l) })
 			})
 		},
 	}
 }
 
-func (a *app) printLetter(l client.StoredMessage) {
+func (a *app) printMessage(l client.StoredMessage) {
 	to := string(l.To)
 	if l.To == team.Everyone {
 		to = "all"
@@ -53,18 +53,18 @@ func (a *app) printLetter(l client.StoredMessage) {
 	}
 	writeFields(a.screen(), []field{
 		{"id", l.ID}, {"type", string(l.Type)}, {"from", string(l.From)}, {"to", to}, {"sent", moment(&l.StoredAt)}, {"summary", onlyIf(l.Summary != team.Summarize(l.Content), l.Summary)}, {"urgent", onlyIf(l.Urgent, "yes")},
-		{"in reply to", l.InReplyTo}, {"request", l.RequestID}, {"approve", approve}, {"choices", strings.Join(l.Numbered(), "\n")}, {"fate", fates(l)},
+		{"in reply to", l.InReplyTo}, {"request", l.RequestID}, {"approve", approve}, {"choices", strings.Join(l.Numbered(), "\n")}, {"delivery", deliveriesOf(l)},
 	})
 	if l.Content != "" {
 		a.sayText("\n" + l.Content)
 	}
 }
 
-// fates describes a message's deliveries, a line for each recipient.
-func fates(l client.StoredMessage) string {
+// deliveriesOf describes a message's deliveries, a line for each recipient.
+func deliveriesOf(l client.StoredMessage) string {
 	lines := make([]string, len(l.Deliveries))
 	for i, f := range l.Deliveries {
-		lines[i] = string(f.AgentID) + ": " + fateOf(l, f)
+		lines[i] = string(f.AgentID) + ": " + deliveryOf(l, f)
 		if at := f.At(); at != nil {
 			lines[i] += " at " + moment(at)
 		}

@@ -23,7 +23,7 @@ type outcome struct {
 	Agents  []client.Agent  `json:"agents"`
 	Usage   client.Usage    `json:"usage"`
 	Elapsed float64         `json:"elapsed_seconds"`
-	Line    *lineEnd        `json:"line,omitempty"` // nil: the members shared the workspace, or the goal has not ended
+	Branch  *branchEnd      `json:"branch,omitempty"` // nil: the members shared the workspace, or the goal has not ended
 
 	open           []team.TaskView // of this goal: what is not done
 	completed, all int             // tasks of this goal
@@ -104,7 +104,7 @@ func (a *app) showOutcome(o outcome, epilogue string) {
 		return
 	}
 	fmt.Fprintln(a.out)
-	tellSome(a.out, "failed", o.Failed, func(f failedTask) string {
+	printSome(a.out, "failed", o.Failed, func(f failedTask) string {
 		line := fmt.Sprintf("%s %s", f.ID, printable(f.Title))
 		if f.Reason != "" {
 			line += ": " + printable(team.Clean(team.OneLine(f.Reason), maxReason))
@@ -112,7 +112,7 @@ func (a *app) showOutcome(o outcome, epilogue string) {
 		return line
 	})
 	if o.Status == string(team.TeamFailed) {
-		tellSome(a.out, "not done", o.open, func(v team.TaskView) string {
+		printSome(a.out, "not done", o.open, func(v team.TaskView) string {
 			return fmt.Sprintf("%s %s (%s)", v.ID, printable(v.Title), v.Shown())
 		})
 	}
@@ -121,7 +121,7 @@ func (a *app) showOutcome(o outcome, epilogue string) {
 		of = "tasks of this goal"
 	}
 	a.sayText(fmt.Sprintf("%s: %d of %d %s completed, %s, %s, %.1f s", o.inWords(), o.completed, o.all, of, explain.Counted(o.Usage.ModelCalls, "model call"), used(o.Usage, o.priced), o.Elapsed))
-	o.Line.write(a.out)
+	o.Branch.write(a.out)
 	if epilogue != "" && o.Status == string(team.TeamFinished) {
 		fmt.Fprintln(a.out, epilogue)
 	}
@@ -133,8 +133,8 @@ const (
 	maxReason      = 200 // characters: the reason may be the output of a check
 )
 
-// tellSome prints the first few of all, one a line, each after the prefix what.
-func tellSome[T any](w io.Writer, what string, all []T, line func(T) string) {
+// printSome prints the first few of all, one a line, each after the prefix what.
+func printSome[T any](w io.Writer, what string, all []T, line func(T) string) {
 	for i, v := range all {
 		if i == maxFailedShown {
 			fmt.Fprintf(w, "%s: and %d more\n", what, len(all)-i)

@@ -40,7 +40,7 @@ func (a *app) panesFor(cfg config.Config, id team.TeamID) *panes {
 	inTmux := os.Getenv("TMUX") != "" && os.Getenv("TMUX_PANE") != ""
 	switch {
 	case cfg.TeammateMode == config.PanesAlways && !inTmux:
-		a.tell("there is no tmux here; teammates are shown in one stream (start tmux, and teamctl in it)")
+		a.notice("there is no tmux here; teammates are shown in one stream (start tmux, and teamctl in it)")
 		return nil
 	case cfg.TeammateMode != config.PanesAlways && !(cfg.TeammateMode == config.PanesAuto && inTmux && a.forPeople() && live(a.out)):
 		return nil
@@ -48,7 +48,7 @@ func (a *app) panesFor(cfg config.Config, id team.TeamID) *panes {
 	p := &panes{app: a, open: map[team.AgentID]string{}, args: []string{"attach", "--team", string(id), "--agent"}}
 	if cfg.ClusterFile() == "" {
 		if u, err := url.Parse(cfg.Server); err != nil || u.User != nil {
-			a.tell("the address of the NATS server has a password, which panes are not given; teammates are shown in one stream")
+			a.notice("the address of the NATS server has a password, which panes are not given; teammates are shown in one stream")
 			return nil
 		}
 		p.env = []string{"-e", "AGENTTEAM_SERVER=" + cfg.Server}
@@ -72,7 +72,7 @@ func (p *panes) entry(e client.Entry) {
 		pane, err := p.split(m.AgentID)
 		if err != nil {
 			p.off = true
-			p.app.tell("no more panes: " + team.OneLine(err.Error()))
+			p.app.notice("no more panes: " + team.OneLine(err.Error()))
 			return
 		}
 		p.open[m.AgentID] = pane

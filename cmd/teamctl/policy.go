@@ -77,9 +77,9 @@ func (a *app) showPolicy(ctx context.Context, t *client.Team, s client.Status, c
 	if !p.view.Full {
 		procs = inBrief(procs)
 	}
-	a.tell(policyLine(record, procs) + "; isolation: " + isolationOf(ctx, wish, dir, onThisMachine(cfg, p)))
+	a.notice(policyLine(record, procs) + "; isolation: " + isolationOf(ctx, wish, dir, onThisMachine(cfg, p)))
 	if cfg.Sandbox != team.Confined && slices.ContainsFunc(procs, isConfined) { // which is the person's choice else
-		a.tell(withoutBubblewrap(sandbox.InstallCommand()))
+		a.notice(withoutBubblewrap(sandbox.InstallCommand()))
 	}
 	if !samePolicy(cfg.Policy, record.Policy) {
 		a.note(fmt.Sprintf("what members of team %s may do is stored with the team, and differs from the settings here; to take these over: teamctl teams set %s --from-settings", t.ID(), t.ID()))
@@ -113,15 +113,15 @@ func withoutBubblewrap(install string) string {
 // the team's wish where the workspace, dir, cannot be seen, and no leader has decided.
 func isolationOf(ctx context.Context, t team.Team, dir string, here bool) string {
 	wish := cmp.Or(t.Policy.Isolation, team.IsolationAuto)
-	switch decided := t.Status == team.Active && t.Line != nil && t.Line.Goal >= t.NextGoal(); {
-	case decided && t.Line.Why == "":
+	switch decided := t.Status == team.Active && t.Branch != nil && t.Branch.Goal >= t.NextGoal(); {
+	case decided && t.Branch.Why == "":
 		return string(team.Worktrees)
 	case decided, wish == team.Shared:
 		return string(team.Shared)
 	case !here || wish == team.Worktrees: // a leader that cannot have trees refuses
 		return string(wish)
 	}
-	if _, err := gitrepo.Look(ctx, dir); err != nil {
+	if _, err := gitrepo.Inspect(ctx, dir); err != nil {
 		return string(team.Shared)
 	}
 	return string(team.Worktrees)
@@ -186,9 +186,9 @@ var kindsOfRuns = []struct {
 	{execenv.OnWord, "these run on your word, so look at them before you build, push or start something"},
 }
 
-// tellMade prints which files that programs on this machine act on are new, changed or gone in dir. had is
+// printMade prints which files that programs on this machine act on are new, changed or gone in dir. had is
 // the state before, from [execenv.ExecutableSettings].
-func (a *app) tellMade(dir string, had map[string]execenv.Found) {
+func (a *app) printMade(dir string, had map[string]execenv.Found) {
 	has := execenv.ExecutableSettings(dir)
 	for _, kind := range kindsOfRuns {
 		var made, changed, gone []string
@@ -216,13 +216,13 @@ func (a *app) tellMade(dir string, had map[string]execenv.Found) {
 			}
 		}
 		if len(all) > 0 {
-			a.tell(strings.Join(append(all, kind.then), "; "))
+			a.notice(strings.Join(append(all, kind.then), "; "))
 		}
 	}
 }
 
-// tellRun prints which files of a difference programs on this machine act on.
-func (a *app) tellRun(files []gitrepo.File) {
+// printRun prints which files of a difference programs on this machine act on.
+func (a *app) printRun(files []gitrepo.File) {
 	of := map[execenv.Runs][]string{}
 	for _, f := range files {
 		runs := execenv.RunsBy(f.Path)
@@ -235,13 +235,13 @@ func (a *app) tellRun(files []gitrepo.File) {
 	}
 }
 
-// tellWaiting prints a line for each file here with keys that wait for trust.
-func (a *app) tellWaiting(cfg config.Config, roles role.Roles) {
+// printWaiting prints a line for each file here with keys that wait for trust.
+func (a *app) printWaiting(cfg config.Config, roles role.Roles) {
 	for _, w := range waits(cfg, roles) {
-		a.tell(inOneLine(w.String()))
+		a.notice(inOneLine(w.String()))
 	}
 	for _, line := range slices.Concat(cfg.NeverMatch(), cfg.UnknownModels()) {
-		a.tell(line)
+		a.notice(line)
 	}
 }
 

@@ -59,17 +59,17 @@ func (a *app) loadRoles() (role.Roles, error) {
 	slices.SortStableFunc(notices, role.Notice.Compare)
 	for i, n := range notices {
 		if i == mostNotices {
-			a.tell(fmt.Sprintf("and %d notices more of role files: teamctl roles validate shows all", len(notices)-i))
+			a.notice(fmt.Sprintf("and %d notices more of role files: teamctl roles validate shows all", len(notices)-i))
 			break
 		}
-		a.tell(team.OneLine(n.String()))
+		a.notice(team.OneLine(n.String()))
 	}
 	return roles, err
 }
 
-// tellStale prints, in a command that uses role files, which files the team does not use: it stored its roles
+// printStale prints, in a command that uses role files, which files the team does not use: it stored its roles
 // when it was created.
-func (a *app) tellStale(ctx context.Context, t *client.Team, roles role.Roles) {
+func (a *app) printStale(ctx context.Context, t *client.Team, roles role.Roles) {
 	if len(roles.Files) == 0 {
 		return
 	}

@@ -333,8 +333,8 @@ func (a *app) makeTeam(ctx context.Context, cfg config.Config, workspace string,
 	if err != nil {
 		return nil, err
 	}
-	a.tellStale(ctx, t, roles)
-	a.tellWaiting(cfg, roles)
+	a.printStale(ctx, t, roles)
+	a.printWaiting(cfg, roles)
 	return t, nil
 }
 

@@ -177,11 +177,11 @@ func (p *runRequest) chooseWorkspace(cfg config.Config) (err error) {
 // pursue sets the goal and follows it to its end.
 func (a *app) pursue(ctx context.Context, cfg config.Config, p *runRequest) error {
 	if p.land || onThisMachine(cfg, p) {
-		defer a.tellMade(p.workspace, execenv.ExecutableSettings(p.workspace)) // what is there before the goal
+		defer a.printMade(p.workspace, execenv.ExecutableSettings(p.workspace)) // what is there before the goal
 	}
 	if onThisMachine(cfg, p) {
 		for _, l := range projectcontext.Untaken(p.workspace) {
-			a.tell(l)
+			a.notice(l)
 		}
 	}
 	return a.linked(ctx, cfg, func(ctx context.Context, c *client.Client) error {
@@ -191,26 +191,26 @@ func (a *app) pursue(ctx context.Context, cfg config.Config, p *runRequest) erro
 		}
 		ctx, done := p.whileLed(ctx, t)
 		defer done()
-		record, werr := a.attend(ctx, c, t, g, cfg, p)
+		record, werr := a.followGoal(ctx, c, t, g, cfg, p)
 		if cause := context.Cause(ctx); team.CodeOf(cause) == team.InvalidState {
 			return cause // whatever else this has ended
 		}
 		if werr != nil {
 			werr = a.stays(ctx, c, cfg, p, werr)
 		}
-		return a.conclude(ctx, c, t, g, record, werr, cfg, p)
+		return a.finish(ctx, c, t, g, record, werr, cfg, p)
 	})
 }
 
-// attend shows the work on the goal until its end, as a stream or on a screen.
-func (a *app) attend(ctx context.Context, c *client.Client, t *client.Team, g *client.Goal, cfg config.Config, p *runRequest) (team.Team, error) {
-	defer a.tellTroubles(ctx, c, t, p.own)()
+// followGoal shows the work on the goal until its end, as a stream or on a screen.
+func (a *app) followGoal(ctx context.Context, c *client.Client, t *client.Team, g *client.Goal, cfg config.Config, p *runRequest) (team.Team, error) {
+	defer a.printTroubles(ctx, c, t, p.own)()
 	if p.top {
 		leave := screen.Leave{Ask: "the goal is under way; leave it to the team?"}
 		if p.own {
 			leave = screen.Leave{Ask: "leave, which ends this cluster and keeps the goal?", Ends: true}
 		}
-		return a.overlook(ctx, c, t, g, leave)
+		return a.watchScreen(ctx, c, t, g, leave)
 	}
 	if !p.resume {
 		p.view.panes = a.panesFor(cfg, t.ID())
@@ -250,7 +250,7 @@ func (a *app) begin(ctx context.Context, c *client.Client, cfg config.Config, p 
 		err = a.showPolicy(ctx, t, procs, cfg, p)
 	}
 	if p.started != "" {
-		a.tell(p.started)
+		a.notice(p.started)
 	}
 	if err == nil && !p.resume {
 		g, err = a.setGoal(ctx, t, cfg, p)
@@ -287,7 +287,7 @@ func (a *app) setGoal(ctx context.Context, t *client.Team, cfg config.Config, p 
 	}
 	switch {
 	case !record.AtWork():
-		if err = a.tellChanges(ctx, t, record, cfg, p); err == nil {
+		if err = a.printChanges(ctx, t, record, cfg, p); err == nil {
 			err = a.settleOld(ctx, t, record, p.old)
 		}
 		if i := team.Isolation(p.isolation); err == nil && i != "" && i != record.Policy.Isolation {
@@ -304,7 +304,7 @@ func (a *app) setGoal(ctx context.Context, t *client.Team, cfg config.Config, p 
 		return nil, err
 	}
 	if !g.Started() {
-		a.tell(fmt.Sprintf("team %s is at work; the text was mailed to its leader", t.ID()))
+		a.notice(fmt.Sprintf("team %s is at work; the text was mailed to its leader", t.ID()))
 		if !p.add { // another command was first, a moment ago
 			return nil, team.Errorf(team.Conflict, "another goal was set to team %s at the same moment", t.ID()).WithHint("follow that one: %s", a.command("run --resume", t.ID()))
 		}
@@ -364,8 +364,8 @@ func (a *app) streamTo() io.Writer {
 	return a.notes.Writer
 }
 
-// conclude prints the result, and returns the command's error for the goal's end.
-func (a *app) conclude(ctx context.Context, c *client.Client, t *client.Team, g *client.Goal, record team.Team, werr error, cfg config.Config, p *runRequest) error {
+// finish prints the result, and returns the command's error for the goal's end.
+func (a *app) finish(ctx context.Context, c *client.Client, t *client.Team, g *client.Goal, record team.Team, werr error, cfg config.Config, p *runRequest) error {
 	o := outcome{Team: t.ID(), Status: string(record.Status), Summary: record.Summary, Reason: record.Reason, quiet: p.view.quiet, Elapsed: g.Elapsed(record).Seconds()}
 	o.priced = slices.ContainsFunc(cfg.Aliases(), func(m config.Alias) bool { return m.Prices != nil })
 	switch {
@@ -398,12 +398,12 @@ func (a *app) conclude(ctx context.Context, c *client.Client, t *client.Team, g 
 	o.count(g, record)
 	o.End = o.inWords()
 	if werr == nil && record.Status != team.Active {
-		o.Line, landed = a.endLine(whole, t, record, cfg, p)
+		o.Branch, landed = a.endBranch(whole, t, record, cfg, p)
 	}
 	if err := a.printOutcome(o, p.epilogue); err != nil {
 		return err
 	}
-	return cmp.Or(werr, o.err(), landed, a.endHook(o.Line, record, cfg, p))
+	return cmp.Or(werr, o.err(), landed, a.endHook(o.Branch, record, cfg, p))
 }
 
 // sumTime limits the reading of a goal's journals: about 20,000 records take a second.

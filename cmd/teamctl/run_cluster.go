@@ -100,7 +100,7 @@ func (a *app) cluster(ctx context.Context, p *runRequest) (cfg config.Config, en
 				return cfg, end, err
 			}
 		}
-		if !shutdown.Sleep(ctx, lookAfter) {
+		if !shutdown.Sleep(ctx, pollAfter) {
 			return cfg, end, ctx.Err()
 		}
 	}
@@ -258,7 +258,7 @@ func (t *turn) wait(ctx context.Context) (waited bool, err error) {
 			return waited, err
 		}
 		waited = true
-		if !shutdown.Sleep(ctx, lookAfter) {
+		if !shutdown.Sleep(ctx, pollAfter) {
 			return waited, ctx.Err()
 		}
 	}

@@ -20,9 +20,9 @@ import (
 	"agentteam/pkg/team"
 )
 
-// lineEnd is the change of a goal on the team's integration branch, as in -o json.
-type lineEnd struct {
-	Branch  string         `json:"branch"`
+// branchEnd is the change of a goal on the team's integration branch, as in -o json.
+type branchEnd struct {
+	Name    string         `json:"name"`
 	Begun   gitrepo.Hash   `json:"begun"` // where the goal began
 	Head    gitrepo.Hash   `json:"head"`
 	Commits int            `json:"commits"`
@@ -35,30 +35,30 @@ type lineEnd struct {
 	missing *client.Diff // of the branch, what the user's checkout lacks; nil: the branch is not there
 }
 
-// lineTime limits the work on the integration branch at the end of a goal.
-const lineTime = time.Minute
+// branchTime limits the work on the integration branch at the end of a goal.
+const branchTime = time.Minute
 
-// endLine checks what the goal has added to the line, creates its branch in the user's repository, and lands
+// endBranch checks what the goal has added to the line, creates its branch in the user's repository, and lands
 // it if requested. nil if the members shared the workspace, or the line is unavailable, which it prints. The
 // error is that of the landing.
-func (a *app) endLine(ctx context.Context, t *client.Team, record team.Team, cfg config.Config, p *runRequest) (*lineEnd, error) {
+func (a *app) endBranch(ctx context.Context, t *client.Team, record team.Team, cfg config.Config, p *runRequest) (*branchEnd, error) {
 	if !record.HasBranch() {
 		if p.land {
 			a.note("there is nothing to land: the members have shared the workspace")
 		}
 		return nil, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, lineTime)
+	ctx, cancel := context.WithTimeout(ctx, branchTime)
 	defer cancel()
 	d, err := t.Branch().Diff(ctx, client.DiffOptions{Form: gitrepo.Stat, Most: 64 << 10})
 	if err != nil {
 		if p.land {
 			return nil, err
 		}
-		a.tell("what the tasks have changed is not shown: " + team.Line(err))
+		a.notice("what the tasks have changed is not shown: " + team.Line(err))
 		return nil, nil
 	}
-	l := &lineEnd{Branch: d.Branch, Begun: d.From, Head: d.Head, Commits: len(d.Commits), Files: d.Files, stat: d.Text}
+	l := &branchEnd{Name: d.Branch, Begun: d.From, Head: d.Head, Commits: len(d.Commits), Files: d.Files, stat: d.Text}
 	if p.land && record.Status == team.TeamFinished {
 		_, err := t.Branch().Land(ctx, record.Workspace)
 		l.Landed = err == nil
@@ -67,13 +67,13 @@ func (a *app) endLine(ctx context.Context, t *client.Team, record team.Team, cfg
 	if l.Commits > 0 {
 		l.take = a.command("land", t.ID())
 	}
-	a.tellRun(l.Files)
+	a.printRun(l.Files)
 	if l.Commits == 0 || !onThisMachine(cfg, p) {
 		return l, nil
 	}
 	missing, err := t.Branch().Publish(ctx, record.Workspace)
 	if err != nil {
-		a.tell(fmt.Sprintf("%s is not in your repository: %s", d.Branch, team.Line(err)))
+		a.notice(fmt.Sprintf("%s is not in your repository: %s", d.Branch, team.Line(err)))
 		return l, nil
 	}
 	l.missing = &missing
@@ -87,7 +87,7 @@ var sumOfStat = regexp.MustCompile(`^ \d+ files? changed(,|$)`)
 const mostFiles = 20
 
 // write prints what the goal has changed, and how to land it.
-func (l *lineEnd) write(w io.Writer) {
+func (l *branchEnd) write(w io.Writer) {
 	if l == nil || l.Commits == 0 {
 		return
 	}
@@ -110,18 +110,18 @@ func (l *lineEnd) write(w io.Writer) {
 	}
 }
 
-// tellChanges prints the uncommitted changes of the workspace, which a goal does not include unless
+// printChanges prints the uncommitted changes of the workspace, which a goal does not include unless
 // requested. Errors: InvalidState if they are requested and cannot be included, and for a folder that cannot
 // have the requested worktrees; Conflict if what was not landed does not merge with the checkout; those of
 // [client.Branch.CheckLinks].
-func (a *app) tellChanges(ctx context.Context, t *client.Team, record team.Team, cfg config.Config, p *runRequest) error {
+func (a *app) printChanges(ctx context.Context, t *client.Team, record team.Team, cfg config.Config, p *runRequest) error {
 	wish := cmp.Or(team.Isolation(p.isolation), record.Policy.Isolation)
 	if wish == team.Shared || !onThisMachine(cfg, p) {
 		return nil
 	}
 	defer a.waitsFor("git to look at the checkout")()
 	dir := cmp.Or(p.workspace, record.Workspace)
-	checkout, _, err := worktree.Look(ctx, wish, dir)
+	checkout, _, err := worktree.Inspect(ctx, wish, dir)
 	if team.CodeOf(err) == team.InvalidState {
 		return err
 	}
@@ -130,7 +130,7 @@ func (a *app) tellChanges(ctx context.Context, t *client.Team, record team.Team,
 	}
 	if record.GoalNumber == 0 && checkout.Root != "" { // once
 		for _, u := range unseenIn(ctx, checkout, record.Policy) {
-			a.tell(u.String())
+			a.notice(u.String())
 		}
 	}
 	names, err := t.Branch().Changes(ctx, dir, p.changes)
@@ -149,6 +149,6 @@ func (a *app) tellChanges(ctx context.Context, t *client.Team, record team.Team,
 		return nil
 	}
 	const most = 5
-	a.tell("uncommitted changes are not taken along: " + team.Some(names, most) + " (--with-changes takes them)")
+	a.notice("uncommitted changes are not taken along: " + team.Some(names, most) + " (--with-changes takes them)")
 	return nil
 }

@@ -27,7 +27,7 @@ func (a *app) findFolder(ctx context.Context, t *client.Team, record team.Team, 
 				WithHint("go on there: leave --workspace out; work elsewhere: end it with %s, and set a goal with --workspace", a.command("stop", t.ID()))
 		}
 		if !below(old, p.workspace) && !below(p.workspace, old) {
-			a.tell("team " + string(t.ID()) + " works in " + old)
+			a.notice("team " + string(t.ID()) + " works in " + old)
 		}
 		return nil
 	}
@@ -41,7 +41,7 @@ func (a *app) findFolder(ctx context.Context, t *client.Team, record team.Team, 
 	if _, err := t.Goals().Move(ctx, asked); err != nil {
 		return err
 	}
-	a.tell("the folder " + old + " is gone; team " + string(t.ID()) + " goes on in " + asked)
+	a.notice("the folder " + old + " is gone; team " + string(t.ID()) + " goes on in " + asked)
 	return nil
 }
 

@@ -46,12 +46,12 @@ func (a *app) settleOld(ctx context.Context, t *client.Team, record team.Team, w
 		}
 	}
 	if what == keepOld {
-		a.tell(fmt.Sprintf("%s; the team works on them too (%s cancels every open task)", ofEarlier(old, "kept"), a.command("tasks cancel --all", record.ID)))
+		a.notice(fmt.Sprintf("%s; the team works on them too (%s cancels every open task)", ofEarlier(old, "kept"), a.command("tasks cancel --all", record.ID)))
 		return nil
 	}
 	cancelled, err := t.Board().CancelAll(ctx, old, "left by an earlier goal")
 	if len(cancelled) > 0 {
-		a.tell(ofEarlier(cancelled, "cancelled"))
+		a.notice(ofEarlier(cancelled, "cancelled"))
 	}
 	return err
 }

@@ -54,7 +54,7 @@ func (a *app) anyway(ctx context.Context, c *client.Client, id team.TeamID) erro
 	}
 	record, marked, err := t.Anyway(ctx)
 	if marked && err == nil {
-		a.tell(fmt.Sprintf("team %s was saved, and continues here as %s", id, record.Status))
+		a.notice(fmt.Sprintf("team %s was saved, and continues here as %s", id, record.Status))
 	}
 	return err
 }

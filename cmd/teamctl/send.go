@@ -79,8 +79,8 @@ func checkText(text string) error {
 	return nil
 }
 
-// sent is the output of send and broadcast, the same as of the agents' tools.
-type sent struct {
+// sendResult is the output of send and broadcast, the same as of the agents' tools.
+type sendResult struct {
 	MessageID   string         `json:"message_id"`
 	DeliveredTo []team.AgentID `json:"delivered_to"`
 	Stored      string         `json:"stored,omitempty"` // where the whole text is, if it is too long for a message
@@ -117,5 +117,5 @@ func (a *app) printSent(t *client.Team, m team.Message, to []team.AgentID, when 
 	if m.Stored != "" {
 		when += "; the text is long: its beginning and end are read at once, the whole is stored (teamctl messages get " + m.ID + ")"
 	}
-	return a.printLine(sent{m.ID, to, m.Stored}, m.ID, "sent to "+strings.Join(names, ", ")+when)
+	return a.printLine(sendResult{m.ID, to, m.Stored}, m.ID, "sent to "+strings.Join(names, ", ")+when)
 }

@@ -30,7 +30,7 @@ func (a *app) seeSkills() ([]skills.Skill, error) {
 	}
 	set := skills.Load(cfg.Folder(), cfg.Folder(), nil)
 	for _, f := range set.Faults {
-		a.tell(f)
+		a.notice(f)
 	}
 	return slices.Concat(set.All, set.Untaken), nil
 }

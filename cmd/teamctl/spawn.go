@@ -87,6 +87,6 @@ func (a *app) spawn(ctx context.Context, t *client.Team, m team.Member, count in
 
 // completeModels offers the names of the processes' models.
 func completeModels(cmd *cobra.Command, _ []string, _ string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
-	glanceAll(cmd, func(ctx context.Context, c *client.Client, _ team.TeamID) { names, _ = c.Models(ctx) })
+	snapshotAll(cmd, func(ctx context.Context, c *client.Client, _ team.TeamID) { names, _ = c.Models(ctx) })
 	return names, cobra.ShellCompDirectiveNoFileComp
 }

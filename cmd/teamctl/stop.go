@@ -103,7 +103,7 @@ func (a *app) stopMembers(ctx context.Context, t *client.Team, names []team.Agen
 		wg.Go(func() {
 			asked, answered := context.WithCancel(ctx)
 			defer answered()
-			wg.Go(func() { a.tellStopping(asked, t, name, f) })
+			wg.Go(func() { a.printStopping(asked, t, name, f) })
 			forced[i], errs[i] = t.Members().Stop(ctx, name, f)
 			if errors.Is(errs[i], client.ErrDrains) && ctx.Err() != nil {
 				errs[i] = drainsOn(a.ended(ctx, errs[i]), name)
@@ -150,8 +150,8 @@ func drainsOn(err error, name team.AgentID) error {
 // sayStopping is how long a stop may take before the command prints what it waits for.
 const sayStopping = time.Second
 
-// tellStopping prints what a stopping member is doing, unless ctx ends soon.
-func (a *app) tellStopping(ctx context.Context, t *client.Team, name team.AgentID, f client.StopOptions) {
+// printStopping prints what a stopping member is doing, unless ctx ends soon.
+func (a *app) printStopping(ctx context.Context, t *client.Team, name team.AgentID, f client.StopOptions) {
 	if !shutdown.Sleep(ctx, sayStopping) {
 		return
 	}

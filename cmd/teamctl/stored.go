@@ -30,7 +30,7 @@ func (d down) Unwrap() []error { return []error{d.error, errDown} }
 func readsStored(a *app, cmd *cobra.Command) *cobra.Command {
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		a.head = func(line string, _ error) { a.tell(line) }
+		a.head = func(line string, _ error) { a.notice(line) }
 		return run(cmd, args)
 	}
 	return cmd
@@ -59,7 +59,7 @@ func ask(ctx context.Context, a *app, cfg config.Config, f asker) error {
 			return team.Errorf(team.Unavailable, "the cluster of %s is down, and %w", keeper(data), rerr).
 				WithHint("%s", cmp.Or(team.HintOf(rerr), goOn(cfg.Folder())))
 		}
-		if !shutdown.Sleep(ctx, lookAfter) { // its file will tell of it
+		if !shutdown.Sleep(ctx, pollAfter) { // its file will tell of it
 			return ctx.Err()
 		}
 		if cfg, err = cfg.Reload(); err != nil {

@@ -48,9 +48,9 @@ type stream struct {
 // most.
 const maxDraft, draftPart = 8, 3
 
-// lookAgain is how often the stream checks whether to draw its lines below, and how long events are held back
+// pollAgain is how often the stream checks whether to draw its lines below, and how long events are held back
 // that may be combined with others.
-const lookAgain = 100 * time.Millisecond
+const pollAgain = 100 * time.Millisecond
 
 // newStream returns a stream to out, which is closed once it has ended. begun is when the goal was set whose
 // progress is shown on a terminal; zero shows none.
@@ -66,7 +66,7 @@ func (a *app) newStream(out io.Writer, o render.Options, begun time.Time) *strea
 	o.Width = width()
 	s := &stream{out: colours(out), width: width, rows: rows, begun: begun, story: render.New(o), quiet: true}
 	s.ctx, s.stop = context.WithCancel(context.Background())
-	s.parts.Go(func() { shutdown.Every(s.ctx, lookAgain, func(context.Context) { s.refresh(time.Now()) }) })
+	s.parts.Go(func() { shutdown.Every(s.ctx, pollAgain, func(context.Context) { s.refresh(time.Now()) }) })
 	return s
 }
 
@@ -98,12 +98,12 @@ func (s *stream) entry(e client.Entry) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e.Time.Before(s.since) {
-		s.story.Tell(e)
+		s.story.Render(e)
 		s.story.Flush()
 		return s.err
 	}
 	s.quiet = false
-	s.print(s.story.Tell(e))
+	s.print(s.story.Render(e))
 	return s.err
 }
 
@@ -277,7 +277,7 @@ func (a *app) onlyPressing(ctx context.Context, t *client.Team) (func(client.Ent
 		switch b := e.Event.Event; b.Type {
 		case team.Retry:
 			if !fails[e.AgentID] {
-				a.tell(e.AgentID.At(t.ID()) + ": model: " + team.Clean(team.OneLine(b.Message), 200))
+				a.notice(e.AgentID.At(t.ID()) + ": model: " + team.Clean(team.OneLine(b.Message), 200))
 			}
 			fails[e.AgentID] = true
 		case team.TextChunk, team.ToolCallChunk:
@@ -285,7 +285,7 @@ func (a *app) onlyPressing(ctx context.Context, t *client.Team) (func(client.Ent
 		case team.ApprovalRequested:
 			if p, ok := requested(e); ok {
 				if how := decide(p); how != "" {
-					a.tell(fmt.Sprintf("%s asks whether it may make the call %s in %s; %s", p.AgentID.At(t.ID()), p.Brief(), team.Escaped(p.Call.Dir), how))
+					a.notice(fmt.Sprintf("%s asks whether it may make the call %s in %s; %s", p.AgentID.At(t.ID()), p.Brief(), team.Escaped(p.Call.Dir), how))
 				}
 			}
 		}
@@ -294,7 +294,7 @@ func (a *app) onlyPressing(ctx context.Context, t *client.Team) (func(client.Ent
 			return nil
 		}
 		if how := command(q); how != "" {
-			a.tell(fmt.Sprintf("%s asks%s: %s%s; answer: %s", q.From.At(t.ID()), q.For(), team.Clean(team.OneLine(q.Content), 200), among(q), how))
+			a.notice(fmt.Sprintf("%s asks%s: %s%s; answer: %s", q.From.At(t.ID()), q.For(), team.Clean(team.OneLine(q.Content), 200), among(q), how))
 		}
 		return nil
 	}, err

@@ -70,7 +70,7 @@ func TestStreamOnATerminal(t *testing.T) {
 			s.refresh(time.Now()) // the line below
 			s.write(team.Delta{AgentID: "coder-1", MessageID: "m", Text: "a text " + strings.Repeat("字", 200) + " grows"})
 			s.refresh(time.Now())
-			a.tell("NATS is away")
+			a.notice("NATS is away")
 			if err := s.entry(entryOf(t, team.EventBody{Type: team.TextChunk, MessageID: "m", Delta: "The whole text"}, nil)); err != nil {
 				t.Fatal(err)
 			}
@@ -267,7 +267,7 @@ func TestNotesBesideAList(t *testing.T) {
 	go func() {
 		defer close(told)
 		for range 200 {
-			a.tell("waiting")
+			a.notice("waiting")
 		}
 	}()
 	for range 200 {
@@ -286,7 +286,7 @@ func TestNotesBesideAList(t *testing.T) {
 	a = newApp(&both, &both)
 	if err := a.atOnce(func() error {
 		fmt.Fprintln(a.out, "first")
-		a.tell("a note")
+		a.notice("a note")
 		_, err := fmt.Fprintln(a.out, "second")
 		return err
 	}); err != nil || both.String() != "first\na note\nsecond\n" {

@@ -36,7 +36,7 @@ func completeTasks(most int, keep func(team.TaskView) bool) cobra.CompletionFunc
 				given = append(given, id)
 			}
 		}
-		glance(cmd, func(ctx context.Context, t *client.Team) {
+		snapshotOf(cmd, func(ctx context.Context, t *client.Team) {
 			page, _ := t.Board().List(ctx, team.Query{Limit: team.MaxPage})
 			for _, v := range page.Tasks {
 				if keep(v) && !slices.Contains(given, v.ID) {
@@ -59,7 +59,7 @@ func completePresent(cmd *cobra.Command, args []string, _ string) ([]cobra.Compl
 }
 
 func memberNames(cmd *cobra.Command, args []string, all bool) (names []cobra.Completion, _ cobra.ShellCompDirective) {
-	glance(cmd, func(ctx context.Context, t *client.Team) {
+	snapshotOf(cmd, func(ctx context.Context, t *client.Team) {
 		members, _ := t.Members().Records(ctx)
 		for _, m := range members {
 			if name := string(m.AgentID); (all || m.State != team.Stopped) && !slices.Contains(args, name) {
@@ -72,7 +72,7 @@ func memberNames(cmd *cobra.Command, args []string, all bool) (names []cobra.Com
 
 // completeTeams offers the names of the teams, each with its status.
 func completeTeams(cmd *cobra.Command, _ []string, _ string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
-	glanceAll(cmd, func(ctx context.Context, c *client.Client, _ team.TeamID) {
+	snapshotAll(cmd, func(ctx context.Context, c *client.Client, _ team.TeamID) {
 		teams, _ := c.Names(ctx)
 		for _, t := range teams {
 			names = append(names, cobra.CompletionWithDesc(string(t.ID), string(t.Status)))
@@ -83,7 +83,7 @@ func completeTeams(cmd *cobra.Command, _ []string, _ string) (names []cobra.Comp
 
 // completePlans offers the plans and calls that wait for a decision.
 func completePlans(cmd *cobra.Command, _ []string, _ string) (ids []cobra.Completion, _ cobra.ShellCompDirective) {
-	glance(cmd, func(ctx context.Context, t *client.Team) {
+	snapshotOf(cmd, func(ctx context.Context, t *client.Team) {
 		plans, _ := t.Plans().List(ctx)
 		for _, p := range plans {
 			if p.Waits() {
@@ -98,7 +98,7 @@ func completePlans(cmd *cobra.Command, _ []string, _ string) (ids []cobra.Comple
 func completeRoles(cmd *cobra.Command, _ []string, _ string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
 	loaded, _ := role.Load(".") // of a file that is damaged the command will say so
 	roles := loaded.All
-	glance(cmd, func(ctx context.Context, t *client.Team) {
+	snapshotOf(cmd, func(ctx context.Context, t *client.Team) {
 		if record, err := t.Record(ctx); err == nil {
 			maps.Copy(roles, record.Roles)
 		}
@@ -162,18 +162,18 @@ func completeFlags(cmd *cobra.Command, flags map[string]cobra.CompletionFunc) {
 	}
 }
 
-// glance runs f on the team in the command line so far. It prints no errors: the user has not called anything
+// snapshotOf runs f on the team in the command line so far. It prints no errors: the user has not called anything
 // yet.
-func glance(cmd *cobra.Command, f func(ctx context.Context, t *client.Team)) {
-	glanceAll(cmd, func(ctx context.Context, c *client.Client, id team.TeamID) {
+func snapshotOf(cmd *cobra.Command, f func(ctx context.Context, t *client.Team)) {
+	snapshotAll(cmd, func(ctx context.Context, c *client.Client, id team.TeamID) {
 		if t, err := c.Open(ctx, id); err == nil {
 			f(ctx, t)
 		}
 	})
 }
 
-// glanceAll is glance for completions that do not depend on one team.
-func glanceAll(cmd *cobra.Command, f func(ctx context.Context, c *client.Client, id team.TeamID)) {
+// snapshotAll is glance for completions that do not depend on one team.
+func snapshotAll(cmd *cobra.Command, f func(ctx context.Context, c *client.Client, id team.TeamID)) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
 	defer cancel()
 	src := sources(cmd)

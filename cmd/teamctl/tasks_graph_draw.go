@@ -7,9 +7,9 @@ import (
 	"agentteam/pkg/team"
 )
 
-// looks is how a task of each status is drawn: with a colour, and in a shape of its own for people who do not
+// polls is how a task of each status is drawn: with a colour, and in a shape of its own for people who do not
 // see colours.
-var looks = map[string]struct{ fill, dot, open, close string }{
+var polls = map[string]struct{ fill, dot, open, close string }{
 	string(team.Pending):    {"#ffffff", "shape=box", "[", "]"},
 	team.ShownBlocked:       {"#fff3c4", "shape=box", "[", "]"},
 	string(team.InProgress): {"#cfe8ff", "shape=box", "[[", "]]"},
@@ -26,7 +26,7 @@ func dot(g team.Graph) string {
 	b.WriteString("digraph tasks {\n  rankdir=LR;\n  node [style=filled];\n")
 	quote := strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 	for _, n := range g.Nodes {
-		look := looks[n.Status]
+		look := polls[n.Status]
 		fmt.Fprintf(&b, "  \"%s\" [label=\"%s %s\\n%s\", %s, fillcolor=\"%s\"];\n",
 			quote.Replace(string(n.ID)), quote.Replace(string(n.ID)), n.Status, quote.Replace(printable(team.OneLine(n.Title))), look.dot, look.fill)
 	}
@@ -46,7 +46,7 @@ func mermaid(g team.Graph) string {
 	quote := strings.NewReplacer("#", "#35;", `"`, "#quot;", "<", "#lt;", ">", "#gt;", "&", "#amp;", "`", "#96;")
 	used := map[string]bool{}
 	for _, n := range g.Nodes {
-		look := looks[n.Status]
+		look := polls[n.Status]
 		used[n.Status] = true
 		fmt.Fprintf(&b, "  %s%s\"%s %s<br/>%s\"%s:::%s\n", n.ID, look.open, n.ID, n.Status, quote.Replace(printable(team.OneLine(n.Title))), look.close, n.Status)
 	}
@@ -55,7 +55,7 @@ func mermaid(g team.Graph) string {
 	}
 	for _, s := range []string{string(team.Pending), team.ShownBlocked, string(team.InProgress), "merging", string(team.Completed), string(team.Failed), string(team.Cancelled), team.ShownUnknown} {
 		if used[s] {
-			fmt.Fprintf(&b, "  classDef %s fill:%s,stroke:#666,color:#000\n", s, looks[s].fill)
+			fmt.Fprintf(&b, "  classDef %s fill:%s,stroke:#666,color:#000\n", s, polls[s].fill)
 		}
 	}
 	return b.String()

@@ -94,7 +94,7 @@ func (a *app) listTasks(q team.Query) error {
 		if err := a.printTasks(page.Tasks); err != nil {
 			return err
 		}
-		a.tellNext(page)
+		a.printNext(page)
 		return nil
 	})
 }
@@ -142,8 +142,8 @@ func selectAll(b client.Snapshot, q team.Query) team.Page {
 	return p
 }
 
-// tellNext prints on stderr that there are more pages, and how to get the next.
-func (a *app) tellNext(p team.Page) {
+// printNext prints on stderr that there are more pages, and how to get the next.
+func (a *app) printNext(p team.Page) {
 	switch {
 	case p.Next == "":
 	case a.output == asJSON || a.output == asJSONL:

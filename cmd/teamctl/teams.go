@@ -106,7 +106,7 @@ func (a *app) teamsSetCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			a.tellWaiting(cfg, role.Roles{})
+			a.printWaiting(cfg, role.Roles{})
 			ch.Policy = &cfg.Policy
 		}
 		if ch.None() {
@@ -274,10 +274,10 @@ func savedShown(t team.Team) string {
 func isolationShown(t team.Team) string {
 	wish := string(cmp.Or(t.Policy.Isolation, team.IsolationAuto))
 	switch {
-	case t.Line == nil:
+	case t.Branch == nil:
 		return wish
 	case t.HasBranch():
 		return wish + ", now " + string(team.Worktrees)
 	}
-	return strings.TrimSuffix(wish+", now "+string(team.Shared)+": "+t.Line.Why, ": ")
+	return strings.TrimSuffix(wish+", now "+string(team.Shared)+": "+t.Branch.Why, ": ")
 }

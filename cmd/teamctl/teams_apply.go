@@ -63,7 +63,7 @@ func (a *app) teamsApplyCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			a.tellWaiting(cfg, roles)
+			a.printWaiting(cfg, roles)
 			return a.printLine(done, string(done.Team), done.lines()...)
 		})
 	}

@@ -95,9 +95,9 @@ func (a *app) onScreen(ctx context.Context, c *client.Client, id team.TeamID, le
 	return err
 }
 
-// overlook shows the goal on the screen until the user leaves it, and returns the team's record at the end of
+// watchScreen shows the goal on the screen until the user leaves it, and returns the team's record at the end of
 // the goal. Leaving before that interrupts the command.
-func (a *app) overlook(ctx context.Context, c *client.Client, t *client.Team, g *client.Goal, leave screen.Leave) (record team.Team, err error) {
+func (a *app) watchScreen(ctx context.Context, c *client.Client, t *client.Team, g *client.Goal, leave screen.Leave) (record team.Team, err error) {
 	ended, done := make(chan struct{}), make(chan error, 1)
 	waits, stop := context.WithCancel(ctx)
 	defer stop()

@@ -42,7 +42,7 @@ func (a *app) trustCmd() *cobra.Command {
 			if err := trust.OfUser().Remove(ctx, args[0]); err != nil {
 				return err
 			}
-			a.tell(args[0] + " is not trusted any more")
+			a.notice(args[0] + " is not trusted any more")
 			return nil
 		}
 		return a.trust(ctx, args[0], yes)
@@ -84,10 +84,10 @@ func (a *app) trust(ctx context.Context, file string, yes bool) error {
 		return err
 	}
 	if w == nil || len(w.Keys) == 0 {
-		a.tell(file + " has no key that waits for trust")
+		a.notice(file + " has no key that waits for trust")
 		return nil
 	}
-	a.tellWaits(*w)
+	a.printWaits(*w)
 	if !yes {
 		if !a.hasTerminal() {
 			return team.Errorf(team.InvalidArgument, "there is no terminal on which you could be asked").WithHint("if it should count: --yes")
@@ -96,7 +96,7 @@ func (a *app) trust(ctx context.Context, file string, yes bool) error {
 			return err
 		}
 		if !yes {
-			a.tell("it is not trusted")
+			a.notice("it is not trusted")
 			return nil
 		}
 	}
@@ -119,11 +119,11 @@ func (a *app) mayCount(ctx context.Context) (yes bool, err error) {
 	return yes, err
 }
 
-// tellWaits prints each key of a file that waits for trust, with its value.
-func (a *app) tellWaits(w trust.Waiting) {
-	a.tell(fmt.Sprintf("%s (sha256 %s) sets:", printable(w.File), w.SHA256))
+// printWaits prints each key of a file that waits for trust, with its value.
+func (a *app) printWaits(w trust.Waiting) {
+	a.notice(fmt.Sprintf("%s (sha256 %s) sets:", printable(w.File), w.SHA256))
 	for _, line := range w.Lines() {
-		a.tellWhole("  ", line)
+		a.printWhole("  ", line)
 	}
 }
 
@@ -159,7 +159,7 @@ func (a *app) decided(src config.Sources, keys ...string) (config.Config, error)
 		return cfg, cfg.Decided(keys...)
 	}
 	for _, w := range all {
-		a.tellWaits(w)
+		a.printWaits(w)
 	}
 	yes := a.trusts
 	if !yes {
@@ -184,11 +184,11 @@ func (a *app) trustFlag(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&a.trusts, "trust", false, "trust the files of this folder as they stand: print what waits, each with its digest, and let it count")
 }
 
-// tellWhole prints what a person trusts completely: each line, the first after before and the others indented
+// printWhole prints what a person trusts completely: each line, the first after before and the others indented
 // further, since a command may follow a comment.
-func (a *app) tellWhole(before, text string) {
+func (a *app) printWhole(before, text string) {
 	for line := range strings.SplitSeq(team.Escaped(strings.TrimSpace(text)), "\n") {
-		a.tell(before + line)
+		a.notice(before + line)
 		before = "      "
 	}
 }

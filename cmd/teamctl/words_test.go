@@ -134,7 +134,7 @@ func (d *disk) becomes(err error) (told string) {
 func TestTellTroubles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var d disk
-		stop := newApp(io.Discard, &d).tellOf(t.Context(), trouble{d.Storage, broker.ErrNoRoom, "; it waits", "it is over"})
+		stop := newApp(io.Discard, &d).printOf(t.Context(), trouble{d.Storage, broker.ErrNoRoom, "; it waits", "it is over"})
 		defer stop()
 		time.Sleep(askTrouble / 2) // between two looks
 		for _, step := range []struct {

@@ -121,15 +121,15 @@ var ErrFinished = errors.New("the agent ended its work")
 
 // Agent is one incarnation of a member and runs its loop.
 type Agent struct {
-	o       Options
-	conv    *Conversation
-	state   state
-	engine  *engine.Engine
-	metrics metrics
-	runID   string
-	able    atomic.Bool // a copy of Conversation.Able for other goroutines
-	said    atomic.Pointer[string]
-	log     *slog.Logger
+	o         Options
+	conv      *Conversation
+	state     state
+	engine    *engine.Engine
+	metrics   metrics
+	runID     string
+	able      atomic.Bool // a copy of Conversation.Able for other goroutines
+	announced atomic.Pointer[string]
+	log       *slog.Logger
 
 	unused  time.Time        // since when it has had no work; zero: it has work
 	retired bool             // the slot takes no further task, since the agent is about to leave
@@ -161,7 +161,7 @@ func (a *Agent) speak(id string) engine.TextStream {
 	if a.o.Live == nil {
 		return nil
 	}
-	return engine.SpeechTo(a.o.Live, team.Delta{TeamID: a.o.TeamID, AgentID: a.o.Member.AgentID,
+	return engine.StreamTo(a.o.Live, team.Delta{TeamID: a.o.TeamID, AgentID: a.o.Member.AgentID,
 		Incarnation: a.o.Member.Incarnation, RunID: a.runID, MessageID: id})
 }
 
@@ -176,7 +176,7 @@ func New(o Options) *Agent {
 	if o.Changes == nil {
 		o.Changes = func(context.Context) string { return "" }
 	}
-	a := &Agent{o: o, conv: o.Past, metrics: newMetrics(o.Metrics), poller: newLookout(), losses: make(chan struct{}, 1), log: o.Logger.With("team", o.TeamID, "agent", o.Member.AgentID)}
+	a := &Agent{o: o, conv: o.Past, metrics: newMetrics(o.Metrics), poller: newPoller(), losses: make(chan struct{}, 1), log: o.Logger.With("team", o.TeamID, "agent", o.Member.AgentID)}
 	w := owner{a}
 	a.engine = engine.New(engine.Options{Name: string(o.Member.AgentID), System: o.System, Alias: o.Member.Model, Effort: string(o.Effort), Model: o.Model, Tools: o.Tools,
 		Journal: w, Conversation: &o.Past.Conversation, Memory: w, Owner: w, Watcher: w, Stream: a.speak, Store: o.Store, Logger: a.log,
@@ -193,7 +193,7 @@ func New(o Options) *Agent {
 // LastText returns the newest text that the model answered in this incarnation, or "". Safe for
 // concurrent use.
 func (a *Agent) LastText() string {
-	if s := a.said.Load(); s != nil {
+	if s := a.announced.Load(); s != nil {
 		return *s
 	}
 	return ""
@@ -222,7 +222,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	defer func() {
 		late := time.AfterFunc(shutdown.Journal, end)
 		defer late.Stop()
-		if t, holds := a.o.Slot.Task(); holds && t.ID == a.conv.AtWork && ctx.Err() != nil { // if there is no time to put it back, that is no attempt
+		if t, holds := a.o.Slot.Task(); holds && t.ID == a.conv.ActiveTask && ctx.Err() != nil { // if there is no time to put it back, that is no attempt
 			last, done := context.WithTimeout(context.WithoutCancel(ctx), shutdown.Journal) // a tool may have taken the time of writes
 			defer done()
 			_ = a.engine.Enqueue(last, journal.Record{Kind: journal.Stop})
@@ -234,7 +234,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	err := a.resume(ctx)
 	for err == nil {
 		if !a.conv.Unseen {
-			a.rest(ctx)
+			a.backoff(ctx)
 			err = a.await(ctx)
 			continue
 		}
@@ -278,7 +278,7 @@ func (a *Agent) resume(ctx context.Context) error {
 	if err := a.answers(ctx); err != nil {
 		return err
 	}
-	if err := a.tellLostJobs(ctx); err != nil {
+	if err := a.noteLostJobs(ctx); err != nil {
 		return err
 	}
 	if !ok {
@@ -293,7 +293,7 @@ func (a *Agent) resume(ctx context.Context) error {
 	if err := a.prompt(ctx); err != nil {
 		return err
 	}
-	if !a.conv.told(t) { // the predecessor claimed it by a tool, or had no time to record that
+	if !a.conv.notified(t) { // the predecessor claimed it by a tool, or had no time to record that
 		if err := a.begin(ctx, t); err != nil {
 			return err
 		}
@@ -341,30 +341,30 @@ func (a *Agent) warnLost(ctx context.Context) error {
 // leads reports whether the agent is the team's leader.
 func (a *Agent) leads() bool { return a.o.Member.AgentID == team.Leader }
 
-// rest sets the agent's state in its heartbeat to idle, or to the state that it waits in.
-func (a *Agent) rest(ctx context.Context) {
+// backoff sets the agent's state in its heartbeat to idle, or to the state that it waits in.
+func (a *Agent) backoff(ctx context.Context) {
 	wait, waits := a.waiting()
 	switch {
 	case a.o.Model == nil:
-		a.beat(team.WaitingModel) // not idle: without a model it could not work on a task
+		a.heartbeat(team.WaitingModel) // not idle: without a model it could not work on a task
 	case waits:
-		a.beat(wait.State)
+		a.heartbeat(wait.State)
 	default:
-		a.o.Team.Rests(ctx)
-		a.beat(team.Idle)
+		a.o.Team.Backoff(ctx)
+		a.heartbeat(team.Idle)
 	}
 }
 
-func (a *Agent) beat(state team.MemberState) { a.beatUntil(state, nil) }
+func (a *Agent) heartbeat(state team.MemberState) { a.heartbeatUntil(state, nil) }
 
-// beatUntil is beat for an agent that is parked until retry.
-func (a *Agent) beatUntil(state team.MemberState, retry *time.Time) {
+// heartbeatUntil is beat for an agent that is parked until retry.
+func (a *Agent) heartbeatUntil(state team.MemberState, retry *time.Time) {
 	a.shown, a.retry = state, retry
-	a.beatAgain()
+	a.heartbeatAgain()
 }
 
-// beatAgain updates the heartbeat after the conversation has changed, in the same state.
-func (a *Agent) beatAgain() {
+// heartbeatAgain updates the heartbeat after the conversation has changed, in the same state.
+func (a *Agent) heartbeatAgain() {
 	t, seq := a.o.Slot.Now()
 	a.o.Heart.Set(func(b *team.Heartbeat) {
 		b.State, b.Turn, b.Task, b.Epoch, b.Begun = a.shown, a.conv.Turns, t.ID, t.Epoch, t.ID != "" && a.state.begun == holding{t.ID, t.Epoch}
@@ -373,7 +373,7 @@ func (a *Agent) beatAgain() {
 		b.Alias, b.Model = a.engine.Named()
 		b.Tokens = a.conv.Usage.PromptTokens + a.conv.Usage.CompletionTokens + a.conv.JobTokens
 		b.Trouble, b.Awaits, b.Asked, b.About = a.engine.Trouble, "", "", ""
-		b.Project = a.conv.toldFiles()
+		b.Project = a.conv.notedFiles()
 		b.Drains = a.drained()
 		if w, ok := a.waiting(); ok && b.State.Waits() {
 			b.Awaits, b.Asked, b.About = w.Awaits, w.Asked, w.About

@@ -20,8 +20,8 @@ const (
 	// journal and some 35 tokens in addition to its text: 50 of a few lines are about 4,000 tokens,
 	// for which any window has room.
 	maxSingly = 50
-	// maxPile is the most messages in one record; their sequences stay below 512 KiB.
-	maxPile = 10_000
+	// maxBacklog is the most messages in one record; their sequences stay below 512 KiB.
+	maxBacklog = 10_000
 	// maxWhole is how many tokens of a backlog are shown in full, if the window has room.
 	maxWhole = 8000
 	// recordMark is a placeholder, of the same length, for the mark of a record that is not written
@@ -55,7 +55,7 @@ func (a *Agent) takeBacklog(ctx context.Context, d mailbox.Delivery) error {
 	limit := min(a.engine.ExcerptLimit(), maxWhole)
 	p := backlogItem{limit: limit, ear: a.conv.ear(), heaps: map[team.AgentID]*journal.SenderGroup{}}
 	err := a.o.Team.Backlog(ctx, d.Seq, func(d mailbox.Delivery) error {
-		if alone(d.Message) || p.Count == maxPile {
+		if alone(d.Message) || p.Count == maxBacklog {
 			return errPiled
 		}
 		if p.last = (mailbox.Mark{Seq: d.Seq, At: d.At}); !a.conv.knows(d.ID) {
@@ -124,7 +124,7 @@ func (p *backlogItem) add(d mailbox.Delivery) {
 	case p.answer == 0 && p.ear.answeredBy(d.Message):
 		p.answer = d.Seq
 	case d.From != team.Leader && d.From != team.UserAgent && d.From != team.Watchdog:
-		p.heap(l)
+		p.group(l)
 		return
 	}
 	p.Whole = append(p.Whole, l)
@@ -134,7 +134,7 @@ func (p *backlogItem) add(d mailbox.Delivery) {
 		if i < 0 {
 			return
 		}
-		p.heap(p.Whole[i])
+		p.group(p.Whole[i])
 		p.size -= p.sizeOf(p.Whole[i])
 		p.Whole = slices.Delete(p.Whole, i, i+1)
 	}
@@ -160,8 +160,8 @@ func (p *backlogItem) sizeOf(l journal.BatchMessage) int {
 	return min(tokens.Estimate(mailBlock(l.Message, "", recordMark, team.Native)), p.limit/wholeShare)
 }
 
-// heap counts a message in the group of its sender.
-func (p *backlogItem) heap(l journal.BatchMessage) {
+// group counts a message in the group of its sender.
+func (p *backlogItem) group(l journal.BatchMessage) {
 	h := p.heaps[l.Message.From]
 	if h == nil {
 		h = &journal.SenderGroup{From: l.Message.From, First: l.Seq}
@@ -177,27 +177,27 @@ func (p *backlogItem) heap(l journal.BatchMessage) {
 func (p *backlogItem) done() *journal.Batch {
 	p.Talks = p.ear.Talks
 	for _, h := range p.heaps {
-		p.Rest = append(p.Rest, *h)
+		p.Senders = append(p.Senders, *h)
 	}
-	slices.SortFunc(p.Rest, func(a, b journal.SenderGroup) int {
+	slices.SortFunc(p.Senders, func(a, b journal.SenderGroup) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.From, b.From))
 	})
-	if len(p.Rest) > maxHeaps {
-		rest := journal.SenderGroup{First: p.Rest[maxHeaps].First}
-		for _, h := range p.Rest[maxHeaps:] {
+	if len(p.Senders) > maxHeaps {
+		rest := journal.SenderGroup{First: p.Senders[maxHeaps].First}
+		for _, h := range p.Senders[maxHeaps:] {
 			rest.Count, rest.First, rest.Last = rest.Count+h.Count, min(rest.First, h.First), max(rest.Last, h.Last)
 		}
-		p.Rest = append(p.Rest[:maxHeaps:maxHeaps], rest)
+		p.Senders = append(p.Senders[:maxHeaps:maxHeaps], rest)
 	}
 	return &p.Batch
 }
 
-// restBlock lists the messages of a backlog that are not shown in full.
-func restBlock(p journal.Batch, mark string) string {
+// remainingBlock lists the messages of a backlog that are not shown in full.
+func remainingBlock(p journal.Batch, mark string) string {
 	var b strings.Builder
 	n := p.Count - len(p.Whole)
 	fmt.Fprintf(&b, "<mail count=\"%d\" mark=\"%s\">\n%d more messages had come than could be told whole. read_mail shows them, by number.\n", n, mark, n)
-	for _, h := range p.Rest {
+	for _, h := range p.Senders {
 		from := attribute(string(h.From))
 		if from == "" {
 			from = "others"

@@ -254,11 +254,11 @@ func TestPileIsBounded(t *testing.T) {
 		t.Errorf("%d letters are told, up to %d", len(done.Whole), last.Seq)
 	}
 	n := len(done.Whole)
-	for _, h := range done.Rest {
+	for _, h := range done.Senders {
 		n += h.Count
 	}
-	if n != 2000 || len(done.Rest) != maxHeaps+1 || done.Rest[0].From != team.Leader || done.Rest[maxHeaps].From != "" || len(done.Runs) != 2000 {
-		t.Errorf("%d of 2000 are accounted for, in %d heaps, %d runs", n, len(done.Rest), len(done.Runs))
+	if n != 2000 || len(done.Senders) != maxHeaps+1 || done.Senders[0].From != team.Leader || done.Senders[maxHeaps].From != "" || len(done.Runs) != 2000 {
+		t.Errorf("%d of 2000 are accounted for, in %d heaps, %d runs", n, len(done.Senders), len(done.Runs))
 	}
 }
 

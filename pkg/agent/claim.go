@@ -104,7 +104,7 @@ func (a *Agent) noteLost(ctx context.Context) error {
 			return err
 		}
 	}
-	if t, holds := a.o.Slot.Task(); told && holds && !a.conv.told(t) {
+	if t, holds := a.o.Slot.Task(); told && holds && !a.conv.notified(t) {
 		return a.begin(ctx, t)
 	}
 	return nil
@@ -118,8 +118,8 @@ func (a *Agent) storeLost(l *loss) {
 	a.o.Team.Lost(l.task)
 }
 
-// unreadableRest is how long the agent waits before it reads its own unreadable task again.
-const unreadableRest = 5 * time.Second
+// unreadableBackoff is how long the agent waits before it reads its own unreadable task again.
+const unreadableBackoff = 5 * time.Second
 
 // readable calls f until the record of the agent's task can be read. In between the agent only
 // takes in input: until a person repairs the record or frees the task, its holder is unknown. The
@@ -137,7 +137,7 @@ func (a *Agent) readable(ctx context.Context, f func() error) error {
 					Content: fmt.Sprintf("I wait until my task can be read again, which a person must repair: %v", err)})
 			}
 		}
-		if err := a.pause(ctx, wants{}, unreadableRest); err != nil {
+		if err := a.pause(ctx, wants{}, unreadableBackoff); err != nil {
 			return err
 		}
 	}

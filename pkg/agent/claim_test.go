@@ -222,7 +222,7 @@ func TestUnreadableTaskWaits(t *testing.T) {
 					t.Fatalf("meanwhile: %s, and the model was asked %d times", got, len(r.asked))
 				}
 				tt.end(r)
-				r.pass(unreadableRest)
+				r.pass(unreadableBackoff)
 				r.wantKinds(tt.want)
 			})
 		})
@@ -256,7 +256,7 @@ func TestUnreadableTaskIsLost(t *testing.T) {
 				if revoked {
 					r.revoke()
 				}
-				r.pass(unreadableRest)
+				r.pass(unreadableBackoff)
 				r.wantKinds("start task turn result result note turn end")
 			})
 		})
@@ -286,7 +286,7 @@ func TestUnreadableTaskIsReleasedLater(t *testing.T) {
 		r.pass(time.Hour)
 		r.says("!look", "4")
 		r.heal()
-		r.pass(unreadableRest)
+		r.pass(unreadableBackoff)
 		if last := transcript(r.asked[0].Messages); !strings.Contains(last, "what is 2+2?") {
 			t.Errorf("the model was not told of the message:\n%s", last)
 		}

@@ -23,8 +23,8 @@ type past struct {
 	Outcome string      `json:"outcome"`
 }
 
-// letter is a message that the model has not seen.
-type letter struct {
+// inboxItem is a message that the model has not seen.
+type inboxItem struct {
 	From  team.AgentID `json:"from"`
 	ID    string       `json:"id"`
 	Brief string       `json:"brief"`

@@ -23,27 +23,27 @@ type Conversation struct {
 
 	Overview string `json:"overview,omitempty"` // the team's state as the model was last shown it
 
-	Inbox    uint64                 `json:"inbox_seq"`           // sequence of the newest message taken in
-	InboxAt  time.Time              `json:"inbox_at,omitzero"`   // when that message, or an earlier one, was stored: mail stored later is new, whatever its sequence
-	Heard    uint64                 `json:"heard_seq,omitempty"` // sequence of the newest message that woke the agent and is not from the watchdog
-	Prompted uint64                 `json:"prompted,omitempty"`  // the incarnation whose prompt was recorded last
-	Read     []string               `json:"read,omitempty"`      // ids of the messages taken in, the newest
-	Task     team.Task              `json:"task"`                // the last task that the model was given
-	Block    string                 `json:"block,omitempty"`     // the text of that task
-	Holds    map[team.TaskID]uint64 `json:"holds,omitempty"`     // the epochs of the tasks that the model was given
-	AtWork   team.TaskID            `json:"at_work,omitempty"`   // the task for which this incarnation's model has answered last
-	LostAt   team.TaskID            `json:"lost_at,omitempty"`   // AtWork of the previous incarnation
-	Await    *team.Await            `json:"await,omitempty"`     // an answer that the agent waits for
-	Talks    team.Talks             `json:"talks,omitzero"`      // its mail with other members since the last news
-	Moved    bool                   `json:"moved,omitempty"`     // a task, a question or perhaps a file has changed since the agent last notified the leader that it is idle
-	Requests []request              `json:"requests,omitempty"`  // to shut down
-	Refused  []refused              `json:"refused,omitempty"`   // requests that the model has refused, the newest last
+	Inbox      uint64                 `json:"inbox_seq"`             // sequence of the newest message taken in
+	InboxAt    time.Time              `json:"inbox_at,omitzero"`     // when that message, or an earlier one, was stored: mail stored later is new, whatever its sequence
+	Heard      uint64                 `json:"heard_seq,omitempty"`   // sequence of the newest message that woke the agent and is not from the watchdog
+	Prompted   uint64                 `json:"prompted,omitempty"`    // the incarnation whose prompt was recorded last
+	Read       []string               `json:"read,omitempty"`        // ids of the messages taken in, the newest
+	Task       team.Task              `json:"task"`                  // the last task that the model was given
+	Block      string                 `json:"block,omitempty"`       // the text of that task
+	Holds      map[team.TaskID]uint64 `json:"holds,omitempty"`       // the epochs of the tasks that the model was given
+	ActiveTask team.TaskID            `json:"active_task,omitempty"` // the task for which this incarnation's model has answered last
+	LostAt     team.TaskID            `json:"lost_at,omitempty"`     // ActiveTask of the previous incarnation
+	Await      *team.Await            `json:"await,omitempty"`       // an answer that the agent waits for
+	Talks      team.Talks             `json:"talks,omitzero"`        // its mail with other members since the last news
+	Moved      bool                   `json:"moved,omitempty"`       // a task, a question or perhaps a file has changed since the agent last notified the leader that it is idle
+	Requests   []request              `json:"requests,omitempty"`    // to shut down
+	Refused    []refused              `json:"refused,omitempty"`     // requests that the model has refused, the newest last
 
-	Folders []folder `json:"folders,omitempty"` // instructions of the repository for the folders in which it works, as the model was shown them
-	Past    []past   `json:"past,omitempty"`    // the agent's earlier tasks, each in a line
-	Facts   []fact   `json:"facts,omitempty"`   // mail that stays valid for all tasks
-	Known   int      `json:"known,omitempty"`   // how many of them the model has seen
-	Unread  []letter `json:"unread,omitempty"`  // all mail that the model has not seen
+	Folders []folder    `json:"folders,omitempty"` // instructions of the repository for the folders in which it works, as the model was shown them
+	Past    []past      `json:"past,omitempty"`    // the agent's earlier tasks, each in a line
+	Facts   []fact      `json:"facts,omitempty"`   // mail that stays valid for all tasks
+	Known   int         `json:"known,omitempty"`   // how many of them the model has seen
+	Unread  []inboxItem `json:"unread,omitempty"`  // all mail that the model has not seen
 
 	Place     *projectcontext.Place `json:"place,omitempty"`      // where the agent works, as its system message states
 	Goal      int                   `json:"goal,omitempty"`       // of a leader: the team's goal
@@ -99,7 +99,7 @@ func (c *Conversation) Add(r journal.Record) error {
 	}
 	switch r.Kind {
 	case journal.Start:
-		c.LostAt, c.AtWork = c.AtWork, ""
+		c.LostAt, c.ActiveTask = c.ActiveTask, ""
 		c.LostJobs, c.Jobs = slices.Concat(c.LostJobs, c.Jobs), nil
 		c.settle(r)
 		if r.Goal != c.Goal {
@@ -111,7 +111,7 @@ func (c *Conversation) Add(r journal.Record) error {
 	case journal.Backlog:
 		c.backlog(r)
 	case journal.Task:
-		c.AtWork = ""
+		c.ActiveTask = ""
 		c.Talks, c.Moved = c.Talks.News(), true
 		if r.LastTry != nil && r.LastTry.By != r.Task.Assignee { // then no decision on what was asked before counts
 			c.Await = nil
@@ -128,11 +128,11 @@ func (c *Conversation) Add(r journal.Record) error {
 		c.Known, c.Unread = len(c.Facts), nil
 		c.refusalsSent() // before the model was asked
 		c.GoalTurns++
-		c.AtWork = cmp.Or(r.TaskID, c.AtWork)
+		c.ActiveTask = cmp.Or(r.TaskID, c.ActiveTask)
 	case journal.Result:
 		c.returned(*r.Result)
 	case journal.Stop:
-		c.AtWork = ""
+		c.ActiveTask = ""
 	case journal.End:
 		c.Moved = false // the agent notifies the leader
 	}
@@ -196,7 +196,7 @@ func (c *Conversation) mail(r journal.Record) {
 			c.Heard = cmp.Or(r.InboxSeq, c.Heard)
 		}
 	}
-	c.tell(m, r.Stored, mark(r))
+	c.markNotified(m, r.Stored, mark(r))
 }
 
 // mark returns the position up to which the agent has taken in its mail.
@@ -220,23 +220,23 @@ func (c *Conversation) backlog(r journal.Record) {
 	c.took(r.InboxSeq, r.InboxAt)
 	c.Heard = cmp.Or(p.Heard, c.Heard)
 	for _, l := range p.Whole {
-		c.tell(l.Message, l.Stored, mark(r))
+		c.markNotified(l.Message, l.Stored, mark(r))
 	}
 	if c.Talks = p.Talks; p.Wakes {
 		c.wake()
 	}
-	if len(p.Rest) == 0 {
+	if len(p.Senders) == 0 {
 		return
 	}
-	for _, h := range p.Rest {
-		c.Unread = append(c.Unread, letter{From: h.From, ID: fmt.Sprintf("%d to %d", h.First, h.Last), Brief: fmt.Sprintf("%d messages", h.Count)})
+	for _, h := range p.Senders {
+		c.Unread = append(c.Unread, inboxItem{From: h.From, ID: fmt.Sprintf("%d to %d", h.First, h.Last), Brief: fmt.Sprintf("%d messages", h.Count)})
 	}
 	c.Rung = engine.Whole
-	c.Input(restBlock(*p, mark(r)), true)
+	c.Input(remainingBlock(*p, mark(r)), true)
 }
 
-// tell takes in a message that is shown in full, or by head and tail if it is stored.
-func (c *Conversation) tell(m team.Message, stored, mark string) {
+// markNotified takes in a message that is shown in full, or by head and tail if it is stored.
+func (c *Conversation) markNotified(m team.Message, stored, mark string) {
 	c.Read = append(c.Read, m.ID)
 	c.Read = c.Read[max(0, len(c.Read)-maxRead):]
 	if c.answeredBy(m) {
@@ -253,7 +253,7 @@ func (c *Conversation) tell(m team.Message, stored, mark string) {
 		}
 		c.Facts = append(c.Facts, f)
 	}
-	c.Unread = append(c.Unread, letter{From: m.From, ID: m.ID, Brief: brief})
+	c.Unread = append(c.Unread, inboxItem{From: m.From, ID: m.ID, Brief: brief})
 	c.Rung = engine.Whole // what is refused now may be the mail
 	c.Input(block, true)
 }
@@ -277,8 +277,8 @@ func (c *Conversation) answeredBy(m team.Message) bool {
 // begin takes in a task that the agent works on from now.
 func (c *Conversation) begin(r journal.Record) {
 	t, brings := *r.Task, team.Inherited{}
-	if r.Brings != nil {
-		brings = *r.Brings
+	if r.Inherited != nil {
+		brings = *r.Inherited
 	}
 	brings.Note = c.dialect.Say(brings.Note)
 	block := func(brings team.Inherited) string {
@@ -310,9 +310,9 @@ func (c *Conversation) leave(next team.TaskID) {
 	}
 }
 
-// told reports whether the model was given t in its present hold. An adoption does not begin a new
+// notified reports whether the model was given t in its present hold. An adoption does not begin a new
 // hold.
-func (c *Conversation) told(t team.Task) bool {
+func (c *Conversation) notified(t team.Task) bool {
 	was, is := c.Task.ClaimedAt, t.ClaimedAt
 	return c.Task.ID == t.ID && was != nil && is != nil && was.Equal(*is)
 }

@@ -42,16 +42,16 @@ const maxFolders = 32 << 10
 // folderFrame begins the block of a folder's instructions.
 const folderFrame = "[Instructions of the project for files in "
 
-// tellFolders shows the model the repository's instructions for the folders in which its calls have
+// noteFolders shows the model the repository's instructions for the folders in which its calls have
 // read or written files, once each, as the newest input of its next turn.
-func (a *Agent) tellFolders(ctx context.Context) error {
+func (a *Agent) noteFolders(ctx context.Context) error {
 	touched := a.touched
 	a.touched = nil
-	return a.conv.tellFolders(ctx, touched, a.o.Folders, a.engine.Enqueue)
+	return a.conv.noteFolders(ctx, touched, a.o.Folders, a.engine.Enqueue)
 }
 
-// tellFolders does that for the files in touched; enqueue has a record stored and takes it in.
-func (c *Conversation) tellFolders(ctx context.Context, touched []string, find Folders, enqueue func(context.Context, journal.Record) error) error {
+// noteFolders does that for the files in touched; enqueue has a record stored and takes it in.
+func (c *Conversation) noteFolders(ctx context.Context, touched []string, find Folders, enqueue func(context.Context, journal.Record) error) error {
 	if find == nil {
 		return nil
 	}
@@ -65,9 +65,9 @@ func (c *Conversation) tellFolders(ctx context.Context, touched []string, find F
 	return nil
 }
 
-// tellTop shows the model the instructions in the tree of its task, if they differ from those in
+// noteTop shows the model the instructions in the tree of its task, if they differ from those in
 // its system message: merged work of others may have changed them.
-func (a *Agent) tellTop(ctx context.Context) error {
+func (a *Agent) noteTop(ctx context.Context) error {
 	if a.o.Folders == nil || a.conv.Place == nil {
 		return nil
 	}
@@ -132,16 +132,16 @@ func (c *Conversation) foldersBefore(kept []*model.Message, room int) string {
 	return strings.Join(texts, "\n") + "\n"
 }
 
-// toldFiles returns the project files that the agent's model was shown.
-func (c *Conversation) toldFiles() (files []team.InstructionFile) {
+// notedFiles returns the project files that the agent's model was shown.
+func (c *Conversation) notedFiles() (files []team.InstructionFile) {
 	if c.Place != nil && !c.in(Top) {
 		files = projectcontext.Summaries(c.Place.Project)
 	}
 	for _, f := range c.Folders {
 		files = append(files, f.Files...)
 	}
-	return files[:min(len(files), mostTold)]
+	return files[:min(len(files), mostNoted)]
 }
 
-// mostTold bounds how many files a heartbeat names.
-const mostTold = 32
+// mostNoted bounds how many files a heartbeat names.
+const mostNoted = 32

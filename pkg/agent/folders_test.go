@@ -129,8 +129,8 @@ func TestFoldersAreBounded(t *testing.T) {
 	for _, m := range c.Messages {
 		n += len(m.Content)
 	}
-	if n > maxFolders+9*300 || !c.in("dir8") || c.toldFiles()[8].LeftOut == 0 || c.toldFiles()[8].Bytes != 0 {
-		t.Errorf("%d bytes are told of %v", n, c.toldFiles())
+	if n > maxFolders+9*300 || !c.in("dir8") || c.notedFiles()[8].LeftOut == 0 || c.notedFiles()[8].Bytes != 0 {
+		t.Errorf("%d bytes are told of %v", n, c.notedFiles())
 	}
 }
 

@@ -26,7 +26,7 @@ type wants struct {
 func (a *Agent) next(ctx context.Context, w wants) (came bool, err error) {
 	take := a.there(w)
 	if take == nil && w.wait {
-		take, err = a.comes(ctx, w)
+		take, err = a.nextInput(ctx, w)
 	}
 	if take == nil || err != nil {
 		return false, err
@@ -56,13 +56,13 @@ func (a *Agent) there(w wants) func(context.Context) error {
 	}
 }
 
-// comes waits for input and returns the function that takes it; nil if the wait ended.
-func (a *Agent) comes(ctx context.Context, w wants) (func(context.Context) error, error) {
+// nextInput waits for input and returns the function that takes it; nil if the wait ended.
+func (a *Agent) nextInput(ctx context.Context, w wants) (func(context.Context) error, error) {
 	var offers <-chan team.Task
 	var found <-chan team.TaskID
 	if w.work {
 		var stop func()
-		found, stop = a.look(ctx)
+		found, stop = a.poll(ctx)
 		defer stop()
 		offers = a.o.Input.Offers
 	}
@@ -116,7 +116,7 @@ func nothing(context.Context) error { return nil }
 // await waits for the next input of an agent that has nothing to do.
 func (a *Agent) await(ctx context.Context) error {
 	w := wants{wait: true}
-	if a.sentOff(a.free) {
+	if a.dismissed(a.free) {
 		if came, err := a.next(ctx, wants{}); came || err != nil {
 			return err
 		}
@@ -184,7 +184,7 @@ func (a *Agent) drain(ctx context.Context) error {
 // pause waits for d in the middle of a run. It takes in input, which may be a request to shut down.
 // The loss of a task ends the wait; with w.retry, a message of a person too.
 func (a *Agent) pause(ctx context.Context, w wants, d time.Duration) error {
-	if a.sentOff(a.stuck) {
+	if a.dismissed(a.stuck) {
 		return a.leave(ctx)
 	}
 	w.wait, w.until, w.loss = true, time.After(d), true
@@ -221,9 +221,9 @@ func (a *Agent) given(ctx context.Context, t team.Task) error {
 	}
 	held, ok := a.o.Slot.Task()
 	switch {
-	case !ok || held.ID != t.ID || held.Epoch != t.Epoch || a.conv.told(t):
+	case !ok || held.ID != t.ID || held.Epoch != t.Epoch || a.conv.notified(t):
 		return nil
-	case a.state.parks > 0: // it came just as the model's endpoint began to refuse
+	case a.state.suspended > 0: // it came just as the model's endpoint began to refuse
 		return a.release(ctx, a.conv.Parked.Cause)
 	}
 	return a.begin(ctx, t)
@@ -246,7 +246,7 @@ func (a *Agent) begin(ctx context.Context, t team.Task) error {
 	}
 	r := journal.Record{Kind: journal.Task, Task: &t, Inputs: inputs, LastTry: last, Unmerged: unmerged}
 	if brings.Text() != "" {
-		r.Brings = &brings
+		r.Inherited = &brings
 	}
 	if !a.leads() && a.conv.Task.ID != t.ID && a.conv.Turns > 0 && !a.conv.Amid() {
 		r.Context = engine.JSON(a.conv.fresh(t.ID, a.engine.Lasting()))
@@ -254,7 +254,7 @@ func (a *Agent) begin(ctx context.Context, t team.Task) error {
 	if err := a.engine.Record(ctx, r); err != nil {
 		return err
 	}
-	return a.tellTop(ctx)
+	return a.noteTop(ctx)
 }
 
 // receive records a message, which adds it to the conversation, and only then acknowledges it; many

@@ -16,13 +16,13 @@ func (a *Agent) jobEnded(ctx context.Context, e job.Ended) error {
 	err := a.engine.Record(ctx, journal.Record{Kind: journal.Note, Text: "In the background: " + neutral(e.Text), Jobs: []team.Job{e.Job}})
 	if err == nil {
 		e.Recorded()
-		a.beatAgain()
+		a.heartbeatAgain()
 	}
 	return err
 }
 
-// tellLostJobs notes for the model which background jobs ended with the previous process.
-func (a *Agent) tellLostJobs(ctx context.Context) error {
+// noteLostJobs notes for the model which background jobs ended with the previous process.
+func (a *Agent) noteLostJobs(ctx context.Context) error {
 	if len(a.conv.LostJobs) == 0 {
 		return nil
 	}

@@ -14,7 +14,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// liveEvery is how often a piece is sent: see [engine.SpeechTo].
+// liveEvery is how often a piece is sent: see [engine.StreamTo].
 const liveEvery = 75 * time.Millisecond
 
 // listener keeps what is told while it is written.

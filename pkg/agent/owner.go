@@ -28,7 +28,7 @@ func (w owner) Leave(ctx context.Context, s engine.Step) error {
 		return w.mayGoOn(ctx, s == engine.Write)
 	}
 	w.state.begun, _ = w.hold()
-	w.beat(team.Running)
+	w.heartbeat(team.Running)
 	if err := w.mayGoOn(ctx, true); err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (w owner) Returned(e tool.Effects, r *journal.ToolResult) {
 	if e.Sent != nil || e.Await != nil || e.Touched != "" && r.Changes && !r.IsError {
 		w.state = w.state.moves()
 	}
-	w.state.ended, w.state.rests = w.state.ended || e.Ends, e.Rests
+	w.state.ended, w.state.waits = w.state.ended || e.Ends, e.Backoff
 	if t := e.Moved; t != nil && w.before.ID != "" && t.ID == w.before.ID && t.Status != team.InProgress {
 		r.Outcome = &journal.Outcome{Task: t.ID, Title: t.Title, Text: outcome(*t)}
 		w.done, w.state = append(w.done, *r.Outcome), w.state.moves()
@@ -74,7 +74,7 @@ func (w owner) Changed(tool string) {
 		at = &now
 	}
 	w.o.Heart.Set(func(b *team.Heartbeat) { b.Tool, b.ToolAt = team.Clean(tool, maxToolName), at })
-	w.beatAgain()
+	w.heartbeatAgain()
 }
 
 // Progress records that the agent has not stalled.
@@ -82,7 +82,7 @@ func (w owner) Progress() { w.o.Heart.Progress() }
 
 // Retry publishes that the model call is retried. The event may be sent after the call.
 func (w owner) Retry(r model.Retry) {
-	w.beatAgain()
+	w.heartbeatAgain()
 	if r.Tried > 1 { // heartbeats show the others, and a refusal shows their end
 		return
 	}

@@ -19,7 +19,7 @@ func (a *Agent) probe(ctx context.Context) (next step, used model.Usage, err err
 	answers, used, err := a.engine.Probe(ctx)
 	if r, refused := errors.AsType[*model.Refusal](err); refused {
 		if r.Advice == model.TryAgain {
-			return rest, used, nil
+			return wait, used, nil
 		}
 		return park, used, nil
 	}
@@ -63,7 +63,7 @@ func (a *Agent) drop(ctx context.Context, cause string, next *Conversation) (mor
 		next.Input(a.o.Dialect.Say("What you were at is gone, since your model's endpoint refused it."+unseen+"\nread_mail with an id shows it."), false)
 		next.Unseen, next.Ended, more = true, false, true
 	}
-	a.state.spells = 0
+	a.state.episodes = 0
 	return more, a.renew(ctx, cause, next)
 }
 

@@ -122,7 +122,7 @@ func TestOutageAtAProbe(t *testing.T) {
 		if !r.holds() || r.beat.State != team.WaitingModel || r.beat.Parked() {
 			t.Errorf("it is %s", r.beat.State)
 		}
-		r.pass(modelRest)
+		r.pass(modelBackoff)
 		if len(r.task().Declined) != 1 || r.task().Declined[0].Why != "" { // of its last answers
 			t.Errorf("the record says %+v", r.task().Declined)
 		}
@@ -310,7 +310,7 @@ func TestEveryTurnOfATaskIsRefused(t *testing.T) {
 		if got.Status != team.Pending || got.Attempts != 0 || len(got.Declined) != 1 || got.Declined[0].Why != team.DeclineRefused {
 			t.Errorf("the task is %s after %d attempts, declined by %+v", got.Status, got.Attempts, got.Declined)
 		}
-		if r.beat.State != team.Idle || n > 2*mostSpells+4 {
+		if r.beat.State != team.Idle || n > 2*mostEpisodes+4 {
 			t.Errorf("after %d requests the agent is %s", n, r.beat.State)
 		}
 	})

@@ -14,9 +14,9 @@ import (
 // after the leader's last heartbeat. That leaves a second for reading the board and claiming.
 const (
 	leaderSilent = 6 * time.Second // three missing heartbeats of the leader
-	lookAgain    = 3 * time.Second // from the end of one look to the next
-	lookJitter   = 3 * time.Second // at most, in addition to either: idle agents must not all read the board at the same time
-	lookWithin   = time.Minute     // for one look; the largest boards take seconds
+	pollAgain    = 3 * time.Second // from the end of one look to the next
+	pollJitter   = 3 * time.Second // at most, in addition to either: idle agents must not all read the board at the same time
+	pollWithin   = time.Minute     // for one look; the largest boards take seconds
 )
 
 // poller computes when an agent looks for work on its own.
@@ -25,20 +25,20 @@ type poller struct {
 	jitter time.Duration // drawn again for each look
 }
 
-func newLookout() poller { return poller{jitter: rand.N(lookJitter)} }
+func newPoller() poller { return poller{jitter: rand.N(pollJitter)} }
 
 // due returns when to look next, if the leader was last heard at heard.
 func (l poller) due(heard time.Time) time.Time {
 	at := heard.Add(leaderSilent)
-	if again := l.looked.Add(lookAgain); again.After(at) {
+	if again := l.looked.Add(pollAgain); again.After(at) {
 		at = again
 	}
 	return at.Add(l.jitter)
 }
 
-// look looks for work each time that is due, in parallel to other waits, until it has found a task.
+// poll looks for work each time that is due, in parallel to other waits, until it has found a task.
 // stop ends that and must be called.
-func (a *Agent) look(ctx context.Context) (found <-chan team.TaskID, stop func()) {
+func (a *Agent) poll(ctx context.Context) (found <-chan team.TaskID, stop func()) {
 	if a.leads() {
 		return nil, func() {}
 	}
@@ -54,8 +54,8 @@ func (a *Agent) look(ctx context.Context) (found <-chan team.TaskID, stop func()
 				}
 				continue
 			}
-			attempt, cancel := context.WithTimeout(ctx, lookWithin)
-			id, ok := a.o.Team.Look(attempt)
+			attempt, cancel := context.WithTimeout(ctx, pollWithin)
+			id, ok := a.o.Team.Claimable(attempt)
 			cancel()
 			if ctx.Err() != nil {
 				return // an interrupted look is still due
@@ -67,7 +67,7 @@ func (a *Agent) look(ctx context.Context) (found <-chan team.TaskID, stop func()
 				case task <- id:
 				}
 			}
-			a.poller = poller{time.Now(), rand.N(lookJitter)}
+			a.poller = poller{time.Now(), rand.N(pollJitter)}
 			if ok {
 				return
 			}

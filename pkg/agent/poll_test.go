@@ -22,10 +22,10 @@ func TestLookoutDue(t *testing.T) {
 	}{
 		"never looked":             {-time.Hour, 0, leaderSilent},
 		"with jitter":              {-time.Hour, time.Second, leaderSilent + time.Second},
-		"looked a moment ago":      {20 * time.Second, 0, 20*time.Second + lookAgain},
-		"again, with jitter":       {20 * time.Second, time.Second, 21*time.Second + lookAgain},
+		"looked a moment ago":      {20 * time.Second, 0, 20*time.Second + pollAgain},
+		"again, with jitter":       {20 * time.Second, time.Second, 21*time.Second + pollAgain},
 		"looked, then heard one":   {-time.Second, 0, leaderSilent},
-		"heard one while it looks": {lookAgain, lookJitter, leaderSilent + lookJitter},
+		"heard one while it looks": {pollAgain, pollJitter, leaderSilent + pollJitter},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := poller{looked: start.Add(tt.looked), jitter: tt.jitter}
@@ -41,7 +41,7 @@ func TestLookoutSpreads(t *testing.T) {
 	var due []time.Duration
 	start := time.Now()
 	for range 50 {
-		due = append(due, newLookout().due(start).Sub(start))
+		due = append(due, newPoller().due(start).Sub(start))
 	}
 	slices.Sort(due)
 	if first, last := due[0], due[len(due)-1]; first < leaderSilent || last > promised-time.Second || last-first < time.Second {
@@ -98,7 +98,7 @@ func TestLooksByItself(t *testing.T) {
 		}
 		r.wantKinds("start")
 		claimable.Store(true)
-		r.pass(lookAgain + lookJitter)
+		r.pass(pollAgain + pollJitter)
 		claimable.Store(false)
 		if !strings.HasPrefix(r.kinds(), "start task turn") {
 			t.Errorf("no task was claimed: %s", r.kinds())

@@ -50,7 +50,7 @@ func TestProgress(t *testing.T) {
 		if r.beat.Trouble != "the endpoint says no" || r.beat.State != team.WaitingModel || still() != time.Minute {
 			t.Errorf("between two rounds of tries: %+v, still for %v", r.beat, still())
 		}
-		r.pass(modelRest)
+		r.pass(modelBackoff)
 		if r.beat.Trouble != "" || r.beat.Tool != "work" || r.beat.ToolAt == nil || still() != 0 {
 			t.Errorf("at its tool: %+v, still for %v", r.beat, still())
 		}

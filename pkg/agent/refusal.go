@@ -33,10 +33,10 @@ func (a *Agent) refused(ctx context.Context, r *model.Refusal) (over bool, err e
 		return false, err
 	}
 	switch s {
-	case rest:
+	case wait:
 		a.engine.Trouble = team.Clean(cause, engine.MaxTrouble)
-		a.beat(team.WaitingModel)
-		return false, a.pause(ctx, wants{}, a.state.outageRest(r))
+		a.heartbeat(team.WaitingModel)
+		return false, a.pause(ctx, wants{}, a.state.outageBackoff(r))
 	case shorten:
 		return false, a.engine.Shorten(ctx, r, p.next)
 	case declineTask:
@@ -80,11 +80,11 @@ const (
 // is time to ask again. The task goes back to the board. The leader is notified once, until a turn
 // has succeeded again.
 func (a *Agent) park(ctx context.Context, what, cause string) error {
-	d := a.state.parkRest()
-	a.state.parks++
-	first := a.state.parks == 1 // of this incarnation
+	d := a.state.parkedBackoff()
+	a.state.suspended++
+	first := a.state.suspended == 1 // of this incarnation
 	if first {
-		a.log.WarnContext(ctx, "no usable answer from the model; waiting until that is mended", "err", cause)
+		a.log.WarnContext(ctx, "no usable answer from the model; waiting until that is repaired", "err", cause)
 		a.o.Team.Parked(ctx, cause) // before the task goes back, so that no other task is assigned
 	}
 	if err := a.release(ctx, cause); err != nil {
@@ -92,10 +92,10 @@ func (a *Agent) park(ctx context.Context, what, cause string) error {
 	}
 	retry := time.Now().Add(d).UTC()
 	a.engine.Trouble = "" // its record has the cause
-	a.beatUntil(team.WaitingModel, &retry)
+	a.heartbeatUntil(team.WaitingModel, &retry)
 	if first && !a.leads() {
 		// An earlier process may have sent it: the leader reads one message of an id.
-		a.notify(ctx, team.Message{ID: "parked-" + a.conv.Spell, Type: team.MsgMessage, To: team.Leader,
+		a.notify(ctx, team.Message{ID: "parked-" + a.conv.Episode, Type: team.MsgMessage, To: team.Leader,
 			Content: what + ", so I cannot work until somebody mends that. I hold no task, take none, and ask again by myself. The cause: " + cause})
 	}
 	err := a.pause(ctx, wants{retry: true}, d)

@@ -25,8 +25,8 @@ func TestAfterRefusal(t *testing.T) {
 		at     situation
 		want   step
 	}{
-		"an outage":                                  {model.TryAgain, model.ServerError, engine.Whole, member, rest},
-		"an outage at a goal's first call":           {model.TryAgain, model.RateLimited, engine.Whole, lead, rest},
+		"an outage":                                  {model.TryAgain, model.ServerError, engine.Whole, member, wait},
+		"an outage at a goal's first call":           {model.TryAgain, model.RateLimited, engine.Whole, lead, wait},
 		"a wrong key":                                {model.Park, model.BadKey, engine.Whole, member, park},
 		"a wrong key at a goal's first call":         {model.Park, model.BadKey, engine.Whole, lead, endGoal},
 		"a wrong key later":                          {model.Park, model.BadKey, engine.Whole, situation{leader: true}, park},

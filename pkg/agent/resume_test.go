@@ -2,18 +2,14 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"agentteam/pkg/agent/engine"
 	"agentteam/pkg/model"
 	"agentteam/pkg/store/journal"
 	"agentteam/pkg/store/mailbox"
@@ -343,30 +339,6 @@ func TestUnreadableJournal(t *testing.T) {
 	} {
 		if _, err := Fold("", []journal.Record{r}); !errors.Is(err, team.InvalidState) {
 			t.Errorf("%s: Fold = %v, want invalid_state", name, err)
-		}
-	}
-}
-
-// A conversation that was stored before its half with the model was a package of its own is read,
-// and written with the same keys.
-func TestStoredContextStays(t *testing.T) {
-	stored, err := os.ReadFile("testdata/context-before-engine.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := fold(t, journal.Record{Kind: journal.Compact, Context: stored})
-	var before, after map[string]any
-	if err := errors.Join(json.Unmarshal(stored, &before), json.Unmarshal(engine.JSON(c), &after)); err != nil {
-		t.Fatal(err)
-	}
-	for key := range before {
-		if !reflect.DeepEqual(before[key], after[key]) {
-			t.Errorf("%s was %v, and is %v", key, before[key], after[key])
-		}
-	}
-	for key := range after {
-		if _, known := before[key]; !known {
-			t.Errorf("%s is new", key)
 		}
 	}
 }

@@ -19,7 +19,7 @@ func (a *Agent) run(ctx context.Context) error {
 	a.runID, a.state = newRunID(), a.state.newRun()
 	a.unused = time.Time{}
 	a.o.Heart.Progress() // the agent's pause was not a stall
-	a.beat(team.Running)
+	a.heartbeat(team.Running)
 	a.emit(ctx, team.EventBody{Type: team.RunStarted, ThreadID: string(a.o.Member.AgentID)})
 	before := a.conv.Usage
 
@@ -89,9 +89,9 @@ func (a *Agent) remind(ctx context.Context) (told bool, err error) {
 // overviewWithin bounds the read of the team's state before a turn.
 const overviewWithin = time.Second
 
-// tellOverview adds the team's state as the newest input of the next turn, if it has changed since
+// noteOverview adds the team's state as the newest input of the next turn, if it has changed since
 // it was last shown.
-func (a *Agent) tellOverview(ctx context.Context) error {
+func (a *Agent) noteOverview(ctx context.Context) error {
 	look, done := context.WithTimeout(ctx, overviewWithin)
 	o, err := a.o.Team.Overview(look)
 	done()
@@ -123,7 +123,7 @@ func overviewText(o explain.Overview) string { return "[Team] " + o.String() }
 func (a *Agent) turns(ctx context.Context) error {
 	for {
 		// Before mail is taken in, which then wakes the agent again.
-		a.lookForProgress(ctx)
+		a.checkProgress(ctx)
 		if over, err := a.act(ctx, a.state.beforeTurn(a.o.MaxTurns, a.mayStay(), a.conv.Circles())); over || err != nil {
 			return err
 		}
@@ -134,10 +134,10 @@ func (a *Agent) turns(ctx context.Context) error {
 		if err := a.engine.MakeRoom(ctx); err != nil {
 			return err
 		}
-		if err := a.tellFolders(ctx); err != nil {
+		if err := a.noteFolders(ctx); err != nil {
 			return err
 		}
-		if err := a.tellOverview(ctx); err != nil {
+		if err := a.noteOverview(ctx); err != nil {
 			return err
 		}
 		reply, err := a.ask(ctx)
@@ -163,14 +163,14 @@ func (a *Agent) ask(ctx context.Context) (model.Reply, error) {
 	if err != nil {
 		return reply, err
 	}
-	parked := a.state.parks > 0
+	parked := a.state.suspended > 0
 	a.state = a.state.answered(reply)
-	a.beat(team.Running)
+	a.heartbeat(team.Running)
 	if reply.Message.Content != "" {
-		a.said.Store(&reply.Message.Content)
+		a.announced.Store(&reply.Message.Content)
 	}
 	a.able.Store(a.conv.Able)
-	if parked && a.state.parks == 0 {
+	if parked && a.state.suspended == 0 {
 		a.log.InfoContext(ctx, "the model answers again")
 		a.o.Team.Parked(ctx, "")
 	}
@@ -201,7 +201,7 @@ func (a *Agent) follow(ctx context.Context, reply model.Reply) (over bool, err e
 	t, holds := a.o.Slot.Task()
 	waits := a.conv.Await != nil && a.waits() // else the awaited answer is not about this task
 	switch {
-	case a.state.parks > 0: // it is parked, and the answer is not usable
+	case a.state.suspended > 0: // it is parked, and the answer is not usable
 		return false, a.parkUseless(ctx, a.conv.Parked.Cause)
 	case reply.Written != "" && (holds || !reply.Fenced) && (a.state.written <= maxWritten || holds && !a.leads()):
 		return a.written(ctx, reply.Written)
@@ -245,7 +245,7 @@ func (a *Agent) noteWritten(ctx context.Context, name string) error {
 func (a *Agent) endsWith(ctx context.Context, last journal.ToolResult) (over bool, err error) {
 	_, holds := a.hold()
 	done := last.Outcome != nil && !holds && !a.leads()
-	if !done && !a.state.rests && (last.Await == nil || !a.waits()) {
+	if !done && !a.state.waits && (last.Await == nil || !a.waits()) {
 		return false, nil
 	}
 	before := len(a.conv.Messages)

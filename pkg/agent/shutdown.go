@@ -141,19 +141,19 @@ func (a *Agent) stuck(drain bool) bool {
 	return a.shown == team.WaitingModel && (!drain || !a.holds())
 }
 
-// sentOff reports whether one of the requests to leave applies now.
-func (a *Agent) sentOff(now func(drain bool) bool) bool {
+// dismissed reports whether one of the requests to leave applies now.
+func (a *Agent) dismissed(now func(drain bool) bool) bool {
 	return slices.ContainsFunc(a.conv.Requests, func(r request) bool { return now(r.Drain) })
 }
 
 // drained reports whether the agent was asked to leave once it has no task.
-func (a *Agent) drained() bool { return a.sentOff(func(drain bool) bool { return drain }) }
+func (a *Agent) drained() bool { return a.dismissed(func(drain bool) bool { return drain }) }
 
 // drains makes the slot take no further task if the agent leaves after this one.
 func (a *Agent) drains() {
 	if a.drained() {
 		a.o.Slot.Retire()
-		a.beatAgain()
+		a.heartbeatAgain()
 	}
 }
 

@@ -17,22 +17,22 @@ type state struct {
 	nudged holding // the hold whose task the agent was last reminded of
 	nudges int     // reminders for that hold
 	spared bool    // the last run kept a task that its model had not seen (giveUp); the next must not
-	rests  bool    // the last call leaves no work until there is input
+	waits  bool    // the last call leaves no work until there is input
 	ended  bool    // a tool ended the agent's work
 
 	still    int      // turns in a row without progress
 	reported bool     // they were reported to the leader
 	news     newsMark // the input at the last progress
 
-	turns   int  // of this run
-	noted   bool // in this run the agent was notified that the limit of turns is near
-	warned  bool // in this run the agent was notified that it repeats calls
-	cuts    int  // answers in a row that were cut at their limit, or empty
-	written int  // answers with a call as text, since the last one without
-	raised  bool // in this run the answers may fill the window
-	parks   int  // tries since the endpoint began to refuse
+	turns     int  // of this run
+	noted     bool // in this run the agent was notified that the limit of turns is near
+	warned    bool // in this run the agent was notified that it repeats calls
+	cuts      int  // answers in a row that were cut at their limit, or empty
+	written   int  // answers with a call as text, since the last one without
+	raised    bool // in this run the answers may fill the window
+	suspended int  // tries since the endpoint began to refuse
 
-	spells     int  // spells of refusals of the conversation, with no more than a turn between each two
+	episodes   int  // spells of refusals of the conversation, with no more than a turn between each two
 	recovering bool // the model has not answered since the last spell
 
 	rounds int         // rounds of tries since the last answer that threw prompts away
@@ -56,7 +56,7 @@ func (s state) answered(r model.Reply) state {
 	s.turns++
 	s.still++
 	if !s.recovering {
-		s.spells = 0
+		s.episodes = 0
 	}
 	s.recovering = false
 	switch {
@@ -67,8 +67,8 @@ func (s state) answered(r model.Reply) state {
 	}
 	s.rounds, s.thrown, s.lost = 0, 0, model.Usage{}
 	if s.cuts++; engine.Usable(r) {
-		s.fruitless = s.fruitless && s.parks == 0
-		s.cuts, s.parks = 0, 0
+		s.fruitless = s.fruitless && s.suspended == 0
+		s.cuts, s.suspended = 0, 0
 	}
 	return s
 }
@@ -84,7 +84,7 @@ const (
 	giveUseless             // the same, because its answers are not usable
 	remark                  // notify the agent that its turns run out
 	warn                    // notify it that it repeats calls
-	rest                    // an outage: ask again later
+	wait                    // an outage: ask again later
 	park                    // a refusal: give the task back, ask again now and then
 	shorten                 // ask again with less of the conversation
 	blame                   // probe whether the endpoint refuses the agent's work or every request
@@ -114,9 +114,9 @@ func (s state) moves() state {
 	return s
 }
 
-// looksAt reports whether to check for files that commands have changed, if most turns may pass
+// checksAt reports whether to check for files that commands have changed, if most turns may pass
 // without progress: before the leader is notified and now and then, since each check runs git.
-func (s state) looksAt(most int) bool { return s.still > 0 && s.still%max(most/16, 1) == 0 }
+func (s state) checksAt(most int) bool { return s.still > 0 && s.still%max(most/16, 1) == 0 }
 
 // maxWritten is how many answers in a row may hold a call as text before the agent parks.
 const maxWritten = 2
@@ -177,15 +177,15 @@ type situation struct {
 	next   engine.Rung // of the ladder; [engine.Whole]: none is left
 }
 
-// mostSpells is how often in a row the conversation is shortened for a turn and then refused for
+// mostEpisodes is how often in a row the conversation is shortened for a turn and then refused for
 // the next. Without a bound this would cost tokens forever.
-const mostSpells = 4
+const mostEpisodes = 4
 
 // refused returns s after a refusal of a conversation at a rung.
 func (s state) refused(r *model.Refusal, at engine.Rung) state {
 	if r.Advice == model.GiveUp {
 		if at == engine.Whole {
-			s.spells++
+			s.episodes++
 		}
 		s.recovering = true
 	}
@@ -209,8 +209,8 @@ func (s state) afterRefusal(r *model.Refusal, p situation) step {
 	case parks:
 		return park
 	case r.Advice == model.TryAgain:
-		return rest
-	case p.next != engine.Whole && (s.spells <= mostSpells || p.leader && s.parks > 0):
+		return wait
+	case p.next != engine.Whole && (s.episodes <= mostEpisodes || p.leader && s.suspended > 0):
 		return shorten
 	case p.holds && r.Reason == model.ContextLength && p.large:
 		return declineTask
@@ -243,17 +243,17 @@ func (s state) wasted() string {
 // Backoff between rounds of tries: while the model is unavailable, and after the first round whose
 // answers broke off. An endpoint that breaks some answers off may give the next one.
 const (
-	modelRest  = 20 * time.Second
-	brokenRest = 2 * time.Second
+	modelBackoff  = 20 * time.Second
+	brokenBackoff = 2 * time.Second
 )
 
-// outageRest returns the backoff after a round of tries. A round that threw prompts away makes the
+// outageBackoff returns the backoff after a round of tries. A round that threw prompts away makes the
 // next one four times as long.
-func (s state) outageRest(r *model.Refusal) time.Duration {
+func (s state) outageBackoff(r *model.Refusal) time.Duration {
 	if r.Thrown == 0 {
-		return modelRest
+		return modelBackoff
 	}
-	return min(brokenRest<<min(2*(s.rounds-1), 10), maxPark)
+	return min(brokenBackoff<<min(2*(s.rounds-1), 10), maxPark)
 }
 
 // maxUseless is how many runs in a row may have no usable answer before the agent parks.
@@ -283,8 +283,8 @@ const (
 	maxPark   = 5 * time.Minute
 )
 
-// parkRest returns the backoff before the agent asks again.
-func (s state) parkRest() time.Duration { return min(firstPark<<min(s.parks, 10), maxPark) }
+// parkedBackoff returns the backoff before the agent asks again.
+func (s state) parkedBackoff() time.Duration { return min(firstPark<<min(s.suspended, 10), maxPark) }
 
 // holding is one hold of a task.
 type holding struct {

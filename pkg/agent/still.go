@@ -21,11 +21,11 @@ func (a *Agent) mayStay() int {
 	return a.o.StillTurns
 }
 
-// lookForProgress checks for input to the agent, and for files that its commands have changed.
-func (a *Agent) lookForProgress(ctx context.Context) {
+// checkProgress checks for input to the agent, and for files that its commands have changed.
+func (a *Agent) checkProgress(ctx context.Context) {
 	held, _ := a.hold()
 	a.state = a.state.heard(newsMark{a.conv.Inbox, held})
-	if !a.state.looksAt(a.mayStay()) {
+	if !a.state.checksAt(a.mayStay()) {
 		return
 	}
 	if tree := a.o.Footprint(ctx); tree != a.tree {

@@ -55,8 +55,8 @@ func (p *Part) Context(next engine.Conversation, c engine.Cut) json.RawMessage {
 	return engine.JSON(p.shorter(next, c))
 }
 
-// TellFolders shows the subagent the repository's instructions for the folders in which its calls
+// NoteFolders shows the subagent the repository's instructions for the folders in which its calls
 // have read or written these files, once each. No call may be open.
-func (p *Part) TellFolders(ctx context.Context, touched []string, find Folders, log engine.Journal) error {
-	return p.tellFolders(ctx, touched, find, func(ctx context.Context, r journal.Record) error { return p.Add(log.Enqueue(ctx, r)) })
+func (p *Part) NoteFolders(ctx context.Context, touched []string, find Folders, log engine.Journal) error {
+	return p.noteFolders(ctx, touched, find, func(ctx context.Context, r journal.Record) error { return p.Add(log.Enqueue(ctx, r)) })
 }

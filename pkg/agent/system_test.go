@@ -28,7 +28,7 @@ func TestSystem(t *testing.T) {
 	full.Project = []projectcontext.File{{Name: "../AGENTS.md", Text: "Run 'make lint' before you finish.\n<task id=\"x\">\n", LeftOut: 70},
 		{Name: "../docs/style.md", By: "../CLAUDE.md", Text: "Be brief.", Faults: []string{"@../x.md is not followed: it leads out of the repository"}}}
 	trees := record
-	trees.Line = &team.WorkLine{}
+	trees.Branch = &team.GoalBranch{}
 	for name, tt := range map[string]struct {
 		member team.Member
 		role   team.Role
@@ -36,7 +36,7 @@ func TestSystem(t *testing.T) {
 		record team.Team
 	}{
 		"leader":   {team.Member{AgentID: team.Leader, Role: "leader"}, record.Roles["leader"], full, record},
-		"teammate": {team.Member{AgentID: "tester-1", Role: "tester", Prompt: "\nTest the parser 🧪.\n"}, team.Role{Instructions: "You run tests.\n\nYou do not mend what fails.\n"}, full, record},
+		"teammate": {team.Member{AgentID: "tester-1", Role: "tester", Prompt: "\nTest the parser 🧪.\n"}, team.Role{Instructions: "You run tests.\n\nYou do not fix what fails.\n"}, full, record},
 		"bare":     {team.Member{AgentID: "tester-2", Role: "tester", Prompt: " \n"}, team.Role{}, at, record},
 		"trees":    {team.Member{AgentID: "tester-2", Role: "tester"}, team.Role{}, at, trees},
 	} {
@@ -69,11 +69,11 @@ func TestMembersBeginAlike(t *testing.T) {
 // A subagent works where its owner does: in the folder of all, or in a tree that is its owner's.
 func TestSystemOfSubagent(t *testing.T) {
 	owner, at := team.Member{AgentID: "coder-1", Role: "coder"}, projectcontext.Place{Workspace: "/srv/trees/t-001", Platform: "linux/amd64", Date: "2026-11-22"}
-	for on, want := range map[*team.WorkLine]string{
-		nil:                "workspace: /srv/trees/t-001 (the shell starts here, paths are relative to it). The whole team works in it, so read a file again before you edit it.\n",
-		new(team.WorkLine): "workspace: /srv/trees/t-001 (the shell starts here, paths are relative to it). It is the tree of coder-1, in which no other member works.\n",
+	for on, want := range map[*team.GoalBranch]string{
+		nil:                  "workspace: /srv/trees/t-001 (the shell starts here, paths are relative to it). The whole team works in it, so read a file again before you edit it.\n",
+		new(team.GoalBranch): "workspace: /srv/trees/t-001 (the shell starts here, paths are relative to it). It is the tree of coder-1, in which no other member works.\n",
 	} {
-		got := Subagent(team.Team{ID: "blue", Line: on}, owner, "coder-1.a1b2c3d", team.Role{Name: "tester"}, at, true)
+		got := Subagent(team.Team{ID: "blue", Branch: on}, owner, "coder-1.a1b2c3d", team.Role{Name: "tester"}, at, true)
 		if !strings.Contains(got, want) {
 			t.Errorf("with the line %+v it is given\n%s", on, got)
 		}
@@ -122,8 +122,6 @@ func TestSystemStays(t *testing.T) {
 			"branch main, 3 files changed or new"},
 		"a new goal":          {[]journal.Record{start(1, same), start(2, committed)}, "branch main, 3 files changed or new"},
 		"after a new context": {[]journal.Record{start(1, same), {Kind: journal.Compact, Context: engine.JSON(fold(t, start(1, same)))}, start(1, committed)}, was.Git},
-		"of an older program": {[]journal.Record{{Kind: journal.Start, Goal: 1}, start(1, committed)}, "branch main, 3 files changed or new"},
-		"by an older program": {[]journal.Record{start(1, same), {Kind: journal.Start, Goal: 1}}, was.Git},
 	} {
 		if c := fold(t, tt.records...); c.Place == nil || c.Place.Git != tt.git {
 			t.Errorf("%s: the place is %+v", name, c.Place)
@@ -133,7 +131,7 @@ func TestSystemStays(t *testing.T) {
 
 // A member learns which submodules have no files, and where it may read them.
 func TestSystemNamesEmptySubmodules(t *testing.T) {
-	record := team.Team{ID: "blue", Workspace: "/srv/shop/app", Line: &team.WorkLine{}, Policy: team.Policy{Paths: team.Paths{Read: []string{"/srv/shop/app/vendor", "/srv/shop/app/lib-old"}}}}
+	record := team.Team{ID: "blue", Workspace: "/srv/shop/app", Branch: &team.GoalBranch{}, Policy: team.Policy{Paths: team.Paths{Read: []string{"/srv/shop/app/vendor", "/srv/shop/app/lib-old"}}}}
 	at := projectcontext.Place{Workspace: "/cache/trees/t-001/app", Submodules: []string{"vendor/ui", "lib<task"}}
 	got := System(record, team.Member{AgentID: "coder-1", Role: "coder"}, team.Role{Name: "coder"}, at)
 	for _, want := range []string{"\nsubmodule: vendor/ui has no files here; its files are for reading in /srv/shop/app/vendor/ui\n", "\nsubmodule: lib&lt;task has no files here; do not fill it: a person can have its files read by \"paths\" of the team\n</environment>"} {
@@ -141,7 +139,7 @@ func TestSystemNamesEmptySubmodules(t *testing.T) {
 			t.Errorf("it lacks %q:\n%s", want, got)
 		}
 	}
-	record.Line = nil // then it works in the folder itself
+	record.Branch = nil // then it works in the folder itself
 	if got := System(record, team.Member{AgentID: "coder-1"}, team.Role{Name: "coder"}, at); strings.Contains(got, "for reading") {
 		t.Errorf("in the shared folder it is told\n%s", got)
 	}
@@ -150,7 +148,7 @@ func TestSystemNamesEmptySubmodules(t *testing.T) {
 // The tree of a successor is another than the one that is still in use. Its system message is the
 // same: a tree and its branch are the runtime's.
 func TestSystemInAnotherTree(t *testing.T) {
-	record := team.Team{ID: "blue", Line: &team.WorkLine{}, Roles: map[string]team.Role{"leader": {Name: "leader"}}}
+	record := team.Team{ID: "blue", Branch: &team.GoalBranch{}, Roles: map[string]team.Role{"leader": {Name: "leader"}}}
 	at := projectcontext.Place{Workspace: "/cache/trees/leader.0", Platform: "linux/amd64", Date: "2026-11-22", Git: "branch work/at.leader.0, clean"}
 	next := at
 	next.Workspace, next.Git = "/cache/trees/leader.0.2", "branch work/at.leader.0.2, 3 files changed or new"
@@ -159,7 +157,7 @@ func TestSystemInAnotherTree(t *testing.T) {
 	if first != second {
 		t.Errorf("it was\n%s\nand is\n%s", first, second)
 	}
-	record.Line = nil
+	record.Branch = nil
 	if shared := System(record, m, record.Roles["leader"], at); !strings.Contains(shared, "git: branch work/at.leader.0, clean") {
 		t.Errorf("in a folder of the user's the branch is not told:\n%s", shared)
 	}

@@ -17,7 +17,7 @@ func (r *rig) talks(to team.AgentID) {
 	for name, question := range map[string]bool{"thank": false, "ask": true} {
 		r.tools[name] = func(context.Context, tool.Call) tool.Result {
 			e := r.agent.conv.Exchange(to, 0)
-			return tool.Result{Content: "sent", Effects: tool.Effects{Rests: true, Sent: &team.Sent{To: to, Exchange: e, Question: question}}}
+			return tool.Result{Content: "sent", Effects: tool.Effects{Backoff: true, Sent: &team.Sent{To: to, Exchange: e, Question: question}}}
 		}
 	}
 }

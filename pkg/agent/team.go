@@ -57,15 +57,15 @@ type Team interface {
 	// Expected reports whether the agent must stay without work: some is reserved for it, of which
 	// it may not be able to claim any yet, or it is one of the members that its role keeps ready.
 	Expected(ctx context.Context) bool
-	// Look returns a claimable task for an agent that is idle and hears no leader. ok is false if
+	// Claimable returns a claimable task for an agent that is idle and hears no leader. ok is false if
 	// nothing is claimable.
-	Look(ctx context.Context) (id team.TaskID, ok bool)
+	Claimable(ctx context.Context) (id team.TaskID, ok bool)
 	// LeaderHeard returns when the leader's last heartbeat was received. Before the first one it
 	// returns since when the agent listens.
 	LeaderHeard() time.Time
 
-	// Rests is called when the agent goes idle.
-	Rests(ctx context.Context)
+	// Backoff is called when the agent goes idle.
+	Backoff(ctx context.Context)
 
 	// Lost stores the changes in the files of a task that was taken from the agent, as it was held,
 	// for its next holder. No job of the agent changes them any more. It may be called after the

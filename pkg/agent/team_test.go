@@ -95,7 +95,7 @@ func (t *rigTeam) Reserved(ctx context.Context) (team.TaskID, bool) {
 // Expected ends a loop that asks without an end.
 func (t *rigTeam) Expected(context.Context) bool { return t.looks.Add(1) < 1000 && t.expected.Load() }
 
-func (t *rigTeam) Look(ctx context.Context) (team.TaskID, bool) {
+func (t *rigTeam) Claimable(ctx context.Context) (team.TaskID, bool) {
 	if t.look == nil {
 		return "", false
 	}
@@ -118,7 +118,7 @@ func (t *rigTeam) Lost(task team.Task) {
 	}
 }
 
-func (t *rigTeam) Rests(ctx context.Context) {
+func (t *rigTeam) Backoff(ctx context.Context) {
 	if t.rests != nil {
 		t.rests(ctx)
 	}

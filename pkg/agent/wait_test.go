@@ -216,7 +216,7 @@ func TestModelAway(t *testing.T) {
 		if r.beat.State != team.WaitingModel || len(r.asked) != 1 {
 			t.Fatalf("%s after %d tries", r.beat.State, len(r.asked))
 		}
-		r.pass(3 * modelRest)
+		r.pass(3 * modelBackoff)
 		r.wantStates(team.Idle, team.Running, team.WaitingModel, team.Running, team.WaitingModel, team.Running, team.Idle)
 		r.wantKinds("start mail refused refused turn end")
 	})

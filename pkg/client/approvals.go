@@ -103,7 +103,7 @@ func (t Plans) Decide(ctx context.Context, as team.AgentID, id string, d team.De
 	}
 	d.By = team.UserAgent
 	if as != "" {
-		if err := t.seated(ctx, as); err != nil {
+		if err := t.requireSeat(ctx, as); err != nil {
 			return team.Approval{}, err
 		}
 		d.By = as

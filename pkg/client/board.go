@@ -53,7 +53,7 @@ func (c *Client) MakeFor(ctx context.Context, n NewTeam, tasks []team.NewTask) (
 	known := map[team.TaskID]bool{}
 	for i, task := range tasks {
 		if a := task.ReservedFor; absent && a != "" && a != team.Leader && !slices.Contains(n.Seats, a) {
-			return nil, nobody(n.ID, a)
+			return nil, noTaker(n.ID, a)
 		}
 		if task.Role != "" {
 			if _, err := with.Role(task.Role); err != nil {
@@ -145,8 +145,8 @@ func (t *core) activate(ctx context.Context, added []team.Task) error {
 	return err
 }
 
-// nobody returns the error for a task to a name that no present member has.
-func nobody(id team.TeamID, a team.AgentID) error {
+// noTaker returns the error for a task to a name that no present member has.
+func noTaker(id team.TeamID, a team.AgentID) error {
 	return team.Errorf(team.NotFound, "team %s has no member %q now", id, a).
 		WithHint("`teamctl agents` lists the members; for a person's seat of that name add --seat, over HTTP \"seat\": true")
 }
@@ -160,7 +160,7 @@ func (t *core) reservable(ctx context.Context, record team.Team, a team.AgentID)
 	m, err := t.roster.Get(ctx, a)
 	if errors.Is(err, team.NotFound) || err == nil && m.State == team.Stopped {
 		if !t.maySit(a) {
-			return "", nobody(t.id(), a)
+			return "", noTaker(t.id(), a)
 		}
 		return "", nil
 	}
@@ -219,7 +219,7 @@ func (t Board) Assign(ctx context.Context, id team.TaskID, to team.AgentID) (tas
 	absent := errors.Is(err, team.NotFound) || err == nil && m.State == team.Stopped
 	switch {
 	case absent && !t.maySit(to):
-		return team.Task{}, false, nobody(t.id(), to)
+		return team.Task{}, false, noTaker(t.id(), to)
 	case absent:
 		if task, err = t.board.Get(ctx, id); err == nil && task.ReservedFor != "" {
 			task, err = t.board.Reserve(ctx, id, "", person)
@@ -265,8 +265,8 @@ func (t *core) since(ctx context.Context, id team.TaskID, err error) error {
 func (t *core) take(ctx context.Context, name team.AgentID, want team.SeatClaim) (task team.Task, seated bool, err error) {
 	task, seated, err = t.seats.Take(ctx, name, want, t.maySit(name))
 	switch {
-	case errors.Is(err, seat.ErrNobody):
-		err = nobody(t.id(), name)
+	case errors.Is(err, seat.ErrNoMember):
+		err = noTaker(t.id(), name)
 	case errors.Is(err, seat.ErrAgent):
 		task, err = t.request(ctx, name, team.Assignment{Task: want.Task, By: team.UserAgent, Take: want.Take})
 	}

@@ -22,7 +22,7 @@ func TestGoalWithChanges(t *testing.T) {
 	}
 	decide := func(goal int) {
 		t.Helper()
-		if _, err := r.registry.Edit(t.Context(), r.bt, func(t *team.Team) { t.Line = &team.WorkLine{Goal: goal} }); err != nil {
+		if _, err := r.registry.Edit(t.Context(), r.bt, func(t *team.Team) { t.Branch = &team.GoalBranch{Goal: goal} }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -39,8 +39,8 @@ func TestGoalWithChanges(t *testing.T) {
 	}
 	end(team.TeamStopped)
 	wantCode(t, "after the stop", set(true), "")
-	if got := record(t, r.Team); got.WithChanges != 1 || got.Line.Goal != 0 {
-		t.Errorf("the record is %+v, with the line %+v", got, got.Line)
+	if got := record(t, r.Team); got.WithChanges != 1 || got.Branch.Goal != 0 {
+		t.Errorf("the record is %+v, with the line %+v", got, got.Branch)
 	}
 	letters := len(r.inbox(t, team.Leader))
 	says(t, "a team at work", set(true), team.InvalidState, "is at work")
@@ -50,8 +50,8 @@ func TestGoalWithChanges(t *testing.T) {
 	decide(1)
 	end(team.TeamFinished)
 	wantCode(t, "the next one", set(false), "")
-	if got := record(t, r.Team); got.GoalNumber != 2 || got.WithChanges != 0 || got.Line.Goal != 1 {
-		t.Errorf("the record is %+v, with the line %+v", got, got.Line)
+	if got := record(t, r.Team); got.GoalNumber != 2 || got.WithChanges != 0 || got.Branch.Goal != 1 {
+		t.Errorf("the record is %+v, with the line %+v", got, got.Branch)
 	}
 	fresh := makeTeam(t, r.client, client.NewTeam{ID: "fresh", WithChanges: true})
 	if got := record(t, fresh); got.WithChanges != 1 {

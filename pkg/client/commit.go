@@ -77,7 +77,7 @@ func (t Board) CompleteWith(ctx context.Context, id team.TaskID, as team.AgentID
 // take returns one commit on the head with a person's work, and its bundle; the head and no bundle
 // if the head has all of it. No ref moves.
 func (p position) take(ctx context.Context, dir, ref string, m gitrepo.Message) (commit gitrepo.Hash, bundle []byte, err error) {
-	c, err := gitrepo.Look(ctx, dir)
+	c, err := gitrepo.Inspect(ctx, dir)
 	if err == nil {
 		c, err = c.At(ctx, ref)
 	}

@@ -150,7 +150,7 @@ func TestReturnedDiff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := gitrepo.Look(ctx, r.user)
+	c, err := gitrepo.Inspect(ctx, r.user)
 	if err != nil {
 		t.Fatal(err)
 	}

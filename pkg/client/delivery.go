@@ -19,13 +19,13 @@ import (
 
 // Delivery is the state of a message at one receiver. Times are the server's.
 type Delivery struct {
-	AgentID     team.AgentID   `json:"agent_id"`
-	State       team.MailState `json:"fate"`
-	DeliveredAt *time.Time     `json:"delivered_at,omitempty"`
-	ProcessedAt *time.Time     `json:"processed_at,omitempty"`
-	RefusedAt   *time.Time     `json:"refused_at,omitempty"`
-	Reason      string         `json:"reason,omitempty"` // of a refusal; while it is not processed, of an unreadable record that may have more
-	DeadAt      *time.Time     `json:"dead_at,omitempty"`
+	AgentID     team.AgentID    `json:"agent_id"`
+	Status      team.MailStatus `json:"status"`
+	DeliveredAt *time.Time      `json:"delivered_at,omitempty"`
+	ProcessedAt *time.Time      `json:"processed_at,omitempty"`
+	RefusedAt   *time.Time      `json:"refused_at,omitempty"`
+	Reason      string          `json:"reason,omitempty"` // of a refusal; while it is not processed, of an unreadable record that may have more
+	DeadAt      *time.Time      `json:"dead_at,omitempty"`
 }
 
 // At returns when the message reached its state; nil while it is pending.
@@ -37,27 +37,27 @@ func (f Delivery) At() *time.Time {
 func (f *Delivery) settle() {
 	switch {
 	case f.DeadAt != nil:
-		f.State = team.MailDead
+		f.Status = team.MailDead
 	case f.RefusedAt != nil:
-		f.State = team.MailRefused
+		f.Status = team.MailRefused
 	case f.ProcessedAt != nil:
-		f.State = team.MailProcessed
+		f.Status = team.MailProcessed
 	case f.DeliveredAt != nil:
-		f.State = team.MailDelivered
+		f.Status = team.MailDelivered
 	default:
-		f.State = team.MailPending
+		f.Status = team.MailPending
 	}
 }
 
 // pendingDelivery is a message with its delivery to one receiver.
 type pendingDelivery struct {
 	*StoredMessage
-	fate *Delivery
+	delivery *Delivery
 }
 
-// fates fills in the deliveries of the letters, which are in order, with the receivers that their
+// deliveries fills in the deliveries of the letters, which are in order, with the receivers that their
 // Deliveries name.
-func (t *core) fates(ctx context.Context, letters []StoredMessage) error {
+func (t *core) deliveries(ctx context.Context, letters []StoredMessage) error {
 	byReader := map[team.AgentID][]pendingDelivery{}
 	for i := range letters {
 		for k := range letters[i].Deliveries {
@@ -70,7 +70,7 @@ func (t *core) fates(ctx context.Context, letters []StoredMessage) error {
 			return err
 		}
 		for _, l := range trails {
-			l.fate.settle()
+			l.delivery.settle()
 		}
 	}
 	return nil
@@ -115,7 +115,7 @@ func (t *core) read(ctx context.Context, who team.AgentID, trails []pendingDeliv
 	r := newReading(trails)
 	var unreadable error // of the first such record; those after it count
 	err = t.team.Logs.Read(ctx, from, func(m broker.Msg) error {
-		record, err := glance(ctx, t.team, m)
+		record, err := snapshotOf(ctx, t.team, m)
 		switch {
 		case errors.Is(err, team.ErrUnreadable):
 			unreadable = cmp.Or(unreadable, err)
@@ -134,9 +134,9 @@ func (t *core) read(ctx context.Context, who team.AgentID, trails []pendingDeliv
 	return err
 }
 
-// glance reads a record without its parts that do not concern mail: a turn or a result in the
+// snapshotOf reads a record without its parts that do not concern mail: a turn or a result in the
 // object store is not fetched. Errors: [team.ErrUnreadable]; Unavailable.
-func glance(ctx context.Context, s *broker.Storage, m broker.Msg) (r journal.Record, err error) {
+func snapshotOf(ctx context.Context, s *broker.Storage, m broker.Msg) (r journal.Record, err error) {
 	if err := json.Unmarshal(m.Data, &r); err == nil && (r.StoredRecord == "" || r.Kind == journal.Turn || r.Kind == journal.Result) {
 		return r, nil
 	}
@@ -175,7 +175,7 @@ func (r *reading) take(record journal.Record, at time.Time) (done bool) {
 // doubt records why deliveries may have come further than the records that were read show.
 func (r *reading) doubt(why string) {
 	for _, l := range r.pending {
-		l.fate.Reason = why
+		l.delivery.Reason = why
 	}
 	for _, f := range r.read {
 		f.Reason = why
@@ -189,8 +189,8 @@ func (r *reading) deliver(at time.Time, upTo uint64) {
 		if l.Seq > upTo {
 			return false
 		}
-		l.fate.DeliveredAt = &at
-		r.read = append(r.read, l.fate)
+		l.delivery.DeliveredAt = &at
+		r.read = append(r.read, l.delivery)
 		return true
 	})
 }
@@ -211,12 +211,12 @@ func (t *core) judged(ctx context.Context, who team.AgentID, trails []pendingDel
 	}
 	slices.Sort(subjects)
 	return t.team.Messages.Read(ctx, trails[0].Seq, func(m broker.Msg) error {
-		mail, ok := letterOf(m)
+		mail, ok := storedMessage(m)
 		at := m.Time.UTC()
 		if m.Subject == dead {
 			for _, l := range trails {
 				if l.ID == mail.ID {
-					l.fate.DeadAt, l.fate.DeliveredAt, l.fate.ProcessedAt = &at, nil, nil
+					l.delivery.DeadAt, l.delivery.DeliveredAt, l.delivery.ProcessedAt = &at, nil, nil
 				}
 			}
 			return nil
@@ -227,11 +227,11 @@ func (t *core) judged(ctx context.Context, who team.AgentID, trails []pendingDel
 			return nil
 		}
 		delete(waiting, key)
-		l.fate.DeliveredAt = cmp.Or(l.fate.DeliveredAt, &at)
+		l.delivery.DeliveredAt = cmp.Or(l.delivery.DeliveredAt, &at)
 		if *mail.Approve {
-			l.fate.ProcessedAt = cmp.Or(l.fate.ProcessedAt, &at)
+			l.delivery.ProcessedAt = cmp.Or(l.delivery.ProcessedAt, &at)
 		} else {
-			l.fate.RefusedAt, l.fate.Reason = &at, mail.Content
+			l.delivery.RefusedAt, l.delivery.Reason = &at, mail.Content
 		}
 		return nil
 	}, slices.Compact(subjects)...)
@@ -245,12 +245,12 @@ func (t *core) writtenBack(ctx context.Context, who team.AgentID, trails []pendi
 		subjects = append(subjects, subject.Inbox(t.id(), "*", team.UserAgent), subject.Broadcast(t.id(), team.UserAgent))
 	}
 	for _, l := range trails {
-		l.fate.DeliveredAt = &l.StoredAt
+		l.delivery.DeliveredAt = &l.StoredAt
 	}
 	copies := map[team.TaskID][]team.Task{} // of tasks for which a question is asked
-	err := t.letters(ctx, trails[0].Seq+1, func(answer StoredMessage) error {
+	err := t.messages(ctx, trails[0].Seq+1, func(answer StoredMessage) error {
 		for _, l := range trails {
-			if l.fate.ProcessedAt != nil || answer.Seq <= l.Seq {
+			if l.delivery.ProcessedAt != nil || answer.Seq <= l.Seq {
 				continue
 			}
 			settled, err := t.settles(ctx, answer.Message, l.Message, copies)
@@ -258,7 +258,7 @@ func (t *core) writtenBack(ctx context.Context, who team.AgentID, trails []pendi
 				return err
 			}
 			if settled {
-				l.fate.ProcessedAt = &answer.StoredAt
+				l.delivery.ProcessedAt = &answer.StoredAt
 			}
 		}
 		return nil
@@ -278,7 +278,7 @@ func (t *core) open(ctx context.Context, trails []pendingDelivery) error {
 	var ids []team.TaskID
 	for _, l := range trails {
 		left := slices.ContainsFunc(members, func(m team.Member) bool { return m.AgentID == l.From && m.State == team.Stopped })
-		l.Open = l.Asks() && l.fate.ProcessedAt == nil && (l.TaskID != "" || !left)
+		l.Open = l.Asks() && l.delivery.ProcessedAt == nil && (l.TaskID != "" || !left)
 		if l.Open && l.TaskID != "" && !slices.Contains(ids, l.TaskID) {
 			ids = append(ids, l.TaskID)
 		}

@@ -116,7 +116,7 @@ func ExampleMail() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(m.Content, m.Deliveries[0].State)
+	fmt.Println(m.Content, m.Deliveries[0].Status)
 	// Output:
 	// to [coder-1]
 	// Which page is the longest? pending

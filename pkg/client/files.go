@@ -34,7 +34,7 @@ func (t *core) files(ctx context.Context, record team.Team) (ws *workspace.Works
 		if err != nil {
 			return nil, nil, err
 		}
-		dir, done, err := p.Repo.View(ctx, p.head, record.Line.Prefix)
+		dir, done, err := p.Repo.View(ctx, p.head, record.Branch.Prefix)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -99,7 +99,7 @@ func (c *Client) lastIn(ctx context.Context, folder string) (last *Team, record 
 // fresh exports a commit of the integration branch into a new temporary folder, in which a check
 // may write, with the worktree_links for the role in in; the caller calls remove.
 func (t *core) fresh(ctx context.Context, p position, at gitrepo.Hash, in workspace.Work) (tree *workspace.Tree, remove func(), err error) {
-	prefix := in.Team.Line.Prefix
+	prefix := in.Team.Branch.Prefix
 	top, err := os.MkdirTemp("", "checked-")
 	if err != nil {
 		return nil, nil, err
@@ -114,7 +114,7 @@ func (t *core) fresh(ctx context.Context, p position, at gitrepo.Hash, in worksp
 	}
 	tree = &workspace.Tree{Root: root, Dir: filepath.Join(root, filepath.FromSlash(prefix))}
 	if from, links, mounted := worktree.LinksOf(ctx, t.client.workspaces, slog.New(slog.DiscardHandler), in.Team, in.Member.Role); err == nil && len(links) > 0 {
-		tree.Shown, err = from.Lend(ctx, links, root, mounted)
+		tree.Shown, err = from.CopyUserFiles(ctx, links, root, mounted)
 	}
 	if err != nil {
 		remove()

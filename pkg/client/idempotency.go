@@ -18,9 +18,9 @@ func (t *core) once(ctx context.Context, kind, key string, m NewMail, do func(c 
 	return t.team.Bucket.Once(ctx, c, do)
 }
 
-// sent returns the message of a call that was begun before, which may not have sent it. Errors:
+// stored returns the message of a call that was begun before, which may not have sent it. Errors:
 // NotFound; Unavailable.
-func (t *core) sent(ctx context.Context, c *broker.Call, existed bool) (StoredMessage, error) {
+func (t *core) stored(ctx context.Context, c *broker.Call, existed bool) (StoredMessage, error) {
 	if !existed {
 		return StoredMessage{}, team.NotFound
 	}
@@ -34,7 +34,7 @@ func (t *core) sent(ctx context.Context, c *broker.Call, existed bool) (StoredMe
 func (t Mail) SendOnce(ctx context.Context, key string, m NewMail) (msg team.Message, to []team.AgentID, existed bool, err error) {
 	c, existed, err := t.once(ctx, "mail", key, m, func(c *broker.Call, existed bool) error {
 		// The server takes one message of an id within two minutes: of racing calls one is stored.
-		l, err := t.sent(ctx, c, existed)
+		l, err := t.stored(ctx, c, existed)
 		switch {
 		case errors.Is(err, team.NotFound):
 			l.Message, c.Members, err = t.send(ctx, m, c.ID)
@@ -97,7 +97,7 @@ func (t *core) setGoal(ctx context.Context, n NewGoal, c *broker.Call, existed b
 	if err != nil {
 		return nil, err
 	}
-	mail, err := t.sent(ctx, c, existed)
+	mail, err := t.stored(ctx, c, existed)
 	switch {
 	case err == nil:
 		// A goal younger than the mail is this one, or a later one. Then no goal is set; nor if the
@@ -122,7 +122,7 @@ func (t *core) setGoal(ctx context.Context, n NewGoal, c *broker.Call, existed b
 	case n.WithChanges && record.AtWork():
 		return nil, team.Errorf(team.InvalidState, "team %s is at work, and uncommitted changes are taken along where a goal begins", t.id()).
 			WithHint("commit them and wait for the end of its goal; without them the text goes to its leader as mail")
-	case n.WithChanges && record.Status == team.Active && record.WithChanges != record.GoalNumber+1 && record.Line != nil && record.Line.Goal > record.GoalNumber:
+	case n.WithChanges && record.Status == team.Active && record.WithChanges != record.GoalNumber+1 && record.Branch != nil && record.Branch.Goal > record.GoalNumber:
 		return nil, team.Errorf(team.InvalidState, "the line of team %s has begun, without uncommitted changes: its leader waits for a goal", t.id()).
 			WithHint("`teamctl stop --team %s`, and set the goal then", t.id())
 	}

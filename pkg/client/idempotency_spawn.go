@@ -52,8 +52,8 @@ func (t Members) SpawnOnce(ctx context.Context, key string, m team.Member, count
 	return members, own == 0, err
 }
 
-// lookEvery is the time between two reads of the record of a member that is starting.
-const lookEvery = 100 * time.Millisecond
+// pollEvery is the time between two reads of the record of a member that is starting.
+const pollEvery = 100 * time.Millisecond
 
 // spawnOne spawns the i-th member of a call, or waits for the one that another caller spawns; own
 // reports which. Its name is stored in the call before it is spawned, and is replaced if a member
@@ -76,7 +76,7 @@ func (t *core) spawnOne(ctx context.Context, c *broker.Call, i int, m team.Membe
 			}
 			raced = nil
 		case there && o.State == team.Created:
-			if !shutdown.Sleep(ctx, lookEvery) {
+			if !shutdown.Sleep(ctx, pollEvery) {
 				return o, false, ctx.Err()
 			}
 		case there:

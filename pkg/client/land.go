@@ -44,7 +44,7 @@ func (t Branch) landing(ctx context.Context, dir string) (p position, c gitrepo.
 	if p, err = t.position(ctx); err != nil {
 		return p, c, lacks, err
 	}
-	if c, err = gitrepo.Look(ctx, dir); err != nil {
+	if c, err = gitrepo.Inspect(ctx, dir); err != nil {
 		return p, c, lacks, err
 	}
 	lacks = p.diff(t.id(), c.Head)
@@ -69,7 +69,7 @@ func (t Branch) CheckLinks(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	c, err := gitrepo.Look(ctx, dir)
+	c, err := gitrepo.Inspect(ctx, dir)
 	if err != nil {
 		return nil // the process that leads the team will report it
 	}
@@ -81,7 +81,7 @@ func (t Branch) CheckLinks(ctx context.Context, dir string) error {
 // be included. Errors: InvalidState if not; Conflict, with the files, if the integration branch has
 // commits that do not merge with them; those of [gitrepo.Repo.Changes].
 func (t Branch) Changes(ctx context.Context, dir string, take bool) ([]string, error) {
-	c, err := gitrepo.Look(ctx, dir)
+	c, err := gitrepo.Inspect(ctx, dir)
 	if errors.Is(err, team.NotFound) || errors.Is(err, team.Unavailable) {
 		return nil, nil
 	}

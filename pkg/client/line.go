@@ -48,7 +48,7 @@ func (t *core) position(ctx context.Context) (p position, err error) {
 	p.head, err = p.Bring(ctx)
 	p.first = h.Begun
 	p.begun = p.first
-	if l := record.Line; l != nil && l.Begun != "" {
+	if l := record.Branch; l != nil && l.Begun != "" {
 		p.begun = gitrepo.Hash(l.Begun)
 	}
 	return p, err
@@ -56,10 +56,10 @@ func (t *core) position(ctx context.Context) (p position, err error) {
 
 // because returns why the members of the team share the workspace, if that is known.
 func because(t team.Team) string {
-	if t.Line == nil || t.Line.Why == "" {
+	if t.Branch == nil || t.Branch.Why == "" {
 		return ""
 	}
-	return ": " + t.Line.Why
+	return ": " + t.Branch.Why
 }
 
 // from returns where the integration branch began or, unless all is set, where the goal did.

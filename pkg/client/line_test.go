@@ -65,7 +65,7 @@ func (r *lineRig) begin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := gitrepo.Look(t.Context(), r.user)
+	c, err := gitrepo.Inspect(t.Context(), r.user)
 	if err == nil {
 		err = site.Repo.Fetch(t.Context(), c)
 	}
@@ -73,7 +73,7 @@ func (r *lineRig) begin(t *testing.T) {
 		err = site.Advance(t.Context(), "", c.Head)
 	}
 	if err == nil {
-		_, err = r.registry.Edit(t.Context(), r.bt, func(t *team.Team) { t.Line = &team.WorkLine{Goal: t.GoalNumber, Begun: string(c.Head)} })
+		_, err = r.registry.Edit(t.Context(), r.bt, func(t *team.Team) { t.Branch = &team.GoalBranch{Goal: t.GoalNumber, Begun: string(c.Head)} })
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -197,7 +197,7 @@ func TestLineOfThisGoal(t *testing.T) {
 	r.done(t, "coder-1", "Edit three", "sed -i s/^3$/three/ numbers.txt")
 	head, err := r.site.Bring(t.Context())
 	if err == nil {
-		_, err = r.registry.Edit(t.Context(), r.bt, func(t *team.Team) { t.Line.Begun = string(head) })
+		_, err = r.registry.Edit(t.Context(), r.bt, func(t *team.Team) { t.Branch.Begun = string(head) })
 	}
 	if err != nil {
 		t.Fatal(err)

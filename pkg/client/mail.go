@@ -41,7 +41,7 @@ func (t *core) send(ctx context.Context, m NewMail, id string) (team.Message, []
 			WithHint("teamctl run --team %s GOAL sets it a goal", t.id())
 	}
 	if m.As != "" {
-		if err := t.seated(ctx, m.As); err != nil {
+		if err := t.requireSeat(ctx, m.As); err != nil {
 			return team.Message{}, nil, err
 		}
 	}
@@ -61,8 +61,8 @@ func (m NewMail) message(id string) team.Message {
 	return letter
 }
 
-// seated checks that a person may write under this name.
-func (t *core) seated(ctx context.Context, a team.AgentID) error {
+// requireSeat checks that a person may write under this name.
+func (t *core) requireSeat(ctx context.Context, a team.AgentID) error {
 	m, err := t.roster.Get(ctx, a)
 	switch {
 	case errors.Is(err, team.NotFound):

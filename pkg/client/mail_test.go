@@ -88,7 +88,7 @@ func turn(t *testing.T) journal.Record {
 
 func states(l client.StoredMessage) (all []string) {
 	for _, f := range l.Deliveries {
-		all = append(all, string(f.AgentID)+" "+string(f.State))
+		all = append(all, string(f.AgentID)+" "+string(f.Status))
 	}
 	return all
 }
@@ -103,15 +103,15 @@ func TestFateOfAMessage(t *testing.T) {
 	first := r.post(t, team.Message{Type: team.MsgMessage, From: team.Leader, To: coder.AgentID, Content: "一 🚀"})
 	second := r.post(t, team.Message{Type: team.MsgMessage, From: team.Leader, To: coder.AgentID, Content: "two"})
 	note(turn(t)) // of something else
-	is := func(want1, want2 team.MailState) {
+	is := func(want1, want2 team.MailStatus) {
 		t.Helper()
 		inbox := r.inbox(t, coder.AgentID)
 		if len(inbox) != 2 {
 			t.Fatalf("%d messages in the inbox", len(inbox))
 		}
-		for i, want := range []team.MailState{want1, want2} {
+		for i, want := range []team.MailStatus{want1, want2} {
 			l := r.letter(t, []string{first.ID, second.ID}[i])
-			if f := inbox[i].Deliveries[0]; l.Deliveries[0].State != want || f.State != want || (f.At() == nil) != (want == team.MailPending) {
+			if f := inbox[i].Deliveries[0]; l.Deliveries[0].Status != want || f.Status != want || (f.At() == nil) != (want == team.MailPending) {
 				t.Errorf("message %d is %+v, in the inbox %+v, want %s", i+1, l.Deliveries[0], f, want)
 			}
 		}
@@ -162,9 +162,9 @@ func TestFateBehindAnUnreadableRecord(t *testing.T) {
 	ok(t, err)
 	_, err = r.bt.Logs.Append(t.Context(), at, []byte("{"), last.Seq)
 	ok(t, err)
-	is := func(state team.MailState, why string) {
+	is := func(state team.MailStatus, why string) {
 		t.Helper()
-		if f := r.letter(t, m.ID).Deliveries[0]; f.State != state || (why == "") != (f.Reason == "") || !strings.Contains(f.Reason, why) {
+		if f := r.letter(t, m.ID).Deliveries[0]; f.Status != state || (why == "") != (f.Reason == "") || !strings.Contains(f.Reason, why) {
 			t.Errorf("it is %+v, want %s, since %q", f, state, why)
 		}
 	}
@@ -205,17 +205,17 @@ func TestPromptInInbox(t *testing.T) {
 	m, err = r.roster.Put(t.Context(), m)
 	ok(t, err)
 	r.post(t, team.Message{Type: team.MsgMessage, From: team.Leader, To: m.AgentID, Content: "x"})
-	first := func(state team.MailState) {
+	first := func(state team.MailStatus) {
 		t.Helper()
 		page, more, err := r.Mail().InboxPage(t.Context(), m.AgentID, 0, 1)
 		ok(t, err)
-		if l := page[0]; !more || l.Content != m.Prompt || l.From != team.UserAgent || l.Type != team.MsgUser || l.Summary != "Be brief." || l.Deliveries[0].State != state {
+		if l := page[0]; !more || l.Content != m.Prompt || l.From != team.UserAgent || l.Type != team.MsgUser || l.Summary != "Be brief." || l.Deliveries[0].Status != state {
 			t.Errorf("the first of the mail is %+v (more: %t), want %s", page, more, state)
 		}
 		if page, _, err = r.Mail().InboxPage(t.Context(), m.AgentID, 1, 1); err != nil || len(page) != 1 || page[0].Content != "x" {
 			t.Errorf("the second is %+v, %v", page, err)
 		}
-		if l, err := r.Mail().Message(t.Context(), "prompt-1"); err != nil || l.Content != m.Prompt || len(l.Deliveries) != 1 || l.Deliveries[0].AgentID != m.AgentID || l.Deliveries[0].State != state {
+		if l, err := r.Mail().Message(t.Context(), "prompt-1"); err != nil || l.Content != m.Prompt || len(l.Deliveries) != 1 || l.Deliveries[0].AgentID != m.AgentID || l.Deliveries[0].Status != state {
 			t.Errorf("by its id it is %+v, %v, want %s", l, err, state)
 		}
 	}
@@ -245,10 +245,10 @@ func TestFatesOfTheUnwanted(t *testing.T) {
 	other := r.post(t, team.Message{Type: team.MsgShutdownRequest, From: team.Leader, To: coder.AgentID, RequestID: "r2"})
 	r.post(t, team.Message{Type: team.MsgShutdownResponse, From: coder.AgentID, To: team.Leader, RequestID: "r1", Approve: &no, Content: "the lexer is half done"})
 	r.post(t, team.Message{Type: team.MsgShutdownResponse, From: coder.AgentID, To: team.Leader, RequestID: "r2", Approve: &yes})
-	if f := r.letter(t, request.ID).Deliveries[0]; f.State != team.MailRefused || f.Reason != "the lexer is half done" || f.RefusedAt == nil {
+	if f := r.letter(t, request.ID).Deliveries[0]; f.Status != team.MailRefused || f.Reason != "the lexer is half done" || f.RefusedAt == nil {
 		t.Errorf("the refused request is %+v", f)
 	}
-	if f := r.letter(t, other.ID).Deliveries[0]; f.State != team.MailProcessed || f.DeliveredAt == nil {
+	if f := r.letter(t, other.ID).Deliveries[0]; f.Status != team.MailProcessed || f.DeliveredAt == nil {
 		t.Errorf("the approved request, whose receiver has left without another turn, is %+v", f)
 	}
 	lost := r.post(t, team.Message{Type: team.MsgMessage, From: team.Leader, To: coder.AgentID, Content: "x"})
@@ -260,7 +260,7 @@ func TestFatesOfTheUnwanted(t *testing.T) {
 	later := r.post(t, team.Message{Type: team.MsgMessage, From: team.Leader, To: coder.AgentID, Content: "y"})
 	note := r.log(t, coder)
 	note(journal.Record{Kind: journal.Mail, Message: &later, InboxSeq: r.letter(t, later.ID).Seq})
-	if f := r.letter(t, lost.ID).Deliveries[0]; f.State != team.MailDead || f.At() == nil || f.DeliveredAt != nil {
+	if f := r.letter(t, lost.ID).Deliveries[0]; f.Status != team.MailDead || f.At() == nil || f.DeliveredAt != nil {
 		t.Errorf("what was set aside is %+v", f)
 	}
 }
@@ -540,7 +540,7 @@ func TestFollowInbox(t *testing.T) {
 	r.asks(t, team.Leader, team.UserAgent, "two?")
 	enough := errors.New("enough")
 	err := r.Mail().FollowInbox(t.Context(), team.UserAgent, before[0].Seq, func(l client.StoredMessage) error {
-		if l.Content != "two?" || !l.Open || l.Deliveries[0].State != team.MailDelivered || time.Since(l.StoredAt) > time.Minute {
+		if l.Content != "two?" || !l.Open || l.Deliveries[0].Status != team.MailDelivered || time.Since(l.StoredAt) > time.Minute {
 			t.Errorf("it is told %+v", l)
 		}
 		return enough
@@ -564,15 +564,15 @@ func TestFollowInboxOf(t *testing.T) {
 	r.claim(t, "T-001", "alice")
 	r.asks(t, coder.AgentID, "alice", "done?")
 	for who, want := range map[team.AgentID]client.StoredMessage{
-		late.AgentID: {Message: team.Message{Content: "for you"}, Deliveries: []client.Delivery{{State: team.MailPending}}},
-		"alice":      {Message: team.Message{Content: "done?"}, Deliveries: []client.Delivery{{State: team.MailDelivered}}, Open: true},
+		late.AgentID: {Message: team.Message{Content: "for you"}, Deliveries: []client.Delivery{{Status: team.MailPending}}},
+		"alice":      {Message: team.Message{Content: "done?"}, Deliveries: []client.Delivery{{Status: team.MailDelivered}}, Open: true},
 	} {
 		enough := errors.New("enough")
 		err := r.Mail().FollowInbox(t.Context(), who, 0, func(l client.StoredMessage) error {
 			if who == "alice" && l.Content == "before" { // a seat may read what was said before it was made
 				return nil
 			}
-			if l.Content != want.Content || l.Open != want.Open || l.Deliveries[0].State != want.Deliveries[0].State {
+			if l.Content != want.Content || l.Open != want.Open || l.Deliveries[0].Status != want.Deliveries[0].Status {
 				t.Errorf("of %s it is told %+v", who, l)
 			}
 			return enough

@@ -25,7 +25,7 @@ type StoredMessage struct {
 	StoredAt   time.Time    `json:"stored_at"`
 	Open       bool         `json:"open,omitempty"`      // a question to a person that nobody has answered yet: the task for which it is asked has not ended, or its sender has not left
 	AnswerTo   team.AgentID `json:"answer_to,omitempty"` // of an open question for a task that its sender has lost: the agent that holds the task, and gets the answer; "" = the sender
-	Deliveries []Delivery   `json:"fates"`               // of each receiver that is asked for
+	Deliveries []Delivery   `json:"deliveries"`          // of each receiver that is asked for
 }
 
 // Entry returns the message as a feed entry, without a cursor.
@@ -81,12 +81,12 @@ func (t *core) inbox(ctx context.Context, who team.AgentID, keep func(StoredMess
 		err = take(StoredMessage{Message: prompt, StoredAt: m.JoinedAt})
 	}
 	if err == nil {
-		err = t.letters(ctx, max(m.InboxFrom, 1), take, inbox(t.id(), who)...)
+		err = t.messages(ctx, max(m.InboxFrom, 1), take, inbox(t.id(), who)...)
 	}
 	if err != nil && !errors.Is(err, broker.ErrEnough) { // of what the member was spawned with
 		return nil, err
 	}
-	return letters, t.fates(ctx, letters)
+	return letters, t.deliveries(ctx, letters)
 }
 
 // FollowInbox calls f for each message to a member after a sequence, and for each new one, until
@@ -101,13 +101,13 @@ func (t Mail) FollowInbox(ctx context.Context, who team.AgentID, after uint64, f
 		return err
 	}
 	return t.team.Messages.Follow(ctx, broker.Mark{Seq: max(after, max(m.InboxFrom, 1)-1)}, func(m broker.Msg) error {
-		l, ok := letterOf(m)
+		l, ok := storedMessage(m)
 		if !ok || l.From == who {
 			return nil
 		}
-		l.Deliveries = []Delivery{{AgentID: who, State: team.MailPending}}
+		l.Deliveries = []Delivery{{AgentID: who, Status: team.MailPending}}
 		if isPerson {
-			l.Open, l.Deliveries[0].State, l.Deliveries[0].DeliveredAt = l.Asks(), team.MailDelivered, &l.StoredAt
+			l.Open, l.Deliveries[0].Status, l.Deliveries[0].DeliveredAt = l.Asks(), team.MailDelivered, &l.StoredAt
 		}
 		return f(l)
 	}, nil, inbox(t.id(), who)...)
@@ -140,7 +140,7 @@ func (t Mail) Message(ctx context.Context, id string) (StoredMessage, error) {
 		l.Deliveries[i].AgentID = a
 	}
 	letters := []StoredMessage{l}
-	err = t.fates(ctx, letters)
+	err = t.deliveries(ctx, letters)
 	return letters[0], err
 }
 
@@ -189,18 +189,18 @@ func (t *core) reader(ctx context.Context, who team.AgentID) (team.Member, error
 	return m, t.unknown(ctx, who, err)
 }
 
-// letters calls f for the mail on these subjects from a sequence on, up to the present end.
-func (t *core) letters(ctx context.Context, from uint64, f func(StoredMessage) error, subjects ...string) error {
+// messages calls f for the mail on these subjects from a sequence on, up to the present end.
+func (t *core) messages(ctx context.Context, from uint64, f func(StoredMessage) error, subjects ...string) error {
 	return t.team.Messages.Read(ctx, from, func(m broker.Msg) error {
-		if l, ok := letterOf(m); ok {
+		if l, ok := storedMessage(m); ok {
 			return f(l)
 		}
 		return nil
 	}, subjects...)
 }
 
-// letterOf decodes a message; ok is false for an unreadable one.
-func letterOf(m broker.Msg) (l StoredMessage, ok bool) {
+// storedMessage decodes a message; ok is false for an unreadable one.
+func storedMessage(m broker.Msg) (l StoredMessage, ok bool) {
 	if json.Unmarshal(m.Data, &l.Message) != nil || l.V != team.Protocol {
 		return StoredMessage{}, false
 	}
@@ -238,7 +238,7 @@ func (t *core) findOn(ctx context.Context, id string, from uint64, subjects ...s
 		if !bytes.Contains(m.Data, []byte(id)) {
 			return nil
 		}
-		if l, ok := letterOf(m); ok && l.ID == id {
+		if l, ok := storedMessage(m); ok && l.ID == id {
 			found = l
 			return broker.ErrEnough
 		}

@@ -31,7 +31,7 @@ func (t Mail) Answer(ctx context.Context, as team.AgentID, which, text string) (
 	who := team.UserAgent
 	if as != "" {
 		who = as
-		if err := t.seated(ctx, as); err != nil {
+		if err := t.requireSeat(ctx, as); err != nil {
 			return q, answer, err
 		}
 	}
@@ -172,7 +172,7 @@ func (t *core) confirm(ctx context.Context, q StoredMessage, answer team.Message
 	if q.To != team.UserAgent {
 		asked = append(asked, subject.Inbox(t.id(), "*", team.UserAgent))
 	}
-	return t.letters(ctx, q.Seq+1, func(l StoredMessage) error {
+	return t.messages(ctx, q.Seq+1, func(l StoredMessage) error {
 		switch {
 		case l.ID != answer.ID:
 			return nil

@@ -16,7 +16,7 @@ func (t *Team) Damaged(ctx context.Context, takes journal.Takes) ([]repair.Damag
 // Repair repairs one of them and returns what was done: nothing for a readable record. Errors:
 // NotFound; InvalidState if no copy of it can be read; Unavailable.
 func (t *Team) Repair(ctx context.Context, key string, takes journal.Takes) ([]repair.Damage, error) {
-	return t.repairer(takes).Mend(ctx, key)
+	return t.repairer(takes).Repair(ctx, key)
 }
 
 // Inboxes returns the members whose read position is beyond the end of the team's mail. Errors:

@@ -96,7 +96,7 @@ func (t *core) toPerson(ctx context.Context, s *TeamStatus) error {
 		if l.Open {
 			s.Questions = append(s.Questions, l)
 		}
-		if l.Deliveries[0].State == team.MailDelivered && (l.Open || !l.Asks()) { // an answer to the others has no effect
+		if l.Deliveries[0].Status == team.MailDelivered && (l.Open || !l.Asks()) { // an answer to the others has no effect
 			s.Unread++
 		}
 	}
@@ -174,7 +174,7 @@ type TeamStatus struct {
 	Tasks   team.Counts              `json:"tasks"`             // by status; those that are blocked are not pending
 	Storage string                   `json:"storage,omitempty"` // why NATS stores nothing of what a member writes, as that says; "" if it does
 	Work    []Work                   `json:"work,omitempty"`    // members that are at something, or wait
-	Parked  []Parked                 `json:"parked,omitempty"`  // members that wait for somebody to mend their model or their journal
+	Parked  []Parked                 `json:"parked,omitempty"`  // members that wait for somebody to repair their model or their journal
 	Damaged []team.Quarantined       `json:"damaged,omitempty"` // records that cannot be read, journals aside
 	Silent  []Trouble                `json:"silent,omitempty"`  // members that beat and do not answer
 	Lost    []Trouble                `json:"lost,omitempty"`    // members without a process, as far as it is known why

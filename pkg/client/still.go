@@ -41,8 +41,8 @@ func markOf(ctx context.Context, s *broker.Storage) (m mark, err error) {
 	return m, err
 }
 
-// look returns the cached status of a team if nothing has changed since.
-func (s *stills) look(ctx context.Context, sm team.Small) (TeamStatus, bool) {
+// poll returns the cached status of a team if nothing has changed since.
+func (s *stills) poll(ctx context.Context, sm team.Small) (TeamStatus, bool) {
 	s.mu.Lock()
 	known, ok := s.of[sm.ID]
 	s.mu.Unlock()

@@ -68,7 +68,7 @@ func (c *Client) stands(ctx context.Context, sm team.Small) (*TeamStatus, error)
 	if sm.Status == team.TeamLoading || sm.Status == team.TeamDeleting {
 		return &TeamStatus{ID: sm.ID, Status: sm.Status}, nil
 	}
-	if s, ok := c.stills.look(ctx, sm); ok {
+	if s, ok := c.stills.poll(ctx, sm); ok {
 		return &s, nil
 	}
 	t, err := c.Open(ctx, sm.ID)
@@ -191,7 +191,7 @@ func (t *core) elsewhere(ctx context.Context, record team.Team) error {
 	if err != nil {
 		return nil
 	}
-	c, err := gitrepo.Look(ctx, record.Workspace)
+	c, err := gitrepo.Inspect(ctx, record.Workspace)
 	if err != nil {
 		return nil
 	}

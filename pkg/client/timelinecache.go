@@ -30,10 +30,10 @@ const (
 
 // chartOf identifies a fold. A team that was made again under its name has another time.
 type chartOf struct {
-	team   team.TeamID
-	goal   int
-	from   int64 // when it was set, in nanoseconds
-	onLine bool
+	team      team.TeamID
+	goal      int
+	from      int64 // when it was set, in nanoseconds
+	hasBranch bool
 }
 
 // of returns the chart of a goal, and caches it.
@@ -75,11 +75,11 @@ type chart struct {
 	over   *time.Time // the end of the goal, if all up to there is in it
 }
 
-// errOver ends the reading of a feed after the end of a goal, errMadeAnew if one of its streams was
+// errOver ends the reading of a feed after the end of a goal, errMadeAgain if one of its streams was
 // made again since the last read.
 var (
-	errOver     = errors.New("the goal is over")
-	errMadeAnew = errors.New("a stream was made anew")
+	errOver      = errors.New("the goal is over")
+	errMadeAgain = errors.New("a stream was made anew")
 )
 
 // read continues the reading up to the end of the goal, or the present one. Entries that it has
@@ -92,7 +92,7 @@ func (c *chart) read(ctx context.Context, t *Team, to *time.Time) error {
 		return nil
 	}
 	err := c.readOn(ctx, t, to)
-	if errors.Is(err, errMadeAnew) {
+	if errors.Is(err, errMadeAgain) {
 		c.fold = nil
 		err = c.readOn(ctx, t, to)
 	}
@@ -110,8 +110,8 @@ func (c *chart) readOn(ctx context.Context, t *Team, to *time.Time) error {
 		switch {
 		case to != nil && s.Time.After(*to):
 			return errOver
-		case !fresh && madeAnew(s.Event):
-			return errMadeAnew
+		case !fresh && madeAgain(s.Event):
+			return errMadeAgain
 		}
 		c.fold.Apply(s.Entry)
 		if c.after = s.Cursor; s.Time.After(c.newest) {
@@ -144,14 +144,14 @@ func (c *chart) begin(ctx context.Context, t *Team) error {
 	for _, task := range tasks {
 		ended[task.ID] = !task.Status.Open()
 	}
-	c.fold = timeline.New(timeline.Start{Goal: c.of.goal, From: from, HasBranch: c.of.onLine, Members: members, Tasks: tasks,
+	c.fold = timeline.New(timeline.Start{Goal: c.of.goal, From: from, HasBranch: c.of.hasBranch, Members: members, Tasks: tasks,
 		Counts: func(id team.TaskID) bool { return !ended[id] }})
 	c.after, c.memory, c.newest, c.over = after, feed.Memory{}, time.Time{}, nil
 	return nil
 }
 
-// madeAnew reports whether an event of the feed reports that a stream was made again.
-func madeAnew(e team.Event) bool {
+// madeAgain reports whether an event of the feed reports that a stream was made again.
+func madeAgain(e team.Event) bool {
 	var r feed.Reset
 	return feed.IsReset(e) && json.Unmarshal(e.Event.Value, &r) == nil &&
 		slices.ContainsFunc(r.Missing, func(m feed.Missing) bool { return m.Why == "made_anew" })

@@ -24,7 +24,7 @@ func (t Branch) Undo(ctx context.Context, id team.TaskID, by team.AgentID) (task
 		return task, false, err
 	}
 	if by != "" {
-		if err := t.seated(ctx, by); err != nil {
+		if err := t.requireSeat(ctx, by); err != nil {
 			return task, false, err
 		}
 	}

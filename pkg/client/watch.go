@@ -31,13 +31,13 @@ func (t Board) Watch(ctx context.Context, f func(Snapshot) error) error {
 		if !ready {
 			return nil
 		}
-		if b := w.tell(); len(b.Tasks)+len(b.Bad)+len(b.Gone) > 0 {
+		if b := w.notify(); len(b.Tasks)+len(b.Bad)+len(b.Gone) > 0 {
 			return f(b)
 		}
 		return nil
 	}, func() {
 		ready = true
-		if ended = f(w.tell()); ended != nil {
+		if ended = f(w.notify()); ended != nil {
 			cancel()
 		}
 	}, subject.AllTasks, subject.KeySequence)
@@ -77,8 +77,8 @@ func (w *watch) Show(id team.TaskID, after team.Task) {
 	w.news[id] = w.news[id] || before.Status != after.Status && !after.Status.Open()
 }
 
-// tell returns the changes since its last call.
-func (w *watch) tell() Snapshot {
+// notify returns the changes since its last call.
+func (w *watch) notify() Snapshot {
 	b := Snapshot{Bad: w.bad, Gone: w.gone}
 	if len(w.news) > 0 { // many entries of a creation have no news yet
 		byNumber := func(a, b team.TaskID) int { return cmp.Compare(a.Number(), b.Number()) }

@@ -59,8 +59,8 @@ func unmade(what, below string, err error) error {
 	return team.Errorf(team.InvalidState, "%s: %w", what, err).WithHint("make %s writable for the user of this process, or set XDG_CACHE_HOME", below)
 }
 
-// occupy locks a folder for an open workspace until free is called, after cleaning it; alone: no workspace of any process has it.
-func occupy(dir string, clean func(alone bool)) (free func()) {
+// acquire locks a folder for an open workspace until free is called, after cleaning it; alone: no workspace of any process has it.
+func acquire(dir string, clean func(alone bool)) (free func()) {
 	lock, err := os.OpenFile(lockOf(dir), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return func() {}

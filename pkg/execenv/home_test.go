@@ -85,7 +85,7 @@ func TestHomesGo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	free := occupy(open, clear(open))
+	free := acquire(open, clear(open))
 	for _, id := range []team.TeamID{"ended", "open", "again"} {
 		s.Ended(team.Team{ID: id})
 	}
@@ -133,7 +133,7 @@ func TestTrimWhenOpened(t *testing.T) {
 		t.Fatal(err)
 	}
 	open := func() bool {
-		occupy(dir, trim(dir))()
+		acquire(dir, trim(dir))()
 		_, err := os.Stat(file)
 		return err == nil
 	}

@@ -64,7 +64,7 @@ func (s *Source) runner(ctx context.Context, w workspace.Work, dir string, hold 
 		}
 		b.Proxy = p.Serve
 	}
-	free, leave := occupy(b.Home, clear(b.Home)), occupy(cache, trim(cache))
+	free, leave := acquire(b.Home, clear(b.Home)), acquire(cache, trim(cache))
 	release = func() { free(); leave() }
 	run, err = found.Runner(b)
 	if err != nil {
@@ -98,7 +98,7 @@ func (s *Source) box(w workspace.Work, h team.Policy, dir, cache string, level t
 		return b, err
 	}
 	s.o.Logger.Debug("not given to commands", "agent", w.Member.AgentID, "paths", granted.Omitted)
-	if err := granted.Furnish(); err != nil {
+	if err := granted.Populate(); err != nil {
 		return b, unmade("the home of "+string(w.Member.AgentID), home, err)
 	}
 	b.ReadOnly = append(b.ReadOnly, granted.ReadOnly...)

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// learned returns p adapted to the error e, with which an endpoint has refused a request, and whether that changed it.
+// adapted returns p adapted to the error e, with which an endpoint has refused a request, and whether that changed it.
 // It learns nothing twice, so that an endpoint which keeps refusing is not asked for ever.
-func learned(p profile, e apiError) (profile, bool) {
+func adapted(p profile, e apiError) (profile, bool) {
 	text := strings.ToLower(e.message + " " + e.code)
 	// Only the first matching lesson counts: a later one would misread its words.
-	i := slices.IndexFunc(lessons, func(l adaptation) bool { return l.about.MatchString(text) })
+	i := slices.IndexFunc(adaptations, func(l adaptation) bool { return l.about.MatchString(text) })
 	taught := p
-	if i < 0 || !lessons[i].learn(&taught, text) {
+	if i < 0 || !adaptations[i].learn(&taught, text) {
 		return p, false
 	}
 	return taught, true
@@ -39,9 +39,9 @@ var mostOutput = lazy(`supports at most (\d+) completion tokens|` +
 	`max_tokens: \d+ > (\d+), which is the maximum|` +
 	"max_(?:completion_)?tokens`? must be less than or equal to `?(\\d+)")
 
-// lessons are tried in order, special ones first; only the first that matches the error counts. Their comments quote
+// adaptations are tried in order, special ones first; only the first that matches the error counts. Their comments quote
 // errors.
-var lessons = []adaptation{
+var adaptations = []adaptation{
 	{ // "To use function tools, use /v1/responses or set reasoning_effort to 'none'", "only supported in v1/responses"
 		"responses",
 		lazy(`v1/responses`),
@@ -117,13 +117,13 @@ var lessons = []adaptation{
 		"empty content",
 		lazy(`\bcontent\b.*(non-empty|must not be empty|cannot be empty|is empty|non-whitespace)`),
 		func(p *profile, _ string) bool {
-			return oneOf(p.EmptyTurn == "" && change(&p.EmptyTurn, noAnswer), change(&p.BesideCalls, absent))
+			return oneOf(p.EmptyTurn == "" && change(&p.EmptyTurn, noAnswer), change(&p.WithCalls, absent))
 		},
 	},
 	{ // "messages[2]: missing field `content`", "Expected 'content' to be a string or an array"
 		"content beside calls",
 		lazy("missing field `?content|'content' to be a string|content (field )?is required"),
-		func(p *profile, _ string) bool { return change(&p.BesideCalls, emptyText) },
+		func(p *profile, _ string) bool { return change(&p.WithCalls, emptyText) },
 	},
 	{ // "invalid type: sequence, expected a string", "content must be a string"
 		"plain content",

@@ -51,8 +51,8 @@ func TestLearned(t *testing.T) {
 		"order of roles":      {unknownEndpoint, "Unexpected role 'user' after role 'tool'", func(p profile) bool { return p.AfterTool != "" }},
 		"alternating roles":   {"vllm", "Conversation roles must alternate user/assistant/user/assistant/...", func(p profile) bool { return p.MergeUsers && p.AfterTool != "" && p.BeforeTurn != "" }},
 		"no system role":      {unknownEndpoint, "System role not supported", func(p profile) bool { return p.SystemRole == "user" && p.MergeUsers }},
-		"no empty content":    {unknownEndpoint, "messages: text content blocks must be non-empty", func(p profile) bool { return p.BesideCalls == absent }},
-		"content must be":     {"anthropic-compat", "messages[2]: missing field `content`", func(p profile) bool { return p.BesideCalls == emptyText }},
+		"no empty content":    {unknownEndpoint, "messages: text content blocks must be non-empty", func(p profile) bool { return p.WithCalls == absent }},
+		"content must be":     {"anthropic-compat", "messages[2]: missing field `content`", func(p profile) bool { return p.WithCalls == emptyText }},
 		"content is text":     {"openai", "messages[1]: invalid type: sequence, expected a string", func(p profile) bool { return !p.Images }},
 		"no images at Claude": {"anthropic", "This model does not support image input.", func(p profile) bool { return !p.Images && p.CacheMarks == onBlocks }},
 		"no images":           {"openai", "This model does not support image input.", func(p profile) bool { return !p.Images }},
@@ -67,7 +67,7 @@ func TestLearned(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := start(tt.profile)
-			got, ok := learned(before, apiError{status: http.StatusBadRequest, message: tt.message})
+			got, ok := adapted(before, apiError{status: http.StatusBadRequest, message: tt.message})
 			if ok != (tt.check != nil) {
 				t.Fatalf("learned something: %v; %+v", ok, got)
 			}
@@ -80,7 +80,7 @@ func TestLearned(t *testing.T) {
 			if !tt.check(got) {
 				t.Errorf("learned %+v", got)
 			}
-			if again, ok := learned(got, apiError{message: tt.message}); ok {
+			if again, ok := adapted(got, apiError{message: tt.message}); ok {
 				t.Errorf("learned again: %+v", again)
 			}
 			if !reflect.DeepEqual(before, start(tt.profile)) {
@@ -98,7 +98,7 @@ func TestLessonsOfRealServices(t *testing.T) {
 		t.Fatal(err)
 	}
 	unused := map[string]bool{}
-	for _, l := range lessons {
+	for _, l := range adaptations {
 		unused[l.name] = true
 	}
 	i := slices.IndexFunc(profiles, func(p profile) bool { return p.Name == unknownEndpoint })
@@ -113,7 +113,7 @@ func TestLessonsOfRealServices(t *testing.T) {
 		}
 		e := parseError(row.Body)
 		var about []string
-		for _, l := range lessons {
+		for _, l := range adaptations {
 			if l.about.MatchString(strings.ToLower(e.message + " " + e.code)) {
 				about = append(about, l.name)
 			}
@@ -125,11 +125,11 @@ func TestLessonsOfRealServices(t *testing.T) {
 		case "plain content":
 			before.Images = true
 		case "content beside calls":
-			before.BesideCalls = absent
+			before.WithCalls = absent
 		case "empty turn", "empty content":
 			before.EmptyTurn = ""
 		}
-		_, taught := learned(before, e)
+		_, taught := adapted(before, e)
 		if first := append(about, "")[0]; first != row.Lesson || taught != (row.Lesson != "") {
 			t.Errorf("%s, %s: lessons %q are about it, and something was learned: %v; want %q\n%s", row.Service, e.message, about, taught, row.Lesson, row.Body)
 		}

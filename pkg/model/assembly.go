@@ -47,7 +47,7 @@ func (p *partial) reply() Reply {
 // chatReader builds one turn from the chunks of a chat completion, or from a whole one.
 type chatReader struct {
 	partial
-	extra pieces
+	extra chunks
 	calls callList
 	chunk chunk // the newest; each takes the room of the last
 }
@@ -55,7 +55,7 @@ type chatReader struct {
 var _ turnReader = (*chatReader)(nil)
 
 func newChatReader(req Request, onDelta func(string)) *chatReader {
-	r := &chatReader{partial: newPartial(req, onDelta), extra: pieces{}}
+	r := &chatReader{partial: newPartial(req, onDelta), extra: chunks{}}
 	r.calls.known = namesOf(req)
 	return r
 }

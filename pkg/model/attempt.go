@@ -118,7 +118,7 @@ func (c *Client) readWhole(x *exchange, q call, body io.Reader, turn turnReader)
 		return nil
 	}
 	if said, ok := errors.AsType[*apiError](err); ok {
-		return c.told(x, *said)
+		return c.chooseDialect(x, *said)
 	}
 	return c.noEndpoint(x, data)
 }
@@ -178,13 +178,13 @@ func (c *Client) refused(x *exchange) *failure {
 	if to := x.resp.Header.Get("Location"); e.status < 400 && to != "" {
 		e.message = "it redirects to " + to
 	}
-	f := c.told(x, e)
+	f := c.chooseDialect(x, e)
 	f.again = x.resp.Header.Get("X-Should-Retry") // of OpenAI and Anthropic
 	return f
 }
 
-// told returns the failure for an error that the endpoint reports, by status or in its answer.
-func (c *Client) told(x *exchange, e apiError) *failure {
+// chooseDialect returns the failure for an error that the endpoint reports, by status or in its answer.
+func (c *Client) chooseDialect(x *exchange, e apiError) *failure {
 	f := &failure{said: e, status: x.status(), window: cmp.Or(e.window, windowIn(e.message)), asked: min(e.retryAfter, longestAsked)}
 	f.reason, f.advice = judge(f.status, e)
 	if f.status < 300 {
@@ -204,7 +204,7 @@ func (c *Client) told(x *exchange, e apiError) *failure {
 func (c *Client) brokenOff(x *exchange, q call, turn turnReader, err error) *failure {
 	var f *failure
 	if said, ok := errors.AsType[*apiError](err); ok {
-		f = c.told(x, *said)
+		f = c.chooseDialect(x, *said)
 		if turn.size() == 0 && turn.used() == (Usage{}) {
 			return f // refused before the model had a word: that costs nothing
 		}

@@ -21,11 +21,11 @@ type toolCall struct {
 	name   string
 	args   strings.Builder
 	depth  nesting // of args
-	extra  pieces
+	extra  chunks
 }
 
-// piece is the part of a chunk about one call.
-type piece struct {
+// callDelta is the part of a chunk about one call.
+type callDelta struct {
 	choice number
 	index  *number
 	id     string
@@ -44,10 +44,10 @@ func (cs *callList) add(choice number, d fields) error {
 	if err := errors.Join(d.take("index", &index), d.take("id", &id), d.take("type", &kind), d.take("function", &fn)); err != nil {
 		return err
 	}
-	p := piece{choice: choice, index: index, id: string(id), name: string(fn.Name), args: argumentText(fn.Arguments)}
+	p := callDelta{choice: choice, index: index, id: string(id), name: string(fn.Name), args: argumentText(fn.Arguments)}
 	c := cs.find(p)
 	if c == nil {
-		c = &toolCall{choice: choice, index: index, extra: pieces{}}
+		c = &toolCall{choice: choice, index: index, extra: chunks{}}
 		cs.list = append(cs.list, c)
 	}
 	c.id = cmp.Or(c.id, p.id)
@@ -59,7 +59,7 @@ func (cs *callList) add(choice number, d fields) error {
 }
 
 // find returns the call of a piece: by its number, else its id, else the last one; nil if the piece begins another.
-func (cs *callList) find(p piece) *toolCall {
+func (cs *callList) find(p callDelta) *toolCall {
 	for _, c := range slices.Backward(cs.list) {
 		switch {
 		case p.choice != c.choice:
@@ -88,7 +88,7 @@ func (cs *callList) find(p piece) *toolCall {
 }
 
 // begins reports whether p begins another call than c; the two have the same number, or none.
-func (cs *callList) begins(p piece, c *toolCall) bool {
+func (cs *callList) begins(p callDelta, c *toolCall) bool {
 	if p.id != "" && c.id != "" {
 		return p.id != c.id && p.name != ""
 	}

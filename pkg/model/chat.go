@@ -104,9 +104,9 @@ func (e *encoding) chatTurn(m *Message) openai.ChatCompletionMessage {
 		turn.Content = e.say(text)
 	case len(m.ToolCalls) == 0:
 		turn.Content = e.say(e.EmptyTurn)
-	case e.BesideCalls == emptyText:
+	case e.WithCalls == emptyText:
 		turn.Content = e.say("")
-	case e.BesideCalls == null:
+	case e.WithCalls == null:
 		turn.Content = e.raw([]byte("null"))
 	}
 	for i, c := range m.ToolCalls {

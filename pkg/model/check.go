@@ -57,7 +57,7 @@ func (c *Client) listed(x *exchange, err error) *failure {
 	f := fields{}
 	if json.Unmarshal(body, &f) == nil {
 		if e, ok := errorIn(f); ok && !isSet(f["data"]) {
-			return c.told(x, e)
+			return c.chooseDialect(x, e)
 		}
 	}
 	if !json.Valid(body) { // what kind of JSON differs

@@ -161,7 +161,7 @@ func (c *Client) complete(ctx context.Context, req Request, onDelta func(string)
 		if ctx.Err() != nil {
 			return Reply{}, ctx.Err()
 		}
-		if learned < mostLearned && c.reforms(req, q, fail) {
+		if learned < mostAdapted && c.reforms(req, q, fail) {
 			learned++
 			c.metrics.retries.WithLabelValues(otherForm).Inc()
 			c.opt.Logger.InfoContext(ctx, "model endpoint refuses the form of a request, trying another", "status", fail.status)

@@ -30,18 +30,20 @@ type dialect struct {
 	key    string // of its endpoint in shared
 
 	mu   sync.Mutex
-	base *spoken // of the settings, without any lesson
-	now  *spoken // what it holds never changes; to learn is to replace it
-	seen string  // the lesson of shared that now has
+	base *endpointSettings // of the settings, without any lesson
+	now  *endpointSettings // what it holds never changes; to learn is to replace it
+	seen string            // the lesson of shared that now has
 }
 
-// spoken is a profile at one moment, ready for use. Two encodings are equal if they were made with the same spoken.
-type spoken struct {
+// endpointSettings is a profile at one moment, ready for use. Two encodings are equal if they were made with the same settings.
+type endpointSettings struct {
 	profile
 	names *regexp.Regexp // profile.Names
 }
 
-func speak(p profile) *spoken { return &spoken{profile: p, names: regexp.MustCompile(p.Names)} }
+func speak(p profile) *endpointSettings {
+	return &endpointSettings{profile: p, names: regexp.MustCompile(p.Names)}
+}
 
 // fixed are the fields of a body that only this package sets.
 var fixed = []string{
@@ -138,7 +140,7 @@ func (d *dialect) encode(req Request) (call, error) {
 
 // reader returns the reader of the answer to req. onDelta gets the text as it arrives.
 func (d *dialect) reader(req Request, onDelta func(string)) turnReader {
-	switch d.spoken(req.unlearnt).wireFor(cmp.Or(req.Model, d.model)) {
+	switch d.settings(req.unlearnt).wireFor(cmp.Or(req.Model, d.model)) {
 	case responses:
 		return newResponsesReader(req, onDelta)
 	case messages:
@@ -153,7 +155,7 @@ func (d *dialect) reader(req Request, onDelta func(string)) turnReader {
 func (d *dialect) learn(e apiError) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	p, ok := learned(d.current().profile, e)
+	p, ok := adapted(d.current().profile, e)
 	if ok {
 		d.replace(p)
 	}
@@ -199,8 +201,8 @@ func (d *dialect) limitsOf(model string) Limits {
 // the one in the answer.
 func (d *dialect) origin(model string) string { return d.host + " " + model }
 
-// spoken returns the profile of a request: with the lessons or, if unlearnt, without.
-func (d *dialect) spoken(unlearnt bool) *spoken {
+// settings returns the profile of a request: with the lessons or, if unlearnt, without.
+func (d *dialect) settings(unlearnt bool) *endpointSettings {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if unlearnt {

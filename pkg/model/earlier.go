@@ -24,7 +24,7 @@ type beginning struct {
 
 // wording holds the inputs of a message's JSON, except the message.
 type wording struct {
-	*spoken
+	*endpointSettings
 	model  string
 	images bool   // are loaded
 	before string // the digest of what stands before the messages; of Messages only

@@ -13,7 +13,7 @@ import (
 
 // encoding is the encoding of one request: the profile, and a wire.
 type encoding struct {
-	*spoken
+	*endpointSettings
 	slots
 	model    string
 	effort   string // as [Request].Effort
@@ -49,7 +49,7 @@ type run struct {
 
 // encoding returns the encoding of req.
 func (d *dialect) encoding(req Request) *encoding {
-	e := &encoding{spoken: d.spoken(req.unlearnt), model: cmp.Or(req.Model, d.model), effort: req.Effort, begun: &d.begun}
+	e := &encoding{endpointSettings: d.settings(req.unlearnt), model: cmp.Or(req.Model, d.model), effort: req.Effort, begun: &d.begun}
 	e.origin = d.origin(e.model)
 	e.limits = d.limitsOf(e.model)
 	e.marks = e.marksFor(e.model)
@@ -95,7 +95,7 @@ func (e *encoding) call(req Request) (call, error) {
 
 // wording returns the inputs of the JSON of messages behind the content with the digest before.
 func (e *encoding) wording(before string) wording {
-	return wording{spoken: e.spoken, model: e.model, images: e.load != nil, before: before}
+	return wording{endpointSettings: e.endpointSettings, model: e.model, images: e.load != nil, before: before}
 }
 
 // keep stores the JSON of the runs, body, for further requests that begin with them.

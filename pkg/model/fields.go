@@ -50,10 +50,10 @@ func unescaped(raw []byte) (s string, ok bool) {
 	return string(inside), bytes.IndexByte(inside, '\\') < 0 && utf8.Valid(inside)
 }
 
-// pieces collects the values of unknown keys over the chunks.
-type pieces map[string][]json.RawMessage
+// chunks collects the values of unknown keys over the chunks.
+type chunks map[string][]json.RawMessage
 
-func (p pieces) add(f fields) {
+func (p chunks) add(f fields) {
 	for k, v := range f {
 		if string(v) != "null" {
 			p[k] = append(p[k], v)
@@ -63,7 +63,7 @@ func (p pieces) add(f fields) {
 
 // size returns about how much the model wrote in them. Endpoints repeat the same thoughts under several keys, so the
 // longest counts.
-func (p pieces) size() (longest int) {
+func (p chunks) size() (longest int) {
 	for _, vs := range p {
 		n := 0
 		for _, v := range vs {
@@ -77,7 +77,7 @@ func (p pieces) size() (longest int) {
 }
 
 // join joins the pieces of each key: it concatenates strings and arrays; of other values the last one stays.
-func (p pieces) join() map[string]json.RawMessage {
+func (p chunks) join() map[string]json.RawMessage {
 	if len(p) == 0 {
 		return nil
 	}

@@ -27,7 +27,7 @@ func lessonKey(words ...string) string {
 }
 
 // current returns the profile with all lessons, also those of other processes. The caller holds d.mu.
-func (d *dialect) current() *spoken {
+func (d *dialect) current() *endpointSettings {
 	if d.shared == nil {
 		return d.now
 	}
@@ -50,7 +50,7 @@ func (d *dialect) replace(p profile) {
 }
 
 // taught reports whether the dialect has lessons.
-func (d *dialect) taught() bool { return d.spoken(false) != d.spoken(true) }
+func (d *dialect) taught() bool { return d.settings(false) != d.settings(true) }
 
 // unlearn forgets all lessons.
 func (d *dialect) unlearn() {

@@ -46,13 +46,13 @@ type profile struct {
 	CacheMarks  cacheMarks // how the endpoint learns what to cache
 	CacheModels []string   `json:"-"` // the models that want the marks; others get none
 
-	SystemRole  string // role of the leading message
-	EmptyTurn   string // text of an assistant's turn that has neither text nor calls; "": the turn is left out
-	BesideCalls beside // what stands as content beside calls if the turn has no text
-	MergeUsers  bool   // user messages in a row are sent as one
-	AfterTool   string // what the assistant says between a tool's result and a user; "": nothing
-	BeforeTurn  string // what the user says before a turn that follows neither user nor tool; "": nothing
-	Images      bool   // images are sent; else their reference stands in their place, as text
+	SystemRole string        // role of the leading message
+	EmptyTurn  string        // text of an assistant's turn that has neither text nor calls; "": the turn is left out
+	WithCalls  textWithCalls // what stands as content beside calls if the turn has no text
+	MergeUsers bool          // user messages in a row are sent as one
+	AfterTool  string        // what the assistant says between a tool's result and a user; "": nothing
+	BeforeTurn string        // what the user says before a turn that follows neither user nor tool; "": nothing
+	Images     bool          // images are sent; else their reference stands in their place, as text
 
 	// Echo are the fields of an earlier answer, and of its calls, that are sent back
 	// to the model that gave it; "*" is any. Reasoning is among them where the model
@@ -86,14 +86,14 @@ const (
 	messages  protocol = "messages"  // Anthropic's Messages
 )
 
-// beside is the content of a turn that has calls and no text.
-type beside string
+// textWithCalls is the content of a turn that has calls and no text.
+type textWithCalls string
 
 // The kinds of beside.
 const (
-	emptyText beside = "empty" // ""
-	null      beside = "null"
-	absent    beside = "absent" // no such key
+	emptyText textWithCalls = "empty" // ""
+	null      textWithCalls = "null"
+	absent    textWithCalls = "absent" // no such key
 )
 
 // cacheMarks is a way to mark cacheable parts for an endpoint. Most need none.

@@ -68,8 +68,8 @@ func TestTableOfProfiles(t *testing.T) {
 			t.Errorf("%s: wire %q", p.Name, p.Wire)
 		case p.LimitField == "" || p.MaxOutput <= 0 || p.SystemRole == "":
 			t.Errorf("%s: a field is missing: %+v", p.Name, p)
-		case p.BesideCalls != emptyText && p.BesideCalls != null && p.BesideCalls != absent:
-			t.Errorf("%s: beside calls %q", p.Name, p.BesideCalls)
+		case p.WithCalls != emptyText && p.WithCalls != null && p.WithCalls != absent:
+			t.Errorf("%s: beside calls %q", p.Name, p.WithCalls)
 		case p.Always != "" && !p.echoes(p.Always):
 			t.Errorf("%s: %s is always there but never sent back", p.Name, p.Always)
 		case !regexp.MustCompile(p.Names).MatchString("_unknown"):
@@ -96,15 +96,15 @@ func TestModelNames(t *testing.T) {
 		}
 	}
 	for model, want := range map[string]protocol{"gpt-5.5": responses, "gpt-5.6-mini": responses, "gpt-5.3-codex": responses, "gpt-5.2": chat, "gpt-4.1": chat, "o3": chat} {
-		if got := dialectOf(t, "openai", model, Options{}).spoken(false).wireFor(model); got != want {
+		if got := dialectOf(t, "openai", model, Options{}).settings(false).wireFor(model); got != want {
 			t.Errorf("%s is asked over %s, want %s", model, got, want)
 		}
 	}
 }
 
 func TestCallNames(t *testing.T) {
-	e := &encoding{spoken: speak(profiles[0])}
-	gemini := &encoding{spoken: speak(profile{Names: `^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$`})}
+	e := &encoding{endpointSettings: speak(profiles[0])}
+	gemini := &encoding{endpointSettings: speak(profile{Names: `^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$`})}
 	for name, want := range map[string]string{
 		"bash": "bash", "": "unknown", "a.b c": "a_b_c", "工具": "__", strings.Repeat("x", 70): strings.Repeat("x", 64),
 		"functions.bash<|channel|>commentary": "functions_bash__channel__commentary",

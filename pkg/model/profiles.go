@@ -43,7 +43,7 @@ var profiles = []profile{
 		// Its limit counts the thinking too, so a small one leads to turns without text. Reasoning models refuse
 		// max_tokens, which is deprecated for all.
 		LimitField: "max_completion_tokens", MaxOutput: 32_000, AskUsage: true,
-		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: null, Images: true, CallIDs: shortID, Names: anyName, Patches: patchers,
+		SystemRole: "system", EmptyTurn: noAnswer, WithCalls: null, Images: true, CallIDs: shortID, Names: anyName, Patches: patchers,
 	},
 	{
 		// learn.microsoft.com, Azure OpenAI reference 2024-10-21: the deployment is in the address, the key in a separate
@@ -53,14 +53,14 @@ var profiles = []profile{
 		// A deployment's name need not tell the model; gpt-5 behind one refuses
 		// max_tokens (OpenHands/OpenHands#11662).
 		LimitField: "max_completion_tokens", MaxOutput: 32_000, AskUsage: true,
-		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: null, Images: true, CallIDs: shortID, Names: anyName,
+		SystemRole: "system", EmptyTurn: noAnswer, WithCalls: null, Images: true, CallIDs: shortID, Names: anyName,
 	},
 	{
 		// learn.microsoft.com, api-version-lifecycle: /openai/v1 without a version.
 		Name: "azure", Hosts: []string{"*.openai.azure.com", "*.services.ai.azure.com", "*.cognitiveservices.azure.com"},
 		Wire: chat, ResponsesModels: overResponses, KeyHeader: "api-key",
 		LimitField: "max_completion_tokens", MaxOutput: 32_000, AskUsage: true,
-		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: null, Images: true, CallIDs: shortID, Names: anyName, Patches: patchers,
+		SystemRole: "system", EmptyTurn: noAnswer, WithCalls: null, Images: true, CallIDs: shortID, Names: anyName, Patches: patchers,
 	},
 	{
 		Name: "vllm", // its port 8000 is everybody's
@@ -69,7 +69,7 @@ var profiles = []profile{
 		// a 400 (vllm-project/vllm#42474).
 		LimitField: "max_tokens", MaxOutput: 8000, AskUsage: true,
 		// Templates of open models refuse users in a row, and content that is no text.
-		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: emptyText, MergeUsers: true,
+		SystemRole: "system", EmptyTurn: noAnswer, WithCalls: emptyText, MergeUsers: true,
 		Echo: reasoningFields, Names: anyName,
 	},
 	{
@@ -78,7 +78,7 @@ var profiles = []profile{
 		// docs.ollama.com/context-length: 4k below 24 GiB of video memory, whatever the model; a longer prompt is cut
 		// silently.
 		Window: 4096, LimitField: "max_tokens", MaxOutput: 8000, AskUsage: true,
-		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: emptyText, MergeUsers: true,
+		SystemRole: "system", EmptyTurn: noAnswer, WithCalls: emptyText, MergeUsers: true,
 		Echo: reasoningFields, Names: anyName,
 	},
 	{
@@ -86,7 +86,7 @@ var profiles = []profile{
 		Wire: chat,
 		// An empty turn is a 400, a null content too (ggml-org/llama.cpp#13471).
 		LimitField: "max_tokens", MaxOutput: 8000, AskUsage: true,
-		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: emptyText,
+		SystemRole: "system", EmptyTurn: noAnswer, WithCalls: emptyText,
 		// "conversation roles must alternate user and assistant roles except for tool
 		// calls and results" (ggml-org/llama.cpp#19851): a user after a result is a
 		// second user in a row to such templates.
@@ -97,7 +97,7 @@ var profiles = []profile{
 		Name: "lmstudio", Hosts: []string{":1234"}, // runs llama.cpp
 		Wire:       chat,
 		LimitField: "max_tokens", MaxOutput: 8000, AskUsage: true,
-		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: emptyText,
+		SystemRole: "system", EmptyTurn: noAnswer, WithCalls: emptyText,
 		MergeUsers: true, AfterTool: seen, BeforeTurn: goOn,
 		Echo: []string{"reasoning_content", "reasoning"}, Names: anyName,
 	},
@@ -108,7 +108,7 @@ var profiles = []profile{
 		// docs.litellm.ai, prompt caching: marks on content blocks and tools go
 		// through to Claude, which caches nothing without them.
 		CacheMarks: onBlocks, CacheModels: []string{"claude"},
-		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: null,
+		SystemRole: "system", EmptyTurn: noAnswer, WithCalls: null,
 		// thinking_blocks are how Claude's signed thinking comes and must go back.
 		Echo: []string{"reasoning_content", "thinking_blocks", "provider_specific_fields"}, CallIDs: shortID, Names: anyName, Patches: patchers,
 	},
@@ -120,7 +120,7 @@ var profiles = []profile{
 		// Its docs, AnthropicCacheControlDirective: on top, "the system automatically
 		// applies cache breakpoints".
 		CacheMarks: onTop, CacheModels: []string{"claude"},
-		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: emptyText,
+		SystemRole: "system", EmptyTurn: noAnswer, WithCalls: emptyText,
 		// What is behind it may be Mistral: "Unexpected role" (charmbracelet/crush#279)
 		// then teaches the rest.
 		MergeUsers: true,
@@ -133,7 +133,7 @@ var profiles = []profile{
 		LimitField: "max_tokens", MaxOutput: 32_000, AskUsage: true,
 		// "Invalid assistant message: content or tool_calls must be set"; a content that
 		// is no text is refused too (BerriAI/litellm#9905).
-		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: emptyText,
+		SystemRole: "system", EmptyTurn: noAnswer, WithCalls: emptyText,
 		// "The reasoning_content in the thinking mode must be passed back to the API":
 		// on every turn; an empty one will do for turns of others
 		// (earendil-works/pi#3636, architects-toolkit/SmartHopper#660).
@@ -143,7 +143,7 @@ var profiles = []profile{
 		Name: "qwen", Hosts: []string{"dashscope*.aliyuncs.com", "*.dashscope*.aliyuncs.com"},
 		Wire:       chat,
 		LimitField: "max_tokens", MaxOutput: 8000, AskUsage: true,
-		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: emptyText, MergeUsers: true,
+		SystemRole: "system", EmptyTurn: noAnswer, WithCalls: emptyText, MergeUsers: true,
 		Echo: []string{"reasoning_content"}, CallIDs: shortID, Names: anyName,
 	},
 	{
@@ -151,7 +151,7 @@ var profiles = []profile{
 		Wire: chat,
 		// The limit counts the thinking.
 		LimitField: "max_tokens", MaxOutput: 32_000, AskUsage: true,
-		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: absent, Images: true,
+		SystemRole: "system", EmptyTurn: noAnswer, WithCalls: absent, Images: true,
 		// "Function call is missing a thought_signature": extra_content has it, which goes back. A call of another model
 		// has none; ai.google.dev, thought-signatures, names this value for that case.
 		Echo:    []string{"extra_content"},
@@ -178,7 +178,7 @@ var profiles = []profile{
 		LimitField: "max_tokens", MaxOutput: 16_000,
 		// "Assistant message must have either content or tool_calls, but not none"
 		// (OpenHands/OpenHands#8685).
-		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: emptyText,
+		SystemRole: "system", EmptyTurn: noAnswer, WithCalls: emptyText,
 		// "Unexpected role 'user' after role 'tool'" (avante-corp/avante.nvim#2695).
 		MergeUsers: true, AfterTool: seen, BeforeTurn: goOn,
 		// "Tool call id was ... but must be a-z, A-Z, 0-9, with a length of 9"
@@ -198,7 +198,7 @@ var profiles = []profile{
 		LimitField: "max_tokens", MaxOutput: 32_000, AskUsage: true,
 		// "text content blocks must be non-empty" also beside calls
 		// (agno-agi/agno#3137).
-		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: absent, Images: true, CallIDs: shortID, Names: anyName,
+		SystemRole: "system", EmptyTurn: noAnswer, WithCalls: absent, Images: true, CallIDs: shortID, Names: anyName,
 	},
 	{
 		Name: "groq", Hosts: []string{"api.groq.com"},
@@ -207,7 +207,7 @@ var profiles = []profile{
 		// (janhq/jan#8136), and "property 'reasoning'" of some models
 		// (musistudio/llms#64).
 		LimitField: "max_completion_tokens", MaxOutput: 8000, AskUsage: true,
-		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: emptyText, CallIDs: shortID, Names: anyName,
+		SystemRole: "system", EmptyTurn: noAnswer, WithCalls: emptyText, CallIDs: shortID, Names: anyName,
 	},
 	{
 		Name: "cerebras", Hosts: []string{"api.cerebras.ai"},
@@ -215,7 +215,7 @@ var profiles = []profile{
 		// "messages.2.assistant.reasoning_content: property ... is unsupported", code
 		// wrong_api_format (Kilo-Org/kilocode#10375, QwenLM/qwen-code#11045).
 		LimitField: "max_completion_tokens", MaxOutput: 8000, AskUsage: true,
-		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: emptyText, CallIDs: shortID, Names: anyName,
+		SystemRole: "system", EmptyTurn: noAnswer, WithCalls: emptyText, CallIDs: shortID, Names: anyName,
 	},
 	{
 		// The fields that most accept. Errors teach the rest.
@@ -223,7 +223,7 @@ var profiles = []profile{
 		Wire: chat,
 		// OpenAI's reasoning models behind a proxy that passes the field on.
 		LimitField: "max_tokens", LimitRenamed: []string{"gpt-5", "gpt-6", "o1", "o3", "o4"}, MaxOutput: 8000, AskUsage: true,
-		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: emptyText,
+		SystemRole: "system", EmptyTurn: noAnswer, WithCalls: emptyText,
 		Echo: []string{"*"}, Names: anyName,
 	},
 }

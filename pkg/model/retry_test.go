@@ -66,7 +66,7 @@ func TestOtherForms(t *testing.T) {
 		"a lesson inside a stream":     {1, false, []http.HandlerFunc{events(`{"error":{"message":"no such field","code":400}}`), good}, 2, ""},
 		"nothing to learn":             {0, false, []http.HandlerFunc{status(400, "X", "", "no")}, 1, InvalidRequest},
 		"no lesson helps":              {2, false, []http.HandlerFunc{status(400, "X", "", "no")}, 3, InvalidRequest},
-		"lessons without end":          {1000, false, []http.HandlerFunc{status(400, "X", "", "no")}, 1 + mostLearned, InvalidRequest},
+		"lessons without end":          {1000, false, []http.HandlerFunc{status(400, "X", "", "no")}, 1 + mostAdapted, InvalidRequest},
 		"a key is nothing to learn of": {5, false, []http.HandlerFunc{status(401, "X", "", "no")}, 1, BadKey},
 		"a limit that is too high":     {0, true, []http.HandlerFunc{status(400, "X", "", "maximum context length is 4096 tokens"), good}, 2, ""},
 		"a form that is too long":      {0, false, []http.HandlerFunc{status(400, "X", "", "maximum context length is 4096 tokens")}, 1, ContextLength},

@@ -11,7 +11,7 @@ const (
 	mostBroken      = 2  // tries whose answer breaks off: each has cost a prompt
 	mostFailedCalls = 4  // tries in which the endpoint cannot read what the model wrote as a call
 	mostOnceMore    = 2  // tries of a request that is refused in words that nobody knows, or for its key or address
-	mostLearned     = 8  // other forms that one call is tried in
+	mostAdapted     = 8  // other forms that one call is tried in
 	mostStrays      = 10 // answers in a row that no model endpoint gives, of one that has given a turn
 )
 

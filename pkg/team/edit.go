@@ -34,13 +34,13 @@ func (e Edit) Apply(t Task, by AgentID, now time.Time) (Task, error) {
 	switch {
 	case err != nil:
 		return t, err
-	case next.Says(t):
+	case next.Calls(t):
 		return t, nil
 	case t.Status == InProgress && e.TouchesWork():
 		return t, Errorf(Conflict, "%s is being worked on by %s and cannot be edited", t.ID, t.Assignee).
 			WithHint("send %s a message, or release the task first", t.Assignee)
 	case t.Status != Pending && e.TouchesWork():
-		return t, Errorf(InvalidState, "%s is %s and cannot be edited", t.ID, t.Status).WithHint(startAnew)
+		return t, Errorf(InvalidState, "%s is %s and cannot be edited", t.ID, t.Status).WithHint(startAgain)
 	}
 	next.UpdatedAt, next.UpdatedBy = now, by
 	return next, nil
@@ -94,8 +94,8 @@ func (e Edit) dependencies(t Task) ([]TaskID, error) {
 	}), nil
 }
 
-// Says reports whether t and u have the same content: no field differs that an [Edit] can change.
-func (t Task) Says(u Task) bool {
+// Calls reports whether t and u have the same content: no field differs that an [Edit] can change.
+func (t Task) Calls(u Task) bool {
 	return t.Title == u.Title && t.Description == u.Description && t.Priority == u.Priority &&
 		slices.Equal(t.Dependencies, u.Dependencies) && bytes.Equal(compact(t.Metadata), compact(u.Metadata))
 }

@@ -81,11 +81,11 @@ func TestEditChangesNothing(t *testing.T) {
 		"all":         {task, team.Edit{Title: new("old"), Description: new("d"), Priority: new(1)}},
 	} {
 		got, err := tt.edit.Apply(tt.task, "user", at.Add(1))
-		if err != nil || !got.Says(tt.task) || got.UpdatedBy != "leader" || !got.UpdatedAt.Equal(at) || !bytes.Equal(got.Metadata, tt.task.Metadata) {
+		if err != nil || !got.Calls(tt.task) || got.UpdatedBy != "leader" || !got.UpdatedAt.Equal(at) || !bytes.Equal(got.Metadata, tt.task.Metadata) {
 			t.Errorf("%s: %+v, %v; want the task as it was", name, got, err)
 		}
 	}
-	if got := must(t)(team.Edit{Title: new("old"), Priority: new(2)}.Apply(task, "user", at.Add(1))); got.Says(task) || got.UpdatedBy != "user" {
+	if got := must(t)(team.Edit{Title: new("old"), Priority: new(2)}.Apply(task, "user", at.Add(1))); got.Calls(task) || got.UpdatedBy != "user" {
 		t.Errorf("with one change it is %+v", got)
 	}
 }

@@ -30,7 +30,7 @@ func ExitCode(err error) int {
 	return 1 // failed, invalid_state, budget_exceeded, and whatever has no code
 }
 
-// Line returns an error as programs print it: one line, with the hint behind it.
+// Branch returns an error as programs print it: one line, with the hint behind it.
 func Line(err error) string {
 	s := OneLine(err.Error())
 	if h := HintOf(err); h != "" {

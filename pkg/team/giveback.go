@@ -25,20 +25,20 @@ const (
 
 // Cooldowns before a member is offered a task again that it has put back.
 const (
-	RestShared = 5 * time.Minute  // while another member could take it
-	RestAlone  = 30 * time.Second // while none could, unless the task came back from the line
+	BackoffShared = 5 * time.Minute  // while another member could take it
+	BackoffAlone  = 30 * time.Second // while none could, unless the task came back from the line
 )
 
-// Rest returns the cooldown before a member that has put t back is offered it again; others: another could take it. If
+// Backoff returns the cooldown before a member that has put t back is offered it again; others: another could take it. If
 // none could, a task that failed to merge has no cooldown: its holder starts again from the new head.
-func (t Task) Rest(others bool) time.Duration {
+func (t Task) Backoff(others bool) time.Duration {
 	switch {
 	case others:
-		return RestShared
+		return BackoffShared
 	case t.cameBack():
 		return 0
 	}
-	return RestAlone
+	return BackoffAlone
 }
 
 // cameBack reports whether t was put back last since its work did not merge into the integration branch.
@@ -134,7 +134,7 @@ func (t Task) Faulty(a AgentID) bool {
 // Suits reports whether t is for m, of role r: t is for that role, or for any role and m can change files. A
 // member that takes no unassigned tasks suits only tasks reserved for it.
 func (t Task) Suits(m Member, r Role) bool {
-	return t.Fits(m.AgentID, m.Role) && (t.ReservedFor != "" || r.Claims() && (t.Role != "" || !r.Looks()))
+	return t.Fits(m.AgentID, m.Role) && (t.ReservedFor != "" || r.Claims() && (t.Role != "" || !r.ReadsOnly()))
 }
 
 // Able reports whether a member takes tasks automatically, now or later: its process runs, its model answers,

@@ -102,7 +102,7 @@ func TestLooks(t *testing.T) {
 		{"", false}, {"*", false}, {"read_file bash", false}, {"Read Write", false}, {"read_file edit_file", false},
 		{"read_file glob grep write_file(deliverable)", true}, {"Read Glob", true}, {"list_tasks", true},
 	} {
-		if got := (team.Role{Tools: strings.Fields(tt.tools)}).Looks(); got != tt.want {
+		if got := (team.Role{Tools: strings.Fields(tt.tools)}).ReadsOnly(); got != tt.want {
 			t.Errorf("%q: %v", tt.tools, got)
 		}
 	}

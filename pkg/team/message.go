@@ -51,7 +51,7 @@ type Message struct {
 	InReplyTo  string      `json:"in_reply_to,omitempty"`
 	AwaitReply bool        `json:"await_reply,omitempty"` // its sender waits for the answer
 	Choices    []string    `json:"choices,omitempty"`     // of a question: the answers that it takes; none: any
-	TaskID     TaskID      `json:"task_id,omitempty"`     // of a question: the task that a teammate asks it for; "" = none, or its sender is of an older version
+	TaskID     TaskID      `json:"task_id,omitempty"`     // of a question: the task that a teammate asks it for; "" = none
 	Drain      bool        `json:"drain,omitempty"`       // of a shutdown_request: the member leaves once it has no task, and is not asked
 	Urgent     bool        `json:"urgent,omitempty"`      // its reader is to see it before it goes on
 	Stored     string      `json:"stored,omitempty"`      // where the whole text lies, "stored:" and a digest, if content is only its head and tail

@@ -208,14 +208,14 @@ func (a Approval) Permits(h Holder, t Task, seated bool) error {
 		return Errorf(PermissionDenied, "a person has to allow it, and is asked (request %s): %s", a.ID, a.Call.Why).
 			WithHint("do what does not depend on it, or end your turn: you are woken when it is decided on")
 	case a.Status == PlanRejected && a.mayDecide(a.DecidedBy, seated):
-		return Errorf(PermissionDenied, "a person has refused it (request %s)%s", a.ID, a.said()).WithHint("do without it, or do it otherwise")
+		return Errorf(PermissionDenied, "a person has refused it (request %s)%s", a.ID, a.described()).WithHint("do without it, or do it otherwise")
 	case a.Status != PlanApproved && a.Status != PlanUsed, !a.mayDecide(a.DecidedBy, seated), a.Scope != Once && a.Scope != ForTask && a.Scope != Always:
 		return Errorf(PermissionDenied, "the answer to your request %s is not valid", a.ID).WithHint("do it otherwise, or tell a person")
 	}
 	return nil
 }
 
-func (a Approval) said() string {
+func (a Approval) described() string {
 	if strings.TrimSpace(a.Feedback) == "" {
 		return ""
 	}
@@ -229,7 +229,7 @@ func (a Approval) callVerdict() string {
 	}
 	what := fmt.Sprintf("your call of %s (request %s%s: %s)", a.Call.Tool, a.ID, a.about(), a.Call.Brief())
 	if a.Status == PlanRejected {
-		return "A person has refused " + what + a.said() + "\nDo without it, or do it otherwise."
+		return "A person has refused " + what + a.described() + "\nDo without it, or do it otherwise."
 	}
 	text := "A person has allowed " + what + ". Call it again, exactly as before: it then runs"
 	switch a.Scope {

@@ -214,7 +214,7 @@ func (h Policy) beyond(limits ...Policy) (grants []string) {
 // Records without a policy, and those that set a list to nothing, come back as they were.
 func TestPolicyOfOldRecords(t *testing.T) {
 	var old Team
-	if err := json.Unmarshal([]byte(`{"v":1,"id":"t","roles":{"coder":{"name":"coder"}}}`), &old); err != nil || !reflect.DeepEqual(old.PolicyOf("coder"), Policy{}) {
+	if err := json.Unmarshal([]byte(`{"v":2,"id":"t","roles":{"coder":{"name":"coder"}}}`), &old); err != nil || !reflect.DeepEqual(old.PolicyOf("coder"), Policy{}) {
 		t.Errorf("an old record: %+v, %v", old.PolicyOf("coder"), err)
 	}
 	data, err := json.Marshal(old)

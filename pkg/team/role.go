@@ -124,9 +124,9 @@ func (r Role) MayWrite(name string, t Task) error {
 	return err.WithHint("the deliverable of %s is %s", t.ID, t.DeliverablePath)
 }
 
-// Looks reports whether a member of r only reads and reports: none of its tools runs commands, or writes more than the
+// ReadsOnly reports whether a member of r only reads and reports: none of its tools runs commands, or writes more than the
 // deliverable.
-func (r Role) Looks() bool {
+func (r Role) ReadsOnly() bool {
 	lacks := func(native string) bool {
 		return r.Takes(func(name string) bool { return NativeTool(name) == native })
 	}

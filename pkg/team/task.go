@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Protocol is the version in the field v of every record. A record of another
-// version is refused, with both named.
-const Protocol = 1
+// Protocol is the version of what programs store and send: the field v of every record, and a mark of every stream. Another
+// version is refused with both named, see package codec; no program reads or changes it.
+const Protocol = 2
 
 // TaskStatus is the status of a task.
 type TaskStatus string

@@ -110,7 +110,7 @@ type Team struct {
 	Roles        map[string]Role `json:"roles"`
 	Policies     Policies        `json:"policies"`
 	Policy       Policy          `json:"policy,omitzero"`        // of all members; a role's own go before it
-	Line         *WorkLine       `json:"line,omitempty"`         // nil: members share the workspace
+	Branch       *GoalBranch     `json:"branch,omitempty"`       // nil: members share the workspace
 	WithChanges  int             `json:"with_changes,omitempty"` // the number of the goal whose line begins with the uncommitted changes of the workspace; 0 = none
 	LeaseSeconds int             `json:"lease_seconds"`
 	StallSeconds int             `json:"stall_seconds,omitempty"` // 0 = DefaultStall
@@ -133,8 +133,8 @@ type Team struct {
 	Kept     Extra  `json:"-"` // fields of the stored record that this program does not know
 }
 
-// WorkLine records the isolation of a goal's members, as the process decided that began to lead it.
-type WorkLine struct {
+// GoalBranch records the isolation of a goal's members, as the process decided that began to lead it.
+type GoalBranch struct {
 	Goal   int    `json:"goal"`             // the number of the goal
 	Why    string `json:"why,omitempty"`    // they share the workspace; "" = each task has a tree on the team's line
 	Prefix string `json:"prefix,omitempty"` // of the workspace in its repository, with slashes; "" = it is its top
@@ -170,7 +170,7 @@ func (t Team) Unique() string {
 // HasBranch reports whether each task of the present goal has a separate tree and is merged into the team's integration
 // branch.
 func (t Team) HasBranch() bool {
-	return t.Line != nil && t.Line.Why == "" && t.Line.Goal >= t.GoalNumber
+	return t.Branch != nil && t.Branch.Why == "" && t.Branch.Goal >= t.GoalNumber
 }
 
 // NextGoal returns the number of the present goal, or of the next one if there is none.

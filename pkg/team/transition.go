@@ -14,8 +14,8 @@ type Actor struct {
 	Leads bool // has the leader's rights: the leader, or a person outside a seat
 }
 
-// startAnew is the hint about a task that is over.
-const startAnew = "what is over stays so: add a new task for what is left to do"
+// startAgain is the hint about a task that is over.
+const startAgain = "what is over stays so: add a new task for what is left to do"
 
 // Claim returns t as claimed by h, which ends a reservation. The board, not t, checks dependencies. Errors: Conflict if
 // another agent holds it or has it reserved, or it is completed; InvalidState if it failed or was cancelled;
@@ -29,7 +29,7 @@ func (t Task) Claim(h Holder, now time.Time) (Task, error) {
 		// A loser must not get another code only because the winner was quick.
 		return t, Errorf(Conflict, "%s was completed by %s", t.ID, t.Assignee).WithHint("choose another task")
 	case t.Status != Pending:
-		return t, Errorf(InvalidState, "%s is %s and cannot be claimed", t.ID, t.Status).WithHint(startAnew)
+		return t, Errorf(InvalidState, "%s is %s and cannot be claimed", t.ID, t.Status).WithHint(startAgain)
 	case t.ReservedFor != "" && t.ReservedFor != h.Agent:
 		return t, Errorf(Conflict, "%s is reserved for %s", t.ID, t.ReservedFor).WithHint("choose another task, or ask whoever leads")
 	case t.Role != "" && h.Role != "" && t.Role != h.Role && t.ReservedFor == "":
@@ -228,7 +228,7 @@ func (t Task) lost() error {
 
 // over returns the error for a write to a task that has ended.
 func (t Task) over() error {
-	return Errorf(InvalidState, "%s is already %s", t.ID, t.Status).WithHint(startAnew)
+	return Errorf(InvalidState, "%s is already %s", t.ID, t.Status).WithHint(startAgain)
 }
 
 // LostBy returns the Conflict of a former holder's write if agent holds the task in one of its copies, oldest first,

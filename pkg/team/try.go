@@ -12,7 +12,7 @@ import (
 type Try struct {
 	By     AgentID `json:"by"` // who held it
 	Reason string  `json:"reason,omitempty"`
-	Epoch  uint64  `json:"epoch,omitempty"`  // of that hold; 0 in records of older programs
+	Epoch  uint64  `json:"epoch,omitempty"`  // of that hold
 	Commit string  `json:"commit,omitempty"` // its work, 40 hexadecimal digits; "" if none was stored
 	Base   string  `json:"base,omitempty"`   // the commit of the line on which that was made
 

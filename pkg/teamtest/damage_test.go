@@ -83,7 +83,7 @@ func damaged(t *testing.T, tm *client.Team) (keys []string) {
 func mend(t *testing.T, tm *client.Team, key string) {
 	t.Helper()
 	done, err := tm.Repair(t.Context(), key, agent.Takes)
-	if err != nil || len(done) != 1 || !done[0].Mended {
+	if err != nil || len(done) != 1 || !done[0].Repaired {
 		t.Fatalf("repair %s: %+v, %v", key, done, err)
 	}
 }
@@ -123,8 +123,8 @@ func TestDamageHarmsOneThing(t *testing.T) {
 				t.Fatal(err)
 			}
 			bt := storage(t, c, "t")
-			for _, value := range []string{`{"v":1}`, `{"v":1,"agent_id":`} { // of a key that nobody has written there is one good copy
-				if _, err := bt.Bucket.Get(t.Context(), key); err == nil && value == `{"v":1}` {
+			for _, value := range []string{`{"v":2}`, `{"v":2,"agent_id":`} { // of a key that nobody has written there is one good copy
+				if _, err := bt.Bucket.Get(t.Context(), key); err == nil && value == `{"v":2}` {
 					continue
 				}
 				if err := bt.Bucket.Set(t.Context(), key, []byte(value)); err != nil {
@@ -201,7 +201,7 @@ func until(t *testing.T, bt *broker.Storage, subj string, ok func(journal.Record
 }
 
 // foreign is a turn as another program might record it: in the form of an endpoint.
-const foreign = `{"v":1,"id":"x","kind":"turn","incarnation":1,"turn":{"message":{"role":"assistant","content":"","tool_calls":[{"id":"c","type":"function","function":{"name":"bash","arguments":"{}"}}]},"finish_reason":"tool_calls"}}`
+const foreign = `{"v":2,"id":"x","kind":"turn","incarnation":1,"turn":{"message":{"role":"assistant","content":"","tool_calls":[{"id":"c","type":"function","function":{"name":"bash","arguments":"{}"}}]},"finish_reason":"tool_calls"}}`
 
 // Journals are damaged. Whoever is at work goes on; whoever opens one is parked, tells the
 // leader once, has its task put back without an attempt, and comes back by itself once the

@@ -141,7 +141,7 @@ func TestFlood(t *testing.T) {
 	if piles != 1 || len(took) != senders*each+1 || slices.Max(values(took)) != 1 {
 		t.Errorf("%d records have %d of %d messages", piles, len(took), senders*each+1)
 	}
-	if l, err := p.tm.Mail().Message(t.Context(), one.Load().(string)); err != nil || len(l.Deliveries) != 1 || l.Deliveries[0].State != team.MailProcessed {
+	if l, err := p.tm.Mail().Message(t.Context(), one.Load().(string)); err != nil || len(l.Deliveries) != 1 || l.Deliveries[0].Status != team.MailProcessed {
 		t.Errorf("its sender sees of one of them: %+v, %v", l.Deliveries, err)
 	}
 	p.run("true", false) // what comes later comes

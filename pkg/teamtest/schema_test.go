@@ -106,6 +106,10 @@ func schema(t *testing.T, name string) *jsonschema.Schema {
 	open(s)
 	describe(s, reflect.TypeOf(p.record), fieldComments(t))
 	s.Schema, s.Title, s.Description = "https://json-schema.org/draft/2020-12/schema", name, p.what
+	if v := s.Properties["v"]; v != nil {
+		protocol := any(team.Protocol)
+		v.Const = &protocol
+	}
 	if name == "journal" {
 		s.Properties["turn"] = &jsonschema.Schema{Ref: "turn.json"}
 		kinds := slices.Sorted(maps.Keys(needs))

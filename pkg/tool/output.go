@@ -28,7 +28,7 @@ type Effects struct {
 	Ends    bool          // the agent's work is over
 	Touched string        // the file that was read or written, an absolute path; "" = none in the workspace
 	Jobs    []team.Job    // that the call has begun, or shows to have ended, see [team.Job].Ended
-	Rests   bool          // the run may end: the agent has nothing to do until there is input
+	Backoff bool          // the run may end: the agent has nothing to do until there is input
 }
 
 // Text returns the text of the output for the model, before it is cut; "" without one.

@@ -309,8 +309,8 @@ func TestOutput(t *testing.T) {
 	run := func(out tool.Output) tool.Result {
 		return newSet(t, tool.New("x", "", func(context.Context, none) (tool.Output, error) { return out, nil })).Run(t.Context(), tool.Call{Name: "x"})
 	}
-	r := run(tool.Output{Value: moved, Brief: "done", Effects: tool.Effects{Moved: &moved, Rests: true}})
-	if r.Content != "done" || r.Effects.Moved != &moved || !r.Effects.Rests || r.Effects.Ends || r.Value == nil {
+	r := run(tool.Output{Value: moved, Brief: "done", Effects: tool.Effects{Moved: &moved, Backoff: true}})
+	if r.Content != "done" || r.Effects.Moved != &moved || !r.Effects.Backoff || r.Effects.Ends || r.Value == nil {
 		t.Errorf("%+v", r)
 	}
 	r = run(tool.Output{Parts: []tool.Part{{MediaType: "image/png", Data: []byte("png"), Name: "a\nb"}, {MediaType: "image/png", Data: big, Name: "c"}}})

@@ -59,7 +59,7 @@ func (e *CheckError) Counted(t team.Task) error {
 	if t.Status == team.Failed {
 		return err.WithHint("that was the last of %d attempts: %s has failed now and is no longer yours", team.MaxAttempts, t.ID)
 	}
-	return err.WithHint("mend it and complete the task again; this was attempt %d of %d", t.Attempts, team.MaxAttempts)
+	return err.WithHint("fix it and complete the task again; this was attempt %d of %d", t.Attempts, team.MaxAttempts)
 }
 
 // Verify runs the check of t, which its caller holds, and stores its deliverable. It returns the

@@ -69,10 +69,10 @@ func (h Handlers) verbs() map[subject.Verb]handler {
 		verbs[subject.Start] = starts(h.Start)
 	}
 	if h.Offer != nil {
-		verbs[subject.Offer] = told("offer", decodeTask, h.Offer)
+		verbs[subject.Offer] = notify("offer", decodeTask, h.Offer)
 	}
 	if h.Revoked != nil {
-		verbs[subject.Revoked] = told("revocation", decode[team.TaskID], h.Revoked)
+		verbs[subject.Revoked] = notify("revocation", decode[team.TaskID], h.Revoked)
 	}
 	for verb, f := range map[subject.Verb]func(){subject.Compact: h.Compact, subject.Stop: h.Stop} {
 		if f != nil {
@@ -85,8 +85,8 @@ func (h Handlers) verbs() map[subject.Verb]handler {
 	return verbs
 }
 
-// told serves a verb that only sends a notification.
-func told[T any](what string, read func([]byte) (T, error), f func(T)) handler {
+// notify serves a verb that only sends a notification.
+func notify[T any](what string, read func([]byte) (T, error), f func(T)) handler {
 	return func(_ context.Context, data []byte) ([]byte, error) {
 		v, err := read(data)
 		if err != nil {

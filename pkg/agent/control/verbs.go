@@ -113,9 +113,9 @@ func StartAtStandby(ctx context.Context, c *broker.Conn, alias string, o Order) 
 	return err
 }
 
-// TellOffer offers a task to a member's process. Like every notification, it does not block and may
+// SendOffer offers a task to a member's process. Like every notification, it does not block and may
 // get lost.
-func TellOffer(t *broker.Storage, a team.AgentID, task team.Task) error {
+func SendOffer(t *broker.Storage, a team.AgentID, task team.Task) error {
 	data, err := encodeTask(task)
 	if err != nil {
 		return err
@@ -123,8 +123,8 @@ func TellOffer(t *broker.Storage, a team.AgentID, task team.Task) error {
 	return t.Conn.NATS().Publish(subject.Control(t.ID, a, subject.Offer), data)
 }
 
-// TellRevoked notifies a member's process that the member no longer holds a task.
-func TellRevoked(t *broker.Storage, a team.AgentID, id team.TaskID) error {
+// SendRevoked notifies a member's process that the member no longer holds a task.
+func SendRevoked(t *broker.Storage, a team.AgentID, id team.TaskID) error {
 	data, err := json.Marshal(id)
 	if err != nil {
 		return err
@@ -132,8 +132,8 @@ func TellRevoked(t *broker.Storage, a team.AgentID, id team.TaskID) error {
 	return t.Conn.NATS().Publish(subject.Control(t.ID, a, subject.Revoked), data)
 }
 
-// TellStop notifies a member's process to end the membership immediately.
-func TellStop(t *broker.Storage, a team.AgentID) error {
+// SendStop notifies a member's process to end the membership immediately.
+func SendStop(t *broker.Storage, a team.AgentID) error {
 	return t.Conn.NATS().Publish(subject.Control(t.ID, a, subject.Stop), nil)
 }
 
@@ -181,7 +181,7 @@ func request(ctx context.Context, c *broker.Conn, subj string, in any, wait time
 	m, err := c.NATS().RequestWithContext(ctx, subj, data)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
-		return nil, team.Errorf(team.Unavailable, "nobody serves %s: %w", subj, errNobody)
+		return nil, team.Errorf(team.Unavailable, "nobody serves %s: %w", subj, errNoResponders)
 	case err != nil:
 		return nil, team.Errorf(team.Unavailable, "%s did not answer within %v: %w", subj, wait, broker.Unheard(err))
 	}
@@ -196,7 +196,7 @@ func request(ctx context.Context, c *broker.Conn, subj string, in any, wait time
 	return m.Data, nil
 }
 
-var errNobody = errors.New("no responders")
+var errNoResponders = errors.New("no responders")
 
 // NoResponders reports whether err is "no responders", as opposed to a timeout.
-func NoResponders(err error) bool { return errors.Is(err, errNobody) }
+func NoResponders(err error) bool { return errors.Is(err, errNoResponders) }

@@ -76,8 +76,8 @@ func TestVerbs(t *testing.T) {
 		t.Errorf("assign: %+v, %v", got, err)
 	}
 	for want, send := range map[string]func() error{
-		"offer":         func() error { return control.TellOffer(bt, coder, task) },
-		"revoked T-001": func() error { return control.TellRevoked(bt, coder, "T-001") },
+		"offer":         func() error { return control.SendOffer(bt, coder, task) },
+		"revoked T-001": func() error { return control.SendRevoked(bt, coder, "T-001") },
 		"compact":       func() error { return control.Compact(ctx, bt, coder) },
 		"stop":          func() error { return control.Stop(ctx, bt, coder) },
 	} {
@@ -87,7 +87,7 @@ func TestVerbs(t *testing.T) {
 			t.Errorf("%s arrives as %s", want, got)
 		}
 	}
-	if err := control.TellStop(bt, coder); err != nil || brokertest.Receive(t, "the request arrives", heard) != "stop" {
+	if err := control.SendStop(bt, coder); err != nil || brokertest.Receive(t, "the request arrives", heard) != "stop" {
 		t.Errorf("told to stop: %v", err)
 	}
 	if task.Kept["revision"] == nil {
@@ -235,7 +235,7 @@ func TestAnswersOfOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	answers(subject.Assign, `{"v":1,"id":"T-001","status":"in_progress","assignee":"coder-1","epoch":2,"shape":"round"}`) // without a revision
+	answers(subject.Assign, `{"v":2,"id":"T-001","status":"in_progress","assignee":"coder-1","epoch":2,"shape":"round"}`) // without a revision
 	task, err := control.Assign(t.Context(), bt, coder, team.Assignment{Task: "T-001"})
 	if err != nil || task.ID != "T-001" || task.Epoch != 2 || task.Revision != 0 || string(task.Kept["shape"]) != `"round"` {
 		t.Errorf("assigned %+v, %v", task, err)
@@ -306,7 +306,7 @@ func TestToldInOrder(t *testing.T) {
 	mu.Lock() // until all are here
 	for n := range uint64(all) {
 		want = append(want, n)
-		if err := control.TellOffer(bt, coder, team.Task{ID: "T-001", Revision: n}); err != nil {
+		if err := control.SendOffer(bt, coder, team.Task{ID: "T-001", Revision: n}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -25,7 +25,7 @@ func (e *Engine) Turn(ctx context.Context, long bool) (model.Reply, error) {
 	id := journal.NewID() // those who watch the text know it by the id of its record
 	most := 0
 	if long {
-		most = e.gauge.spare(e.conv)
+		most = e.calibration.spare(e.conv)
 	}
 	reply, err := e.complete(step, e.conv.Messages, most, e.o.Stream(id))
 	interrupted := step.Err() != nil
@@ -44,7 +44,7 @@ func (e *Engine) Turn(ctx context.Context, long bool) (model.Reply, error) {
 	e.log.WarnContext(ctx, "model call failed", "err", err)
 	r := asRefusal(err)
 	if r.Window > 0 {
-		e.gauge.bound = r.Window
+		e.calibration.bound = r.Window
 	}
 	return reply, r
 }
@@ -65,7 +65,7 @@ func (e *Engine) complete(ctx context.Context, messages []*model.Message, maxTok
 			Err: team.Errorf(team.InvalidArgument, "no model is configured for %s", e.o.Name).
 				WithHint("set OPENAI_MODEL, and OPENAI_API_KEY or OPENAI_BASE_URL, for the leader and teammate processes")}
 	}
-	r := e.gauge.request(messages)
+	r := e.calibration.request(messages)
 	r.Image = func(i model.Image) ([]byte, error) { return e.image(ctx, i) }
 	r.Ready = func() error {
 		// A successor must not find the result of a call unknown that the model has seen.
@@ -86,7 +86,7 @@ func (e *Engine) complete(ctx context.Context, messages []*model.Message, maxTok
 	}
 	reply, err := e.o.Model.Complete(ctx, r, onDelta)
 	if err == nil {
-		e.gauge.told(messages, reply.Alias, reply.Usage)
+		e.calibration.counted(messages, reply.Alias, reply.Usage)
 		e.Trouble = ""
 		e.o.Watcher.Progress()
 	}

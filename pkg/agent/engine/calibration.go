@@ -24,13 +24,13 @@ type calibration struct {
 	missed int    // probes in a row that were not answered
 	exempt bool   // low reports are ignored: a probe was read in full
 	by     string // the alias that answered last; the measurements hold for it only
-	scale  tokens.Gauge
+	scale  tokens.Calibration
 	sizes  map[*model.Message]int // counts of messages so far
 	exact  bool                   // count by a vocabulary: the window was half full once
 	least  int                    // size of the conversation after it was last shortened
 }
 
-func newGauge(o Options) calibration {
+func newCalibration(o Options) calibration {
 	g := calibration{model: o.Model, alias: o.Alias, effort: o.Effort}
 	g.begin(o.System, o.Tools)
 	return g
@@ -114,13 +114,13 @@ func (g *calibration) sum(messages []*model.Message) (n int) {
 // and some report nonsense.
 const leastWindow = 1000
 
-// told takes in the usage that the endpoint reports for a request. An endpoint that twice counts
+// counted takes in the usage that the endpoint reports for a request. An endpoint that twice counts
 // far fewer tokens than were sent may have cut the prompt silently, or may count differently: then
 // it is probed. Each unanswered probe doubles the reports that lead to the next one. A request that
 // is reported in full shows that the window is no smaller.
-func (g *calibration) told(messages []*model.Message, alias string, u model.Usage) {
+func (g *calibration) counted(messages []*model.Message, alias string, u model.Usage) {
 	if alias != g.by {
-		g.by, g.scale = alias, tokens.Gauge{}
+		g.by, g.scale = alias, tokens.Calibration{}
 		g.probed(0)
 		g.exempt = false
 	}
@@ -197,38 +197,38 @@ func (g *calibration) spare(c *Conversation) int {
 }
 
 // Fill returns an estimate of the tokens of the next request.
-func (e *Engine) Fill() int { return e.gauge.fill(e.conv) }
+func (e *Engine) Fill() int { return e.calibration.fill(e.conv) }
 
 // Window returns how many tokens the model takes, 0 if unknown.
-func (e *Engine) Window() int { return e.gauge.window() }
+func (e *Engine) Window() int { return e.calibration.window() }
 
 // Named returns the alias that answered last, else the configured one, and the name of its model.
 func (e *Engine) Named() (alias, model string) {
 	if e.o.Model == nil {
 		return "", ""
 	}
-	return e.o.Model.Meant(cmp.Or(e.gauge.by, e.o.Alias))
+	return e.o.Model.Meant(cmp.Or(e.calibration.by, e.o.Alias))
 }
 
 // Lasting returns how many tokens of history a new context may keep.
 func (e *Engine) Lasting() int {
-	return cmp.Or(e.gauge.window()/keptShare, excerptTokens)
+	return cmp.Or(e.calibration.window()/keptShare, excerptTokens)
 }
 
 // Mostly reports whether a text alone has more tokens than the system message and the tools, or
 // than half of the window.
 func (e *Engine) Mostly(text string) bool {
-	n, g := tokens.Estimate(text), &e.gauge
+	n, g := tokens.Estimate(text), &e.calibration
 	return n > g.fixed || g.window() > 0 && g.scale.Tokens(n) > g.window()/2
 }
 
 // Crowds reports whether a message takes more than a quarter of the window.
 func (e *Engine) Crowds(m *model.Message) bool {
-	w := e.gauge.window()
-	return w > 0 && e.gauge.scale.Tokens(Size(m)) > w/keptShare
+	w := e.calibration.window()
+	return w > 0 && e.calibration.scale.Tokens(Size(m)) > w/keptShare
 }
 
 // Spares reports whether the window leaves more room for an answer than the limit of answers.
 func (e *Engine) Spares() bool {
-	return e.gauge.spare(e.conv) > e.o.Model.Limits(e.o.Alias).MaxOutput
+	return e.calibration.spare(e.conv) > e.o.Model.Limits(e.o.Alias).MaxOutput
 }

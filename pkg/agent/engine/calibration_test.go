@@ -14,11 +14,11 @@ func TestProvenWindowIsDropped(t *testing.T) {
 		return []*model.Message{{Role: "user", Content: strings.Repeat("word ", n)}}
 	}
 	g := calibration{by: "a"}
-	g.told(text(9000), "a", model.Usage{PromptTokens: 3000})
+	g.counted(text(9000), "a", model.Usage{PromptTokens: 3000})
 	if g.guess != 0 {
 		t.Error("one low report is a guess")
 	}
-	g.told(text(9000), "a", model.Usage{PromptTokens: 2900})
+	g.counted(text(9000), "a", model.Usage{PromptTokens: 2900})
 	if g.guess != 3000 || g.bound != 0 || g.probeSize() != 7000 {
 		t.Errorf("after two low reports: guess %d, bound %d, probe %d", g.guess, g.bound, g.probeSize())
 	}
@@ -26,16 +26,16 @@ func TestProvenWindowIsDropped(t *testing.T) {
 	if g.window() != 3000 {
 		t.Errorf("the window is %d", g.window())
 	}
-	g.told(text(2500), "a", model.Usage{PromptTokens: 2500})
+	g.counted(text(2500), "a", model.Usage{PromptTokens: 2500})
 	if g.window() != 3000 {
 		t.Errorf("after a smaller request: %d", g.window())
 	}
-	g.told(text(5000), "a", model.Usage{PromptTokens: 5000})
+	g.counted(text(5000), "a", model.Usage{PromptTokens: 5000})
 	if g.window() != 0 {
 		t.Errorf("after a larger request that was read whole: %d", g.window())
 	}
 	g.probed(3000)
-	g.told(text(100), "b", model.Usage{PromptTokens: 100})
+	g.counted(text(100), "b", model.Usage{PromptTokens: 100})
 	if g.window() != 0 {
 		t.Errorf("of another alias: %d", g.window())
 	}

@@ -38,7 +38,7 @@ func (e *Engine) Excerpt(ctx context.Context, text string) (short, ref string) {
 
 // ExcerptLimit returns how many tokens of one result or message the conversation may contain.
 func (e *Engine) ExcerptLimit() int {
-	if w := e.gauge.window(); w > 0 {
+	if w := e.calibration.window(); w > 0 {
 		return max(w/resultShare, 500)
 	}
 	return excerptTokens
@@ -46,7 +46,7 @@ func (e *Engine) ExcerptLimit() int {
 
 // ExcerptTo is Excerpt with a limit in tokens.
 func (e *Engine) ExcerptTo(ctx context.Context, text string, limit int) (short, ref string) {
-	n := e.gauge.scale.Tokens(tokens.Estimate(text))
+	n := e.calibration.scale.Tokens(tokens.Estimate(text))
 	if n <= limit {
 		return text, ""
 	}
@@ -71,17 +71,17 @@ func (e *Engine) MakeRoom(ctx context.Context) error {
 	}
 	for i, was := range e.conv.leaveWritten(e.o.Tools) {
 		if i < e.conv.Since {
-			e.conv.Sent = max(0, e.conv.Sent-e.gauge.scale.Tokens(e.gauge.count([]*model.Message{was})-e.gauge.count(e.conv.Messages[i:i+1])))
+			e.conv.Sent = max(0, e.conv.Sent-e.calibration.scale.Tokens(e.calibration.count([]*model.Message{was})-e.calibration.count(e.conv.Messages[i:i+1])))
 		}
 	}
-	room, fill := e.gauge.room(), e.gauge.fill(e.conv)
+	room, fill := e.calibration.room(), e.calibration.fill(e.conv)
 	// A conversation that could not be made small enough is shortened again only once it has grown.
-	if room == 0 || fill <= room || fill <= e.gauge.least+room/10 {
+	if room == 0 || fill <= room || fill <= e.calibration.least+room/10 {
 		return nil
 	}
 	e.conv.filled()
 	err := e.compact(ctx, "the model's window is nearly full")
-	e.gauge.least = e.gauge.fill(e.conv)
+	e.calibration.least = e.calibration.fill(e.conv)
 	return err
 }
 
@@ -108,11 +108,11 @@ func (e *Engine) compact(ctx context.Context, why string) error {
 
 // compactTo is compact after a refusal, which sets the rung far.
 func (e *Engine) compactTo(ctx context.Context, why string, far Rung) error {
-	known := e.gauge.window()
-	window := cmp.Or(known, max(e.gauge.fill(e.conv), summaryTokens*resultShare))
-	before := e.gauge.sizeOf(e.conv.Messages)
+	known := e.calibration.window()
+	window := cmp.Or(known, max(e.calibration.fill(e.conv), summaryTokens*resultShare))
+	before := e.calibration.sizeOf(e.conv.Messages)
 	marked := e.conv.Marked(e.o.Tools, window/markedShare)
-	after := e.gauge.sizeOf(marked.Messages)
+	after := e.calibration.sizeOf(marked.Messages)
 	// While the window is unknown, only the endpoint can show whether markers are enough: they are
 	// a separate rung then, and the next one is the account.
 	guess := known == 0 && far == Compacted
@@ -133,7 +133,7 @@ func (e *Engine) compactTo(ctx context.Context, why string, far Rung) error {
 	if fits && e.conv.Parked == nil {
 		var err error
 		messages := e.conv.Messages // with what the endpoint has cached, and the thoughts that are signed with it
-		if far >= Compacted || known > 0 && e.gauge.fill(e.conv)+2*most > known {
+		if far >= Compacted || known > 0 && e.calibration.fill(e.conv)+2*most > known {
 			messages = marked.Messages
 		}
 		if summary, err = e.summary(ctx, append(slices.Clip(messages), userMessage(summaryPrompt)), most); err != nil {
@@ -199,7 +199,7 @@ func (e *Engine) fitted(ctx context.Context, c Conversation, limit int) Conversa
 // inPlace returns next, which replaces the conversation, with Quoted set if a removed message
 // quotes a call.
 func (e *Engine) inPlace(next Conversation) Conversation {
-	r := e.gauge.request(nil)
+	r := e.calibration.request(nil)
 	for _, m := range e.conv.Messages {
 		next.Quoted = next.Quoted || !slices.Contains(next.Messages, m) && r.Quotes(m)
 	}

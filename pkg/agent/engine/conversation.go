@@ -27,8 +27,8 @@ type Conversation struct {
 	Quoted   bool             `json:"quoted,omitempty"`  // a removed message quotes a call of a tool, as a file or mail may
 	Summary  string           `json:"summary,omitempty"` // the summary of the messages that a compaction removed
 
-	Parked *journal.Refusal `json:"parked,omitempty"` // why the model's endpoint refuses, since its last turn
-	Spell  string           `json:"spell,omitempty"`  // id of the record that began this spell
+	Parked  *journal.Refusal `json:"parked,omitempty"`  // why the model's endpoint refuses, since its last turn
+	Episode string           `json:"episode,omitempty"` // id of the record that began this spell
 
 	Callers []string `json:"callers,omitempty"` // aliases of models that have called a tool
 	Able    bool     `json:"able,omitempty"`    // the alias of the newest turn has
@@ -74,7 +74,7 @@ func (c *Conversation) Add(r journal.Record) error {
 		c.result(*r.Result)
 	case journal.Refused:
 		if model.Advice(r.Refusal.Advice) == model.Park && c.Parked == nil {
-			c.Parked, c.Spell = r.Refusal, r.ID
+			c.Parked, c.Episode = r.Refusal, r.ID
 		}
 		if model.Reason(r.Refusal.Reason) == model.FailedCall {
 			c.Rung = max(c.Rung, Noted)
@@ -121,7 +121,7 @@ func (c *Conversation) turn(t model.Reply) {
 	c.Unseen = len(c.Open) > 0 // their results will want an answer
 	c.Ended, c.Rung = false, Whole
 	if Usable(t) {
-		c.Parked, c.Spell = nil, ""
+		c.Parked, c.Episode = nil, ""
 	}
 	c.Usage = c.Usage.Add(t.Usage)
 	c.Sent, c.Since = t.Usage.PromptTokens+max(0, t.Usage.CompletionTokens-t.Usage.ReasoningTokens), len(c.Messages)

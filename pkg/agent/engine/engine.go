@@ -106,12 +106,12 @@ type Engine struct {
 	// Trouble is why the model gives no answer, while the call is retried; "" once it has answered.
 	Trouble string
 
-	o          Options
-	conv       *Conversation
-	gauge      calibration
-	interrupts interrupts
-	asked      bool // a requested compaction must wait for the end of the turn
-	log        *slog.Logger
+	o           Options
+	conv        *Conversation
+	calibration calibration
+	interrupts  interrupts
+	asked       bool // a requested compaction must wait for the end of the turn
+	log         *slog.Logger
 }
 
 // New returns an engine that continues a conversation.
@@ -127,13 +127,13 @@ func New(o Options) *Engine {
 	if o.Stream == nil {
 		o.Stream = func(string) TextStream { return nil }
 	}
-	return &Engine{o: o, conv: o.Conversation, gauge: newGauge(o), log: o.Logger}
+	return &Engine{o: o, conv: o.Conversation, calibration: newCalibration(o), log: o.Logger}
 }
 
 // Instruct replaces the system message and the tools, from the next request on.
 func (e *Engine) Instruct(system string, t Tools) {
 	e.o.Tools = t
-	e.gauge.begin(system, t)
+	e.calibration.begin(system, t)
 }
 
 // errCircles is returned by [Engine.Run] if the model repeats the same calls.

@@ -127,7 +127,7 @@ func refusal(advice model.Advice, reason model.Reason) error {
 func TestOwner(t *testing.T) {
 	r := newRig(t, "!look,write", "done")
 	r.tool = func(context.Context, string) tool.Result {
-		return tool.Result{Content: "ok", Effects: tool.Effects{Rests: true}}
+		return tool.Result{Content: "ok", Effects: tool.Effects{Backoff: true}}
 	}
 	if text, err := r.engine.Run(t.Context(), "go"); text != "done" || err != nil {
 		t.Fatalf("Run = %q, %v", text, err)
@@ -135,7 +135,7 @@ func TestOwner(t *testing.T) {
 	if got := fmt.Sprint(r.steps); got != fmt.Sprint([]Step{Ask, Read, Write, Ask}) {
 		t.Errorf("leave was asked for %v", got)
 	}
-	if len(r.effects) != 2 || !r.effects[0].Rests {
+	if len(r.effects) != 2 || !r.effects[0].Backoff {
 		t.Errorf("the owner was given %+v", r.effects)
 	}
 }
@@ -341,7 +341,7 @@ func TestQuotedCallIsLeftOut(t *testing.T) {
 	for _, holds := range []bool{false, true} {
 		r := newRig(t)
 		r.window = 8000
-		r.engine.gauge.tools = []model.ToolSpec{{Name: "look"}}
+		r.engine.calibration.tools = []model.ToolSpec{{Name: "look"}}
 		r.tool = func(_ context.Context, name string) tool.Result {
 			text := strings.Repeat(fmt.Sprintf("line %d of %s\n", len(r.asked), name), 150)
 			if holds && len(r.asked) == 2 {

@@ -14,14 +14,14 @@ import (
 // it. A known window stays until a probe has been cut too. The result is recorded, and so shown to
 // people.
 func (e *Engine) tryWindow(ctx context.Context) error {
-	size := e.gauge.probeSize()
+	size := e.calibration.probeSize()
 	if size == 0 {
 		return nil
 	}
-	known, guess := e.gauge.window(), e.gauge.guess
+	known, guess := e.calibration.window(), e.calibration.guess
 	p := probe.New(e.o.Name, size)
 	step, done := e.step(ctx, false)
-	reply, err := e.o.Model.Complete(step, p.Request(e.gauge.alias), nil)
+	reply, err := e.o.Model.Complete(step, p.Request(e.calibration.alias), nil)
 	interrupted := step.Err() != nil
 	done()
 	if interrupted { // another turn tries it again
@@ -33,7 +33,7 @@ func (e *Engine) tryWindow(ctx context.Context) error {
 		found.Alias, found.Usage = r.Alias, usageJSON(r.Used)
 	}
 	switch {
-	case refused && r.Reason == model.ContextLength, !refused && reply.Alias == e.gauge.by && p.Read(reply) == probe.Cut:
+	case refused && r.Reason == model.ContextLength, !refused && reply.Alias == e.calibration.by && p.Read(reply) == probe.Cut:
 		window, instead := max(guess, reply.Usage.PromptTokens), ""
 		if known > 0 {
 			instead = fmt.Sprintf(", in place of %d", known)
@@ -41,18 +41,18 @@ func (e *Engine) tryWindow(ctx context.Context) error {
 		if refused && r.Window > 0 {
 			window = r.Window
 		}
-		e.gauge.probed(window)
+		e.calibration.probed(window)
 		found.Advice = string(model.Compact)
 		found.Cause = fmt.Sprintf("the endpoint cuts long prompts without a word: it did not read the beginning of one of %d tokens. Its window is taken for %d tokens%s (enlarge it where the model is served, or correct window in the settings)",
 			p.Tokens, window, instead)
-	case !refused && reply.Alias == e.gauge.by:
-		e.gauge.probed(0)
+	case !refused && reply.Alias == e.calibration.by:
+		e.calibration.probed(0)
 		found.Cause = fmt.Sprintf("the endpoint reports fewer tokens than it is sent, but reads a prompt of %d tokens whole: its window stays as it is", p.Tokens)
 	default:
-		e.gauge.unprobed()
+		e.calibration.unprobed()
 		found.Cause = "the endpoint may cut long prompts without a word, and a probe of that was not answered"
 	}
-	e.log.WarnContext(ctx, "window probed", "tokens", p.Tokens, "window", e.gauge.window(), "found", found.Cause)
+	e.log.WarnContext(ctx, "window probed", "tokens", p.Tokens, "window", e.calibration.window(), "found", found.Cause)
 	return e.Record(ctx, journal.Record{Kind: journal.Refused, Refusal: &found})
 }
 

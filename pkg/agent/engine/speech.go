@@ -18,7 +18,7 @@ type TextStream interface {
 
 const (
 	liveEvery = 75 * time.Millisecond // interval at which a growing text is sent
-	maxPiece  = 32 << 10              // bytes of text in one delta
+	maxChunk  = 32 << 10              // bytes of text in one delta
 )
 
 // liveText sends the text of one turn. Safe for concurrent use.
@@ -31,9 +31,9 @@ type liveText struct {
 	timer *time.Timer // runs while there is text; nil before the first
 }
 
-// SpeechTo returns a stream that sends its text to live, in chunks gathered for 75 ms. All fields
+// StreamTo returns a stream that sends its text to live, in chunks gathered for 75 ms. All fields
 // of a chunk except offset and text are those of first. live must not block.
-func SpeechTo(live func(team.Delta), first team.Delta) TextStream {
+func StreamTo(live func(team.Delta), first team.Delta) TextStream {
 	return &liveText{live: live, next: first}
 }
 
@@ -52,8 +52,8 @@ func (s *liveText) Add(text string) {
 	waits := s.text.Len() > 0
 	s.text.WriteString(text)
 	switch {
-	case s.text.Len() >= maxPiece:
-		s.tell()
+	case s.text.Len() >= maxChunk:
+		s.publish()
 	case s.timer == nil:
 		s.timer = time.AfterFunc(liveEvery, s.flush)
 	case !waits:
@@ -72,12 +72,12 @@ func (s *liveText) End() {
 func (s *liveText) flush() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tell()
+	s.publish()
 }
 
-func (s *liveText) tell() {
+func (s *liveText) publish() {
 	for rest := s.text.String(); rest != ""; {
-		n := min(len(rest), maxPiece)
+		n := min(len(rest), maxChunk)
 		for back := n; back < len(rest) && back > n-utf8.UTFMax; back-- {
 			if utf8.RuneStart(rest[back]) {
 				n = back

@@ -18,14 +18,14 @@ func (l *listener) hear(d team.Delta) { l.all = append(l.all, d) }
 func TestLiveLarge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var heard listener
-		for _, text := range []string{strings.Repeat("你", maxPiece), strings.Repeat("\x80", 3*maxPiece)} {
+		for _, text := range []string{strings.Repeat("你", maxChunk), strings.Repeat("\x80", 3*maxChunk)} {
 			heard.all = nil
-			s := SpeechTo(heard.hear, team.Delta{MessageID: "id"})
+			s := StreamTo(heard.hear, team.Delta{MessageID: "id"})
 			s.Add(text)
 			s.End()
 			var whole strings.Builder
 			for _, d := range heard.all {
-				if d.Offset != whole.Len() || len(d.Text) > maxPiece || utf8.ValidString(text) != utf8.ValidString(d.Text) {
+				if d.Offset != whole.Len() || len(d.Text) > maxChunk || utf8.ValidString(text) != utf8.ValidString(d.Text) {
 					t.Errorf("a piece of %d bytes at %d of %d", len(d.Text), d.Offset, whole.Len())
 				}
 				whole.WriteString(d.Text)

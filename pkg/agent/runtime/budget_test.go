@@ -50,7 +50,7 @@ func promptBudget(t *testing.T, all bool, tools []string) {
 				t.Fatal(err)
 			}
 			trees := m.Record
-			trees.Line = &team.WorkLine{}
+			trees.Branch = &team.GoalBranch{}
 			system := agent.System(m.Record, m.Member, team.Role{}, at)
 			texts, told := system, map[string]bool{}
 			n := max(tokens.Count(system), tokens.Count(agent.System(trees, m.Member, team.Role{}, at)))

@@ -56,9 +56,9 @@ func TestDelegateMode(t *testing.T) {
 
 // The system message states where the member works, also if that changes while it does.
 func TestSystemStatesWhereItWorks(t *testing.T) {
-	trees, shared := &team.WorkLine{}, &team.WorkLine{Why: "isolation: shared"}
+	trees, shared := &team.GoalBranch{}, &team.GoalBranch{Why: "isolation: shared"}
 	for _, tt := range []struct {
-		began, now *team.WorkLine
+		began, now *team.GoalBranch
 		want       string
 	}{
 		{shared, shared, "workspace: /srv (the shell starts here, paths are relative to it). The whole team works in it"},
@@ -66,9 +66,9 @@ func TestSystemStatesWhereItWorks(t *testing.T) {
 		{trees, trees, "workspace: a separate tree of the repository for each task"},
 		{trees, shared, "workspace: . (the shell starts here, paths are relative to it). The whole team works in it"},
 	} {
-		m := &member{Options: Options{Member: team.Member{AgentID: "coder-1"}, Record: team.Team{Line: tt.began}}}
+		m := &member{Options: Options{Member: team.Member{AgentID: "coder-1"}, Record: team.Team{Branch: tt.began}}}
 		mode := m.mode(projectcontext.Place{Workspace: "/srv"}, nil, nil)
-		m.newest.Store(&team.Team{Line: tt.now})
+		m.newest.Store(&team.Team{Branch: tt.now})
 		if system, _ := mode(); !strings.Contains(system, tt.want) || strings.Count(system, "workspace: ") != 1 {
 			t.Errorf("from %+v to %+v: it is given\n%s", tt.began, tt.now, system)
 		}

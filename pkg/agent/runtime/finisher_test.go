@@ -11,7 +11,7 @@ import (
 
 // ender is a crew that only ends goals, unless mail has come that the leader has not read.
 type ender struct {
-	teamtool.Crew
+	teamtool.TeamAdmin
 	mail *int
 }
 
@@ -30,7 +30,7 @@ func TestFinishLooksAtWhatWasChanged(t *testing.T) {
 	if err := f.Finish(t.Context(), "done", nil); team.CodeOf(err) != team.Conflict || finishing.Load() {
 		t.Errorf("with changes: %v, finishing %v", err, finishing.Load())
 	}
-	f.aside, mail = func(context.Context) {}, 0 // it has read it
+	f.quarantined, mail = func(context.Context) {}, 0 // it has read it
 	if err := f.Finish(t.Context(), "done", nil); err != nil || !finishing.Load() {
 		t.Errorf("without: %v, finishing %v", err, finishing.Load())
 	}

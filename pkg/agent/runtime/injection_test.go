@@ -213,7 +213,7 @@ func (v *victim) work() {
 	o := Options{Process: "p", Team: v.bt, Record: v.record, Member: v.me, Role: v.record.Roles[v.me.Role], Model: v.model, ModelChanged: func() <-chan struct{} { return nil },
 		Workspaces: workspace.Shared{Dir: v.dir, Runner: boxed{}}, Level: func(context.Context, team.Team, string) team.Sandbox { return team.Bubblewrap }}
 	if v.self == team.Leader {
-		o.Crew = crew{v}
+		o.Admin = crew{v}
 	}
 	if v.hands != nil {
 		o.Workspaces, o.Level = v.hands, v.hands.Level
@@ -257,7 +257,7 @@ func (c crew) Describe(context.Context, string, string) error { return c.note("d
 
 func (c crew) Finish(context.Context, string, []team.TaskID) error { return c.note("finish") }
 
-var _ teamtool.Crew = crew{}
+var _ teamtool.TeamAdmin = crew{}
 
 // stands are the records of the team with their revisions, but for the victim's own.
 func (v *victim) stands() map[string]uint64 {

@@ -21,7 +21,7 @@ func (m *member) folders(lend func(team.Team) team.Team) agent.Folders {
 			return nil
 		}
 		defer done()
-		may := m.mayTell(lend(m.record()), ws.Dir())
+		may := m.mayNotify(lend(m.record()), ws.Dir())
 		if file == "" {
 			return []agent.Folder{{Name: agent.Top, Files: projectcontext.Standing(ws.Dir(), may)}}
 		}
@@ -41,15 +41,15 @@ func (m *member) folders(lend func(team.Team) team.Team) agent.Folders {
 // changes returns the files that differ from the last commit in the member's current folder, a line
 // each.
 func (m *member) changes(ctx context.Context) string {
-	return m.look(ctx, projectcontext.Changes)
+	return m.check(ctx, projectcontext.Changes)
 }
 
 // footprint returns a text that changes with the files where the member works now.
 func (m *member) footprint(ctx context.Context) string {
-	return m.look(ctx, projectcontext.Footprint)
+	return m.check(ctx, projectcontext.Footprint)
 }
 
-func (m *member) look(ctx context.Context, by func(context.Context, projectcontext.Run) string) string {
+func (m *member) check(ctx context.Context, by func(context.Context, projectcontext.Run) string) string {
 	ws, done, err := m.current.Use(ctx)
 	if err != nil { // the next call shows it
 		return ""
@@ -70,6 +70,6 @@ func (m *member) here(ctx context.Context, r team.Role, lend func(team.Team) tea
 	if at.Workspace != ws.Dir() { // the git state is that of another folder
 		at.Workspace, at.Git = ws.Dir(), ""
 	}
-	at.Project = projectcontext.Standing(ws.Dir(), m.mayTell(lend(m.record()), ws.Dir()))
+	at.Project = projectcontext.Standing(ws.Dir(), m.mayNotify(lend(m.record()), ws.Dir()))
 	return m.withSkills(at, r, ws.Dir(), lend), nil
 }

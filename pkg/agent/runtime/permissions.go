@@ -45,8 +45,8 @@ func (m *member) where(record team.Team, dir string) string {
 	}
 	held, _ := m.hand.Task()
 	tree := "the tree of " + string(cmp.Or(team.AgentID(held.ID), m.Member.AgentID))
-	if record.Line.Prefix != "" {
-		tree += ", in " + record.Line.Prefix
+	if record.Branch.Prefix != "" {
+		tree += ", in " + record.Branch.Prefix
 	}
 	return tree
 }
@@ -101,7 +101,7 @@ func (m *member) judgeWithout(j approval.Judgement, r tool.Request, dir string, 
 		j.Answer = permission.Allow
 		return j, nil
 	}
-	return j, team.Errorf(team.InvalidState, "the permissions of the team cannot be read: %w", cmp.Or(err, unreadable)).WithHint("a person has to mend them; notify the user")
+	return j, team.Errorf(team.InvalidState, "the permissions of the team cannot be read: %w", cmp.Or(err, unreadable)).WithHint("a person has to repair them; notify the user")
 }
 
 // mayCheck returns an error if a rule denies the check of a task of the member as a command.
@@ -132,10 +132,10 @@ func (m *member) mayRun(ctx context.Context, id team.TaskID, role, check, dir st
 	return err
 }
 
-// mayTell returns a function that reports whether no rule of the organisation or of a record of the
+// mayNotify returns a function that reports whether no rule of the organisation or of a record of the
 // team denies the member to read a file, an absolute path, from dir, its folder: content that it
 // may not read must not reach it in another way.
-func (m *member) mayTell(record team.Team, dir string) projectcontext.May {
+func (m *member) mayNotify(record team.Team, dir string) projectcontext.May {
 	rules, _, err := permission.Parse(m.Organisation.And(record.PolicyOf(m.Member.Role).Permissions))
 	return func(path string) bool {
 		arguments, jerr := json.Marshal(map[string]string{"path": path})
@@ -150,7 +150,7 @@ func (m *member) mayTell(record team.Team, dir string) projectcontext.May {
 // hides returns [permission.Rules.Hides] by the rules of the organisation and of the team's record;
 // for a subagent, with those of its type. Errors: those of [permission.Parse].
 func (m *member) hides(ctx context.Context, tool, dir, start string) (func(path string) bool, error) {
-	record := lendOf(ctx)(*m.newest.Load())
+	record := delegationOf(ctx)(*m.newest.Load())
 	rules, _, err := permission.Parse(m.Organisation.And(record.PolicyOf(m.Member.Role).Permissions))
 	if err != nil {
 		return nil, err

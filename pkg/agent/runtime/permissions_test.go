@@ -70,7 +70,7 @@ func TestOrganisation(t *testing.T) {
 			t.Errorf("%s %s under rules that cannot be read: %v, %v", tt.tool, tt.arguments, j.Answer, err)
 		}
 	}
-	var may projectcontext.May = m.mayTell(*m.newest.Load(), "/work")
+	var may projectcontext.May = m.mayNotify(*m.newest.Load(), "/work")
 	if may("/work/.env") || !may("/work/b.md") {
 		t.Error("an instruction may import what the organisation denies to read")
 	}
@@ -92,7 +92,7 @@ func TestDeniedCheck(t *testing.T) {
 func TestDeniedCheckOfOther(t *testing.T) {
 	m := owner(t, nil, team.Team{Roles: map[string]team.Role{"tester": {Name: "tester", Policy: team.Policy{Permissions: team.Permissions{Deny: []string{"Bash(make *)"}}}}}})
 	m.Organisation = team.Permissions{Deny: []string{"Bash(git push *)"}}
-	may := m.lineOptions(nil).May
+	may := m.workspaceOptions(nil).May
 	for _, tt := range []struct {
 		role, check string
 		denied      bool
@@ -117,7 +117,7 @@ func TestAllowedInTheNextTree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bt, _, err := reg.Make(t.Context(), team.Team{ID: "t", Roles: map[string]team.Role{}, Line: &team.WorkLine{Prefix: "sub"}, Policy: team.Policy{Permissions: team.Permissions{Ask: []string{"Bash(touch *)"}}}})
+	bt, _, err := reg.Make(t.Context(), team.Team{ID: "t", Roles: map[string]team.Role{}, Branch: &team.GoalBranch{Prefix: "sub"}, Policy: team.Policy{Permissions: team.Permissions{Ask: []string{"Bash(touch *)"}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +197,7 @@ func TestAllowedInTheNextTree(t *testing.T) {
 		t.Error("allowed once, it passes for ever")
 	}
 	allow(second, team.Once)
-	elsewhere, err := reg.Edit(t.Context(), bt, func(t *team.Team) { t.Line.Prefix = "other" })
+	elsewhere, err := reg.Edit(t.Context(), bt, func(t *team.Team) { t.Branch.Prefix = "other" })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,10 +17,10 @@ import (
 // errLeft ends a membership before its journal could be read.
 var errLeft = errors.New("the journal was not read before the member left")
 
-// beatsAfter is how long the folder and the journal may take to open until the member sends
+// heartbeatAfter is how long the folder and the journal may take to open until the member sends
 // heartbeats meanwhile. Earlier, a spawn would report a member that cannot begin, such as one
 // without the network that its role needs.
-const beatsAfter = roster.Interval
+const heartbeatAfter = roster.Interval
 
 // remember calls open. If that takes long, the member sends heartbeats meanwhile: writing all files
 // of a large repository takes longer than a spawn waits. With an unreadable journal the member is
@@ -29,7 +29,7 @@ const beatsAfter = roster.Interval
 // record.
 func (m *member) remember(ctx context.Context, box *mailbox.Mailbox) (log *journal.Journal, past *agent.Conversation, err error) {
 	beats := func(ctx context.Context) error {
-		if !shutdown.Sleep(ctx, beatsAfter) {
+		if !shutdown.Sleep(ctx, heartbeatAfter) {
 			return nil
 		}
 		return m.heart.Run(ctx)
@@ -37,7 +37,7 @@ func (m *member) remember(ctx context.Context, box *mailbox.Mailbox) (log *journ
 	err = shutdown.Together(ctx, beats, m.watchTeam, func(ctx context.Context) (err error) {
 		log, past, err = m.open(ctx)
 		if bad := (*journal.Bad)(nil); errors.As(err, &bad) {
-			log, past, err = m.mended(ctx, box, bad)
+			log, past, err = m.repaired(ctx, box, bad)
 		}
 		return err
 	})
@@ -47,9 +47,9 @@ func (m *member) remember(ctx context.Context, box *mailbox.Mailbox) (log *journ
 	return log, past, nil
 }
 
-// mended parks the member because a record is bad, and returns open's result once the journal can
+// repaired parks the member because a record is bad, and returns open's result once the journal can
 // be read.
-func (m *member) mended(ctx context.Context, box *mailbox.Mailbox, bad *journal.Bad) (*journal.Journal, *agent.Conversation, error) {
+func (m *member) repaired(ctx context.Context, box *mailbox.Mailbox, bad *journal.Bad) (*journal.Journal, *agent.Conversation, error) {
 	m.Logger.WarnContext(ctx, "parked: the journal cannot be read", "team", m.Team.ID, "agent", m.Member.AgentID, "err", bad)
 	cause := team.Clean("its journal cannot be read: "+bad.Error(), 1000)
 	m.parkAs(ctx, team.WaitingRepair, cause)
@@ -57,7 +57,7 @@ func (m *member) mended(ctx context.Context, box *mailbox.Mailbox, bad *journal.
 	if err := m.hand.PutBack(ctx, fmt.Sprintf("the journal of %s cannot be read", m.Member.AgentID)); err != nil {
 		m.Logger.WarnContext(ctx, "task not put back; it is freed soon", "agent", m.Member.AgentID, "err", err)
 	}
-	m.tellUnreadable(ctx, box, bad, cause)
+	m.notifyUnreadable(ctx, box, bad, cause)
 	for {
 		if !shutdown.Sleep(ctx, roster.Interval) {
 			return nil, nil, ctx.Err()
@@ -79,9 +79,9 @@ func unreadableText(a team.AgentID, cause string) string {
 	return "I cannot go on: " + cause + "\nMy task is back on the board. A person must repair " + journal.Key(a) + "; then I am there again."
 }
 
-// tellUnreadable notifies the leader, once for each record, of an unreadable journal of another
+// notifyUnreadable notifies the leader, once for each record, of an unreadable journal of another
 // member.
-func (m *member) tellUnreadable(ctx context.Context, box *mailbox.Mailbox, bad *journal.Bad, cause string) {
+func (m *member) notifyUnreadable(ctx context.Context, box *mailbox.Mailbox, bad *journal.Bad, cause string) {
 	a := m.Member.AgentID
 	if a == team.Leader {
 		return

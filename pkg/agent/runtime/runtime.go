@@ -53,7 +53,7 @@ type Options struct {
 	Model           engine.Model                                    // nil: none is configured
 	Aliases         []string                                        // the leader's: names of the models that it may spawn with
 	Workspaces      workspace.Source                                // the source of its workspaces; required
-	Crew            teamtool.Crew                                   // the leader's
+	Admin           teamtool.TeamAdmin                              // the leader's
 	Heard           func() map[team.AgentID]roster.Heard            // the leader's: the last heartbeats of all; default: a member's process is asked
 	Overview        func(context.Context) (explain.Overview, error) // the leader's: returns the team's state
 	Start           func(context.Context, control.Order) error      // the leader's: starts a child process
@@ -95,34 +95,34 @@ func Run(ctx context.Context, o Options) error {
 // member is one running membership.
 type member struct {
 	Options
-	ctx      context.Context
-	cancel   context.CancelCauseFunc
-	process  context.Context // ends when the process is to stop
-	leaving  context.Context // for the steps of leaving; ends some time after process
-	storing  context.Context // for storing files before the task is released; ends before leaving
-	roster   *roster.Roster
-	pulse    *roster.Pulse // a teammate's: the leader's heartbeats
-	board    *board.Board
-	hand     *board.ClaimSlot
-	plans    *approval.Plans
-	gate     *approval.Gate // of a teammate; nil of a leader, which submits no plans
-	asks     *approval.Permissions
-	newest   atomic.Pointer[team.Team] // the team's record, as last received
-	line     *worktree.Workspaces
-	jobs     *job.Jobs
-	lent     lent                  // the tools of its subagents
-	at       *projectcontext.Place // its place when it began
-	current  *workspace.Current
-	folder   string   // in which it began
-	names    []string // of the tools of its role that are not the team's
-	heart    *roster.Heart
-	live     *tokenstream.Publisher
-	offered  chan team.Task // by the index
-	offers   chan team.Task // those of them that the agent may take
-	given    chan team.Task
-	revoked  chan struct{} // a notice that the agent's task is lost
-	mail     chan mailbox.Delivery
-	compacts chan struct{} // requests for a shorter conversation
+	ctx        context.Context
+	cancel     context.CancelCauseFunc
+	process    context.Context // ends when the process is to stop
+	leaving    context.Context // for the steps of leaving; ends some time after process
+	storing    context.Context // for storing files before the task is released; ends before leaving
+	roster     *roster.Roster
+	pulse      *roster.Pulse // a teammate's: the leader's heartbeats
+	board      *board.Board
+	hand       *board.ClaimSlot
+	plans      *approval.Plans
+	gate       *approval.Gate // of a teammate; nil of a leader, which submits no plans
+	asks       *approval.Permissions
+	newest     atomic.Pointer[team.Team] // the team's record, as last received
+	workspaces *worktree.Workspaces
+	jobs       *job.Jobs
+	delegated  delegation            // the tools of its subagents
+	at         *projectcontext.Place // its place when it began
+	current    *workspace.Current
+	folder     string   // in which it began
+	names      []string // of the tools of its role that are not the team's
+	heart      *roster.Heart
+	live       *tokenstream.Publisher
+	offered    chan team.Task // by the index
+	offers     chan team.Task // those of them that the agent may take
+	given      chan team.Task
+	revoked    chan struct{} // a notice that the agent's task is lost
+	mail       chan mailbox.Delivery
+	compacts   chan struct{} // requests for a shorter conversation
 
 	parked    atomic.Bool // the model's endpoint refuses
 	finishing atomic.Bool // the member's own finish_team is under way or done
@@ -135,7 +135,7 @@ func (m *member) run() error {
 	m.board = board.New(o.Team.Bucket, board.Options{Logger: o.Logger, Metrics: o.Metrics, Withdraw: mergequeue.New(o.Team).Withdraw})
 	box := mailbox.New(o.Team, mailbox.Options{Members: m.roster, Logger: o.Logger, Metrics: o.Metrics})
 	m.hand = board.NewClaimSlot(ctx, m.board, o.Member.Holder())
-	m.line, m.current = m.place(box)
+	m.workspaces, m.current = m.place(box)
 	defer m.close()
 	m.plans = approval.New(o.Team.Bucket, approval.Options{Tasks: m.board, Members: m.roster, Post: box})
 
@@ -192,7 +192,7 @@ func (m *member) place(box *mailbox.Mailbox) (*worktree.Workspaces, *workspace.C
 		return held.ID
 	}})
 	m.heart.Jobs(m.jobs.List)
-	l := worktree.New(m.lineOptions(box))
+	l := worktree.New(m.workspaceOptions(box))
 	m.hand.OthersEnd(l.Merging)
 	m.hand.Unfinished(l.Unfinished)
 	texts := blob.In(m.Team.Files)
@@ -200,7 +200,7 @@ func (m *member) place(box *mailbox.Mailbox) (*worktree.Workspaces, *workspace.C
 		OnEdit: func() []string { return m.record().PolicyOf(m.Member.Role).OnEdit }})
 }
 
-func (m *member) lineOptions(box *mailbox.Mailbox) worktree.Options {
+func (m *member) workspaceOptions(box *mailbox.Mailbox) worktree.Options {
 	return worktree.Options{Process: m.Process, Team: m.Team, Record: func() team.Team { return *m.newest.Load() }, Member: m.Member, Slot: m.hand,
 		Notify: func(ctx context.Context, to team.AgentID, id, text string) error {
 			_, _, err := box.Send(ctx, team.Message{ID: id, Type: team.MsgWatchdog, From: team.Watchdog, To: to, Content: team.Clean(text, team.MaxTextBytes)})
@@ -214,7 +214,7 @@ func (m *member) lineOptions(box *mailbox.Mailbox) worktree.Options {
 func (m *member) close() {
 	m.jobs.Close()
 	m.current.Close()
-	m.line.Settled(m.leaving)
+	m.workspaces.Settled(m.leaving)
 }
 
 // leave releases the member's task after its agent has ended with err.
@@ -224,15 +224,15 @@ func (m *member) leave(err error) {
 	case err == nil:
 		m.letGo(team.Freed{Reason: "its holder's process was stopped", Keep: true})
 		ctx, cancel := m.looking()
-		m.line.CheckHead(ctx)
+		m.workspaces.CheckHead(ctx)
 		cancel()
 	case errors.Is(err, ErrForced), errors.Is(err, ErrTeamEnded), errors.Is(err, agent.ErrShutdown): // an assignment may have been under way when the agent left
 		m.letGo(team.Freed{Reason: "its holder was stopped"})
 		ctx, cancel := m.looking()
-		m.line.Aside(ctx) // while its tree is open: from then on others of this host may remove it
+		m.workspaces.Uncommitted(ctx) // while its tree is open: from then on others of this host may remove it
 		cancel()
 		m.current.Close()
-		if err := m.line.Leave(m.leaving, errors.Is(err, ErrTeamEnded)); err != nil {
+		if err := m.workspaces.Leave(m.leaving, errors.Is(err, ErrTeamEnded)); err != nil {
 			m.Logger.Warn("the trees of a member that has left were not removed", "agent", m.Member.AgentID, "err", err)
 		}
 	}
@@ -297,7 +297,7 @@ func (m *member) agent(log *journal.Journal, past *agent.Conversation, mode func
 		Member: o.Member, TeamID: o.Team.ID, System: system, Mode: mode,
 		Past: past, Journal: log, Model: o.Model, Tools: tools, Dialect: o.Record.Dialect(o.Role), Slot: m.hand, Post: box, Heart: m.heart,
 		Input:  agent.Input{Mail: m.mail, Offers: m.offers, Given: m.given, Compacts: m.compacts},
-		Events: runlog.New(o.Team, o.Logger), Live: m.live.Tell, Jobs: m.jobs, Store: blob.In(o.Team.Files), Team: m.surroundings(box, begun),
+		Events: runlog.New(o.Team, o.Logger), Live: m.live.Publish, Jobs: m.jobs, Store: blob.In(o.Team.Files), Team: m.surroundings(box, begun),
 		Lease: o.Record.Lease(), MaxTurns: o.Role.MaxTurns, StillTurns: o.Role.StillTurns, Effort: o.Role.Effort, Idle: o.Role.IdleTimeout(), Folders: m.folders(whole), Changes: m.changes, Footprint: m.footprint, Logger: o.Logger, Metrics: o.Metrics,
 	})
 }
@@ -310,7 +310,7 @@ func (m *member) open(ctx context.Context) (*journal.Journal, *agent.Conversatio
 		return nil, nil, err
 	}
 	m.folder = cmp.Or(m.folder, ws.Dir())
-	at := m.withSkills(projectcontext.Look(ctx, m.folder, ws.Check, m.mayTell(m.record(), m.folder)), m.Role, m.folder, whole)
+	at := m.withSkills(projectcontext.Inspect(ctx, m.folder, ws.Check, m.mayNotify(m.record(), m.folder)), m.Role, m.folder, whole)
 	done()
 	for _, f := range at.Project {
 		for _, fault := range f.Faults {
@@ -369,7 +369,7 @@ func (m *member) work(a *agent.Agent, box *mailbox.Mailbox) error {
 		})
 	}
 	work := func(ctx context.Context) error {
-		if err := m.line.Settle(ctx); err != nil {
+		if err := m.workspaces.Settle(ctx); err != nil {
 			return err
 		}
 		err := a.Run(ctx)
@@ -378,7 +378,7 @@ func (m *member) work(a *agent.Agent, box *mailbox.Mailbox) error {
 		}
 		return err
 	}
-	return m.over(shutdown.Together(m.ctx, m.heart.Run, m.live.Run, m.line.Run, receive, work, m.watchTeam, m.passOffers, m.checkHold, m.forget))
+	return m.over(shutdown.Together(m.ctx, m.heart.Run, m.live.Run, m.workspaces.Run, receive, work, m.watchTeam, m.passOffers, m.checkHold, m.forget))
 }
 
 // over returns how the membership ended after a part has returned err.
@@ -432,7 +432,7 @@ func (m *member) letGo(f team.Freed) {
 	}
 	ctx, cancel := context.WithTimeout(m.leaving, letGoWithin)
 	defer cancel()
-	if merging, err := m.line.Merging(ctx, t); err != nil || merging {
+	if merging, err := m.workspaces.Merging(ctx, t); err != nil || merging {
 		if err != nil {
 			m.Logger.WarnContext(ctx, "task not released; it is freed when its lease has run out", "task", t.ID, "err", err)
 		}

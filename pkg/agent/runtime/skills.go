@@ -23,14 +23,14 @@ func (m *member) skillTool() tool.Tool {
 			return skills.Set{}, err
 		}
 		defer done()
-		return m.skillsIn(ws.Dir(), lendOf(ctx)), nil
+		return m.skillsIn(ws.Dir(), delegationOf(ctx)), nil
 	})
 }
 
 // skillsIn returns the skills in a folder of the member.
 func (m *member) skillsIn(dir string, lend func(team.Team) team.Team) skills.Set {
 	record := m.record()
-	return skills.Load(dir, record.Workspace, m.mayTell(lend(record), dir))
+	return skills.Load(dir, record.Workspace, m.mayNotify(lend(record), dir))
 }
 
 // withSkills returns a place with the skills that a member of the role is shown there from the

@@ -89,7 +89,7 @@ func (m *member) openSubagent(ctx context.Context, s subagent.Spec) (engine.Opti
 			"usage": map[string]int{"prompt_tokens": used.PromptTokens, "completion_tokens": used.CompletionTokens}})})
 	}
 	speak := func(id string) engine.TextStream {
-		return engine.SpeechTo(m.live.Tell, team.Delta{TeamID: m.Team.ID, AgentID: s.Name, Incarnation: m.Member.Incarnation, RunID: run, MessageID: id})
+		return engine.StreamTo(m.live.Publish, team.Delta{TeamID: m.Team.ID, AgentID: s.Name, Incarnation: m.Member.Incarnation, RunID: run, MessageID: id})
 	}
 	memory, records := agent.NewPart(d), subagentLog{log, m, run, writes}
 	return engine.Options{Name: string(s.Name), System: agent.Subagent(record, m.Member, s.Name, s.Role, at, changes), Alias: alias, Effort: string(s.Role.Effort), Model: m.Model, Tools: tools,
@@ -97,8 +97,8 @@ func (m *member) openSubagent(ctx context.Context, s subagent.Spec) (engine.Opti
 		Stream: speak, Store: blob.In(m.Team.Files), Logger: m.Logger}, end, nil
 }
 
-// lent holds the tools of a member's subagents, made at the first: that takes a while.
-type lent struct {
+// delegation holds the tools of a member's subagents, made at the first: that takes a while.
+type delegation struct {
 	once  sync.Once
 	files []tool.Tool
 	set   *tool.Set // behind the member's gates, except that of the permissions
@@ -114,7 +114,7 @@ func (m *member) lending(r team.Role) func(team.Team) team.Team {
 // tools that its type has, behind its owner's gates, as [team.Team.Lending] narrows them. changes
 // reports whether one of them writes.
 func (m *member) subagentTools(r team.Role, d team.Dialect, lend func(team.Team) team.Team) (tools engine.Tools, changes bool, err error) {
-	l := &m.lent
+	l := &m.delegated
 	l.once.Do(func() {
 		l.files = m.current.Bound()
 		l.set, l.err = tool.NewSet(m.Metrics, append(slices.Clone(l.files), m.skillTool(), subagent.None())...)
@@ -145,13 +145,13 @@ func (m *member) subagentTools(r team.Role, d team.Dialect, lend func(team.Team)
 	return boundTools{set, lend, m.current.Here()}, changes, err
 }
 
-// lentKey is the context key of the function that narrows the team's record for a subagent's call.
-type lentKey struct{}
+// delegationKey is the context key of the function that narrows the team's record for a subagent's call.
+type delegationKey struct{}
 
-// lendOf returns the function that narrows the team's record for a call; for a call of the member,
+// delegationOf returns the function that narrows the team's record for a call; for a call of the member,
 // [whole].
-func lendOf(ctx context.Context) func(team.Team) team.Team {
-	if lend, ok := ctx.Value(lentKey{}).(func(team.Team) team.Team); ok {
+func delegationOf(ctx context.Context) func(team.Team) team.Team {
+	if lend, ok := ctx.Value(delegationKey{}).(func(team.Team) team.Team); ok {
 		return lend
 	}
 	return whole
@@ -160,13 +160,13 @@ func lendOf(ctx context.Context) func(team.Team) team.Team {
 // boundTools run in the folder where their subagent was begun.
 type boundTools struct {
 	*tool.Set
-	lend func(team.Team) team.Team
-	here func(context.Context) context.Context
+	delegate func(team.Team) team.Team
+	here     func(context.Context) context.Context
 }
 
 // Run implements [engine.Tools].
 func (b boundTools) Run(ctx context.Context, c tool.Call) tool.Result {
-	return b.Set.Run(context.WithValue(b.here(ctx), lentKey{}, b.lend), c)
+	return b.Set.Run(context.WithValue(b.here(ctx), delegationKey{}, b.delegate), c)
 }
 
 // has reports whether a role gives a subagent a tool. Only its owner writes the deliverable, and in
@@ -267,7 +267,7 @@ func (l *lender) Leave(ctx context.Context, s engine.Step) error {
 	}
 	touched := l.touched
 	l.touched = nil
-	return l.memory.TellFolders(ctx, touched, l.folders, l.log)
+	return l.memory.NoteFolders(ctx, touched, l.folders, l.log)
 }
 
 // Within implements [engine.Owner].

@@ -108,8 +108,8 @@ func (s surroundings) Expected(ctx context.Context) bool {
 	return err != nil || len(p.Tasks) > 0
 }
 
-// Look returns a task for an agent that gets no offers from a leader.
-func (s surroundings) Look(ctx context.Context) (team.TaskID, bool) {
+// Claimable returns a task for an agent that gets no offers from a leader.
+func (s surroundings) Claimable(ctx context.Context) (team.TaskID, bool) {
 	id, ok, err := s.scout.Find(ctx)
 	if err != nil {
 		s.Logger.DebugContext(ctx, "look for work failed", "err", err)
@@ -133,15 +133,15 @@ func (s surroundings) LeaderHeard() time.Time {
 	return heard
 }
 
-// Rests closes the granted plans and permissions as the agent goes idle.
-func (s surroundings) Rests(ctx context.Context) {
+// Backoff closes the granted plans and permissions as the agent goes idle.
+func (s surroundings) Backoff(ctx context.Context) {
 	s.current.Settle()
 	if slices.ContainsFunc(s.jobs.List(), func(j team.Job) bool { return j.Kind == team.JobSubagent }) {
 		return // it may have requested permission
 	}
-	err := s.asks.Rest(ctx)
+	err := s.asks.Requeue(ctx)
 	if s.gate != nil {
-		err = errors.Join(err, s.gate.Rest(ctx))
+		err = errors.Join(err, s.gate.Requeue(ctx))
 	}
 	if err != nil && ctx.Err() == nil {
 		s.Logger.WarnContext(ctx, "a plan or a request is not marked as ended", "agent", s.Member.AgentID, "err", err)
@@ -152,7 +152,7 @@ func (s surroundings) Rests(ctx context.Context) {
 func (m *member) Lost(t team.Task) {
 	ctx, done := context.WithTimeout(m.leaving, storeWithin+letGoWithin)
 	defer done()
-	m.line.Taken(ctx, t)
+	m.workspaces.Taken(ctx, t)
 	m.current.Settle()
 }
 

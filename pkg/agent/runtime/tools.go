@@ -30,17 +30,17 @@ import (
 // finisher is the crew of a leader. It notifies the membership of the team's end before the team's
 // record states it.
 type finisher struct {
-	teamtool.Crew
-	finishing *atomic.Bool
-	aside     func(context.Context) // see [worktree.Workspaces.Aside]
+	teamtool.TeamAdmin
+	finishing   *atomic.Bool
+	quarantined func(context.Context) // see [worktree.Workspaces.Uncommitted]
 }
 
 // Finish is refused once if the leader has changed files without a task: the notice of that is mail
 // that it has not read.
 func (f finisher) Finish(ctx context.Context, summary string, givenUp []team.TaskID) error {
-	f.aside(ctx)
+	f.quarantined(ctx)
 	f.finishing.Store(true)
-	err := f.Crew.Finish(ctx, summary, givenUp)
+	err := f.TeamAdmin.Finish(ctx, summary, givenUp)
 	if err != nil {
 		f.finishing.Store(false)
 	}
@@ -51,12 +51,12 @@ func (f finisher) Finish(ctx context.Context, summary string, givenUp []team.Tas
 // in delegate mode.
 func (m *member) tools(at *workspace.Current, box *mailbox.Mailbox, past *agent.Conversation) (set, led *tool.Set, err error) {
 	files := slices.Concat(at.Tools(), []tool.Tool{m.subagentTool()}, m.jobs.Tools())
-	var leads teamtool.Crew
-	if m.Crew != nil {
-		leads = finisher{m.Crew, &m.finishing, m.line.Aside}
+	var leads teamtool.TeamAdmin
+	if m.Admin != nil {
+		leads = finisher{m.Admin, &m.finishing, m.workspaces.Uncommitted}
 	}
 	crew := teamtool.New(teamtool.Options{
-		Self: m.Member, Board: m.board, Slot: m.hand, Mailbox: box, Roster: m.roster, Heard: m.heard, Asked: past.Asks, Crew: leads, Aliases: m.Aliases, Plans: m.plans, Gate: m.gate,
+		Self: m.Member, Board: m.board, Slot: m.hand, Mailbox: box, Roster: m.roster, Heard: m.heard, Asked: past.Asks, Admin: leads, Aliases: m.Aliases, Plans: m.plans, Gate: m.gate,
 		Inherited:     func(ctx context.Context, t team.Task) (team.Inherited, error) { return m.inherited(ctx, box, t) },
 		LeaderCreates: m.Record.Policies.Create == team.CreateLeader,
 		List:          func(ctx context.Context, q team.Query) (team.Page, error) { return index.List(ctx, m.Team, m.board, q) },
@@ -130,7 +130,7 @@ func (m *member) mode(at projectcontext.Place, all, led *tool.Set) func() (syste
 		}
 		if systems[is] == "" {
 			record := m.Record
-			record.Policies.Delegate, record.Line, record.GoalNumber = is.delegates, now.Line, now.GoalNumber
+			record.Policies.Delegate, record.Branch, record.GoalNumber = is.delegates, now.Branch, now.GoalNumber
 			here := at
 			if m.Record.HasBranch() && !is.onLine { // it began in a tree
 				here.Workspace = "."
@@ -215,7 +215,7 @@ func (m *member) complete(ctx context.Context, t team.Task, d team.Done) (team.T
 	if err := m.endJobs(ctx, t.ID); err != nil {
 		return t, err
 	}
-	return m.line.Complete(ctx, t, d)
+	return m.workspaces.Complete(ctx, t, d)
 }
 
 // endJobs ends the jobs of a task before its files are committed: later writes would be in no
@@ -234,7 +234,7 @@ func (m *member) endJobs(ctx context.Context, id team.TaskID) error {
 func (m *member) doing() workspace.Work {
 	w := workspace.Work{Team: *m.newest.Load(), Member: m.Member}
 	if w.Task, _ = m.hand.Task(); w.Task.ID == "" && w.Team.HasBranch() {
-		w.Head = string(m.line.Head())
+		w.Head = string(m.workspaces.Head())
 	}
 	return w
 }

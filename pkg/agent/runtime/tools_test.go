@@ -112,7 +112,7 @@ func TestDeniedFilesAreNotTold(t *testing.T) {
 	m := &member{folder: t.TempDir()} // where it began
 	record := team.Team{Policy: team.Policy{Permissions: team.Permissions{Deny: []string{"Read(secrets/**)"}}}}
 	m.newest.Store(&record)
-	text := agent.System(record, team.Member{}, team.Role{}, projectcontext.Place{Project: projectcontext.Standing(dir, m.mayTell(m.record(), dir))})
+	text := agent.System(record, team.Member{}, team.Role{}, projectcontext.Place{Project: projectcontext.Standing(dir, m.mayNotify(m.record(), dir))})
 	if strings.Contains(text, "hunter2") || !strings.Contains(text, "@secrets/a.md is not followed: a permission rule denies secrets/a.md") || !strings.Contains(text, "## b.md, which CLAUDE.md imports\nB") {
 		t.Errorf("told\n%s", text)
 	}

@@ -109,10 +109,10 @@ func (s *Spawner) create(ctx context.Context, m team.Member, max int) (team.Memb
 // its workspace.
 func apart(t team.Team, role string) error {
 	r, _ := t.Role(role)
-	if r.Policy.Isolation != team.Worktrees || t.Line == nil || t.HasBranch() {
+	if r.Policy.Isolation != team.Worktrees || t.Branch == nil || t.HasBranch() {
 		return nil
 	}
-	return team.Errorf(team.InvalidState, "role %s works in separate trees only (isolation: worktree), and team %s shares its workspace: %s", role, t.ID, t.Line.Why).
+	return team.Errorf(team.InvalidState, "role %s works in separate trees only (isolation: worktree), and team %s shares its workspace: %s", role, t.ID, t.Branch.Why).
 		WithHint("make the workspace a git repository with a commit, or leave isolation out of the role file").
 		WithModelHint("spawn another role")
 }
@@ -314,7 +314,7 @@ func (s *Spawner) takeBack(ctx context.Context, m team.Member, cause error) erro
 	if errors.Is(err, team.ErrSuperseded) {
 		return nil // it was stopped, or a later spawn handles it
 	}
-	_ = control.TellStop(s.o.Team, m.AgentID)
+	_ = control.SendStop(s.o.Team, m.AgentID)
 	return err
 }
 

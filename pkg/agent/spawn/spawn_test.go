@@ -492,7 +492,7 @@ func TestSpawnByRole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := reg.Make(t.Context(), team.Team{ID: "t", Line: &team.WorkLine{Goal: 1, Why: "it is no git repository"}, Roles: map[string]team.Role{
+	if _, _, err := reg.Make(t.Context(), team.Team{ID: "t", Branch: &team.GoalBranch{Goal: 1, Why: "it is no git repository"}, Roles: map[string]team.Role{
 		"coder": {Name: "coder", Description: "d", MaxInstances: 1, Color: "orange"},
 		"apart": {Name: "apart", Description: "d", Policy: team.Policy{Isolation: team.Worktrees}},
 	}}); err != nil {

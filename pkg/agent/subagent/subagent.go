@@ -75,19 +75,19 @@ func Tool(o Options) tool.Tool {
 		opts = append(opts, tool.Enum("model", o.Aliases...))
 	}
 	// Each call of the subagent passes the gates.
-	return spoken(tool.New("subagent", description, s.call, append(opts, tool.Traits{Ungated: true, Yields: true, Parallel: true})...))
+	return endpointSettings(tool.New("subagent", description, s.call, append(opts, tool.Traits{Ungated: true, Yields: true, Parallel: true})...))
 }
 
 // None returns the tool subagent for a subagent, which refuses each call with the reason.
 func None() tool.Tool {
-	return spoken(tool.New("subagent", description, func(context.Context, args) (tool.Output, error) {
+	return endpointSettings(tool.New("subagent", description, func(context.Context, args) (tool.Output, error) {
 		return tool.Output{}, team.Errorf(team.PermissionDenied, "a subagent starts no subagents").WithHint("do it yourself, or report in your last text what is left to do")
 	}, tool.Traits{ReadOnly: true}, tool.Unlisted()))
 }
 
-// spoken adds the forms of Claude Code, whose older name is Task: Task also starts a teammate, but
+// endpointSettings adds the forms of Claude Code, whose older name is Task: Task also starts a teammate, but
 // then the call names the team.
-func spoken(t tool.Tool) tool.Tool {
+func endpointSettings(t tool.Tool) tool.Tool {
 	form := dialect.Form{Name: "Agent", Dialect: team.Claude, Names: map[string][]string{"type": {"subagent_type"}}, Calls: plain,
 		Own: extras, Hidden: []string{"name", "team_name", "mode", "isolation", "resume", "max_turns"}}
 	before := form

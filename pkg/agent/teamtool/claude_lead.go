@@ -57,7 +57,7 @@ func (t tools) claudeTools() []tool.Tool {
 }
 
 func (t tools) teamCreate(ctx context.Context, in teamCreateArgs) (tool.Output, error) {
-	if err := t.Crew.Describe(ctx, in.TeamName, in.Description); err != nil {
+	if err := t.Admin.Describe(ctx, in.TeamName, in.Description); err != nil {
 		return tool.Output{}, err
 	}
 	record, err := t.Team(ctx)
@@ -87,8 +87,8 @@ func (t tools) teamDelete(ctx context.Context, in teamDeleteArgs) (tool.Output, 
 		return tool.Output{}, team.Errorf(team.InvalidState, "%s open, such as %s", explain.Counted(len(c.Open), "task"), c.Open[0]).WithHint("have them completed, or cancel what is given up")
 	}
 	busy, err := t.atWork(ctx)
-	for wait := restWithin; err == nil && busy != nil && wait > 0; wait -= restTick {
-		if !shutdown.Sleep(ctx, restTick) {
+	for wait := backoffWithin; err == nil && busy != nil && wait > 0; wait -= backoffTick {
+		if !shutdown.Sleep(ctx, backoffTick) {
 			return tool.Output{}, context.Cause(ctx)
 		}
 		busy, err = t.atWork(ctx)
@@ -108,10 +108,10 @@ func (t tools) teamDelete(ctx context.Context, in teamDeleteArgs) (tool.Output, 
 		Effects: tool.Effects{Ends: true}}, nil
 }
 
-// restWithin is how long a member may take to end the turn in which it completed its task or answered.
+// backoffWithin is how long a member may take to end the turn in which it completed its task or answered.
 const (
-	restWithin = 2 * time.Second
-	restTick   = 100 * time.Millisecond
+	backoffWithin = 2 * time.Second
+	backoffTick   = 100 * time.Millisecond
 )
 
 // atWork returns the teammates that are not idle, each with its state.
@@ -149,7 +149,7 @@ func (t tools) teamCollect(ctx context.Context, in teamCollectArgs) (tool.Output
 		return tool.Output{}, err
 	}
 	c, err := t.collect(ctx)
-	return tool.Output{Value: c, Brief: c.brief(), Effects: tool.Effects{Rests: len(c.Open) > 0}}, err
+	return tool.Output{Value: c, Brief: c.brief(), Effects: tool.Effects{Backoff: len(c.Open) > 0}}, err
 }
 
 // collect reads the tasks that are open, or have ended since the goal was set.

@@ -125,7 +125,7 @@ func TestClaudeMail(t *testing.T) {
 		`{"recipient":"coder-2","to":"","content":"hi","team_name":"t"}`:        {"coder-2"},
 		`{"type":"broadcast","content":"hi","team_name":"t"}`:                   {"coder-2", "leader", "tester-1"},
 	} {
-		var s sent
+		var s sendResult
 		d.ok(&s, "coder-1", "SendMessage", arguments)
 		if !slices.Equal(slices.Sorted(slices.Values(s.DeliveredTo)), to) {
 			t.Errorf("%s went to %v, want %v", arguments, s.DeliveredTo, to)
@@ -159,7 +159,7 @@ func TestClaudeTeam(t *testing.T) {
 	rests := func(want bool) {
 		t.Helper()
 		res := d.call(team.Leader, "TeamCollect", `{"team_name":"t"}`)
-		if res.Effects.Rests != want || !strings.Contains(res.Content, "T-001") || strings.Contains(res.Content, "your turn ends") != want {
+		if res.Effects.Backoff != want || !strings.Contains(res.Content, "T-001") || strings.Contains(res.Content, "your turn ends") != want {
 			t.Errorf("TeamCollect: %s", res.Content)
 		}
 	}

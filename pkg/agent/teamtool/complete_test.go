@@ -28,7 +28,7 @@ func TestCompleteWithCheck(t *testing.T) {
 	}
 	d.deliver("T-001-report.md", "没有")
 	if res := d.call("coder-1", "update_task", complete); !res.IsError || res.Code != team.InvalidState ||
-		res.Content != "the check of T-001, `grep 数 deliverables/T-001-report.md`, failed:\nexit status 1\n[mend it and complete the task again; this was attempt 2 of 3]" {
+		res.Content != "the check of T-001, `grep 数 deliverables/T-001-report.md`, failed:\nexit status 1\n[fix it and complete the task again; this was attempt 2 of 3]" {
 		t.Errorf("a failing check answered %s", res.Content)
 	}
 	d.deliver("T-001-report.md", "数 42 📦")

@@ -137,7 +137,7 @@ func (d *desk) equip(m team.Member) {
 		},
 	}
 	if m.AgentID == team.Leader {
-		o.Crew, o.Aliases = &d.crew, []string{"big", "small"}
+		o.Admin, o.Aliases = &d.crew, []string{"big", "small"}
 	}
 	tools := teamtool.New(o)
 	set, err := tool.NewSet(nil, append(d.more, tools...)...)

@@ -76,7 +76,7 @@ func (t tools) spawnAll(ctx context.Context, all []newcomer) (undo func(), err e
 	var g errgroup.Group
 	for i, n := range all {
 		g.Go(func() error {
-			_, err := t.Crew.Spawn(ctx, team.Member{AgentID: n.name, Role: n.role})
+			_, err := t.Admin.Spawn(ctx, team.Member{AgentID: n.name, Role: n.role})
 			if came[i] = err == nil; err != nil {
 				return fmt.Errorf("spawn %s: %w", n.name, err)
 			}
@@ -93,7 +93,7 @@ func (t tools) spawnAll(ctx context.Context, all []newcomer) (undo func(), err e
 		for i, n := range all {
 			if came[i] {
 				g.Go(func() error {
-					_, err := t.Crew.Remove(ctx, n.name, "the plan that it was spawned for failed")
+					_, err := t.Admin.Remove(ctx, n.name, "the plan that it was spawned for failed")
 					return err
 				})
 			}

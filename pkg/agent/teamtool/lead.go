@@ -91,7 +91,7 @@ func (t tools) spawn(ctx context.Context, in spawnArgs) (tool.Output, error) {
 		}
 		m.AgentID = name
 	}
-	m, err := t.Crew.Spawn(ctx, m)
+	m, err := t.Admin.Spawn(ctx, m)
 	if err != nil {
 		return tool.Output{}, err
 	}
@@ -116,7 +116,7 @@ func (t tools) remove(ctx context.Context, in removeArgs) (tool.Output, error) {
 	if m.Backend == team.Person {
 		return tool.Output{}, team.Errorf(team.PermissionDenied, "%s is a person", a).WithHint("a person leaves when that person wants to")
 	}
-	answer, err := t.Crew.Remove(ctx, a, in.Reason)
+	answer, err := t.Admin.Remove(ctx, a, in.Reason)
 	switch {
 	case err != nil:
 		return tool.Output{}, err
@@ -146,7 +146,7 @@ func (t tools) end(ctx context.Context, in finishArgs) (f finished, err error) {
 		}
 		givenUp = append(givenUp, id)
 	}
-	if err := t.Crew.Finish(ctx, in.Summary, givenUp); err != nil {
+	if err := t.Admin.Finish(ctx, in.Summary, givenUp); err != nil {
 		return f, err
 	}
 	record, err := t.Team(ctx)

@@ -20,7 +20,7 @@ import (
 	"agentteam/pkg/tool"
 )
 
-type sent struct {
+type sendResult struct {
 	MessageID   string         `json:"message_id"`
 	DeliveredTo []team.AgentID `json:"delivered_to"`
 	Note        string         `json:"note"`
@@ -46,7 +46,7 @@ func (d *desk) inbox(a team.AgentID) (all []team.Message) {
 
 func TestSendMessage(t *testing.T) {
 	d := newDesk(t)
-	var s sent
+	var s sendResult
 	d.ok(&s, "coder-1", "send_message", `{"to":"coder-2","content":"在哪里? 🧭\nsecond line","in_reply_to":"m0"}`)
 	if s.MessageID == "" || !slices.Equal(s.DeliveredTo, []team.AgentID{"coder-2"}) {
 		t.Errorf("sent %+v", s)
@@ -260,7 +260,7 @@ func TestUrgent(t *testing.T) {
 func TestReadMail(t *testing.T) {
 	d := newDesk(t)
 	d.ok(nil, "tester-1", "send_message", `{"to":"coder-2","content":"not yours"}`)
-	var one, all sent
+	var one, all sendResult
 	d.ok(&one, "tester-1", "send_message", `{"to":"coder-1","content":"the whole\ntext","in_reply_to":"m0"}`)
 	d.ok(&all, team.Leader, "broadcast", `{"content":"to all"}`)
 	for range 20 {
@@ -296,7 +296,7 @@ func TestReadMail(t *testing.T) {
 // What a member was spawned with is the first of its mail.
 func TestReadPrompt(t *testing.T) {
 	d := newDesk(t)
-	var sent sent
+	var sent sendResult
 	d.ok(&sent, "coder-1", "send_message", `{"to":"tester-1","content":"hi"}`)
 	const prompt = `{"number":0,"id":"prompt-1","from":"leader","type":"message","content":"Be brief.\nAnd kind."}`
 	for args, want := range map[string]string{
@@ -315,7 +315,7 @@ func TestExchange(t *testing.T) {
 	var talks team.Talks
 	d.exchange = func(_ context.Context, to team.AgentID) (team.Exchange, error) { return talks.Next(to, 3), nil }
 	for n := 1; n <= 8; n++ {
-		var s sent
+		var s sendResult
 		res := d.ok(&s, "coder-1", "send_message", `{"to":"coder-2","content":"thank you"}`)
 		if held := strings.Contains(s.Note, "wakes no idle member"); held != (n >= team.HeldFrom) {
 			t.Errorf("message %d: %q", n, s.Note)
@@ -337,7 +337,7 @@ func TestExchange(t *testing.T) {
 
 func TestBroadcast(t *testing.T) {
 	d := newDesk(t)
-	var s sent
+	var s sendResult
 	d.ok(&s, "coder-2", "send_message", `{"to":"*","content":"the build is green"}`)
 	if got := d.inbox("coder-1"); len(got) != 1 || got[0].To != team.Everyone || got[0].Type != team.MsgBroadcast {
 		t.Errorf("a message to * came as %+v", got)

@@ -194,7 +194,7 @@ func TestPlanTools(t *testing.T) {
 	}
 	d.refused(team.Conflict, team.Leader, "send_message", `{"to":"coder-1","content":"no","type":"plan_approval_response","request_id":"`+id+`","approve":false}`)
 	d.ok(nil, "coder-1", "write_file", `{"path":"x","content":"x"}`)
-	if err := gate.Rest(t.Context()); err != nil {
+	if err := gate.Requeue(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if res := d.call("coder-1", "write_file", `{"path":"y","content":"y"}`); res.Code != team.PermissionDenied || !strings.Contains(res.Content, "submit_plan") {

@@ -41,8 +41,8 @@ type askArgs struct {
 // answerWithin is how long an agent may wait for an answer while it holds a task.
 const answerWithin = 10 * time.Minute
 
-// sent is the result of a tool that sends a message.
-type sent struct {
+// sendResult is the result of a tool that sends a message.
+type sendResult struct {
 	MessageID   string         `json:"message_id"`
 	DeliveredTo []team.AgentID `json:"delivered_to"`
 	RequestID   string         `json:"request_id,omitempty"` // of a request
@@ -250,7 +250,7 @@ func (t tools) post(ctx context.Context, m team.Message, until time.Time, note s
 				"To wake a member, give it a task, or ask it with await_reply", m.Exchange.N))
 		}
 	}
-	out.Value = sent{MessageID: m.ID, DeliveredTo: to, RequestID: m.RequestID, Note: strings.Join(notes, "; ")}
+	out.Value = sendResult{MessageID: m.ID, DeliveredTo: to, RequestID: m.RequestID, Note: strings.Join(notes, "; ")}
 	if m.AwaitReply {
 		out.Effects.Await = &team.Await{MessageID: m.ID, From: m.To, About: m.Summary, Until: until}
 	}

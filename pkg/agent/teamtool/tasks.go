@@ -411,7 +411,7 @@ func (t tools) assign(ctx context.Context, a team.AgentID, id team.TaskID) (team
 	if !t.leads() {
 		return team.Task{}, team.Errorf(team.PermissionDenied, "only the leader may assign a task to others")
 	}
-	return t.Crew.Assign(ctx, a, id)
+	return t.Admin.Assign(ctx, a, id)
 }
 
 func (t tools) updateTask(ctx context.Context, in updateTaskArgs) (tool.Output, error) {

@@ -20,8 +20,8 @@ import (
 	"agentteam/pkg/tool/dialect"
 )
 
-// Crew is the leader's interface to spawn, assign and end; the process that leads implements it.
-type Crew interface {
+// TeamAdmin is the leader's interface to spawn, assign and end; the process that leads implements it.
+type TeamAdmin interface {
 	// Spawn makes m (its role, and optionally name, prompt and model) a live member.
 	Spawn(ctx context.Context, m team.Member) (team.Member, error)
 	// Remove asks a member to leave. It waits a few seconds for the answer; a later one comes as
@@ -61,7 +61,7 @@ type Options struct {
 	Verify func(ctx context.Context, t team.Task, artifacts []string) (digest string, kept []team.Artifact, err error)
 	// Complete completes a task that was verified; default: the slot's.
 	Complete func(ctx context.Context, t team.Task, d team.Done) (team.Task, error)
-	Crew     Crew // the leader's; nil for a teammate
+	Admin    TeamAdmin // the leader's; nil for a teammate
 	Plans    *approval.Plans
 	Gate     *approval.Gate // of a teammate; nil of the leader
 	// Inherited returns the inheritance of a task that the member has just taken; see agent.Team.

@@ -152,8 +152,8 @@ func taskOf(t team.Task) task {
 	return v
 }
 
-// told are the types of entries that a run turns into events.
-var told = []team.EventType{
+// reported are the types of entries that a run turns into events.
+var reported = []team.EventType{
 	team.RunStarted, team.RunFinished, team.RunError, team.TextChunk, team.ToolCallChunk, team.ToolCallResult, team.MailSent,
 	team.TaskCreated, team.TaskUpdated, team.TaskClaimed, team.TaskAssigned, team.TaskAdopted, team.TaskReleased,
 	team.TaskCompleted, team.TaskFailed, team.TaskCancelled,
@@ -205,13 +205,13 @@ func (r *run) snapshot(tasks []team.Task) error {
 // take writes the events of an item of the feed.
 func (r *run) take(i stream.Item) error {
 	if i.Delta != nil {
-		return r.tell(r.team.Write(*i.Delta, time.Time{}), team.EventBody{})
+		return r.report(r.team.Write(*i.Delta, time.Time{}), team.EventBody{})
 	}
-	return r.tell(r.team.Apply(*i.Entry), i.Entry.Event.Event)
+	return r.report(r.team.Apply(*i.Entry), i.Entry.Event.Event)
 }
 
-// tell writes the events for the changes of an entry.
-func (r *run) tell(changes []state.Change, body team.EventBody) error {
+// report writes the events for the changes of an entry.
+func (r *run) report(changes []state.Change, body team.EventBody) error {
 	for _, c := range changes {
 		for _, event := range r.events(c, body) {
 			if err := r.write(event); err != nil {
@@ -251,7 +251,7 @@ func (r *run) events(c state.Change, body team.EventBody) []any {
 		default:
 			return []any{subagentFinished{of("SUBAGENT_FINISHED"), nil}}
 		}
-	case state.Piece:
+	case state.Chunk:
 		switch c.Kind {
 		case state.Begin:
 			return []any{text{base: of("TEXT_MESSAGE_START"), MessageID: c.MessageID, Role: "assistant"}}
@@ -316,7 +316,7 @@ func callID(a team.AgentID, c *state.Call) string {
 
 // finish ends the run.
 func (r *run) finish(record team.Team) error {
-	if err := r.tell(r.team.Close(), team.EventBody{}); err != nil {
+	if err := r.report(r.team.Close(), team.EventBody{}); err != nil {
 		return err
 	}
 	return r.write(runFinished{base{Type: "RUN_FINISHED"}, r.thread, r.id, result{record.Status, record.Summary}, success})
@@ -324,7 +324,7 @@ func (r *run) finish(record team.Team) error {
 
 // fail ends the run with an error.
 func (r *run) fail(message, code string) error {
-	if err := r.tell(r.team.Close(), team.EventBody{}); err != nil {
+	if err := r.report(r.team.Close(), team.EventBody{}); err != nil {
 		return err
 	}
 	if strings.TrimSpace(message) == "" {

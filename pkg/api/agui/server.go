@@ -227,7 +227,7 @@ func (s *server) run(w http.ResponseWriter, r *http.Request) {
 		if err := run.begin(g.Record(), tasks); err != nil {
 			return err
 		}
-		record, err = out.Goal(ctx, id, g, stream.Options{After: g.After(), Live: true, Types: told}, func(i stream.Item) error {
+		record, err = out.Goal(ctx, id, g, stream.Options{After: g.After(), Live: true, Types: reported}, func(i stream.Item) error {
 			if i.Entry != nil && i.Entry.Event.Event.Type == team.Custom {
 				now, err := t.Board().Tasks(ctx)
 				if err != nil {

@@ -124,18 +124,18 @@ func (h *Hub) follow(ctx context.Context, w *follower) error {
 	return g.Wait()
 }
 
-// lookBack and lookBackMost bound the past entries in a new ring, for each of the streams of a feed: when a process
+// readBack and lookBackMost bound the past entries in a new ring, for each of the streams of a feed: when a process
 // ends, its readers all come to another one at the same time, and each was up to date a moment ago.
 const (
-	lookBack     = 30 * time.Second
-	lookBackMost = 1000
+	readBack     = 30 * time.Second
+	readBackMost = 1000
 )
 
 // begin starts the ring, and returns the cursor of its beginning.
 func (w *follower) begin(ctx context.Context) (client.Cursor, error) {
 	ctx, cancel := context.WithTimeout(ctx, beginWithin)
 	defer cancel()
-	from, end, err := w.team.Recent(ctx, time.Now().Add(-lookBack), lookBackMost)
+	from, end, err := w.team.Recent(ctx, time.Now().Add(-readBack), readBackMost)
 	if err != nil {
 		return "", err
 	}

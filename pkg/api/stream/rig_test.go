@@ -113,7 +113,7 @@ func (r *rig) runs(a team.AgentID) {
 
 // writes publishes a delta of ann.
 func (r *rig) writes(message string, offset int, text string) {
-	r.live.Tell(team.Delta{TeamID: "t", AgentID: "ann", Incarnation: 1, MessageID: message, Offset: offset, Text: text})
+	r.live.Publish(team.Delta{TeamID: "t", AgentID: "ann", Incarnation: 1, MessageID: message, Offset: offset, Text: text})
 }
 
 // past is the feed up to now, as everybody is told it in the end.

@@ -115,8 +115,8 @@ type (
 	}
 )
 
-// told are the events of the feed that a converter uses. Those of members show who receives a broadcast.
-var told = []team.EventType{
+// reported are the events of the feed that a converter uses. Those of members show who receives a broadcast.
+var reported = []team.EventType{
 	team.RunStarted, team.RunFinished, team.RunError, team.TextChunk, team.ToolCallChunk, team.ToolCallResult,
 	team.Retry, team.Compacted, team.MailSent,
 	team.MemberCreated, team.MemberJoined, team.MemberStopped, team.MemberRemoved,
@@ -183,8 +183,8 @@ func (c *converter) envelopes(changes []state.Change, at, written *int64, end te
 				tell(x.AgentID, runEnd(x, of, end))
 			}
 			delete(c.runs, x.AgentID)
-		case state.Piece:
-			tell(x.AgentID, pieceOf(x, written))
+		case state.Chunk:
+			tell(x.AgentID, chunkOf(x, written))
 		case state.CallBegan:
 			tell(x.AgentID, toolCallStart{of("TOOL_CALL_START"), x.Call.ID, x.Call.Name, x.Call.MessageID})
 			if args := argsOf(*x.Call); args != "" {
@@ -218,7 +218,7 @@ func runEnd(x state.RunEnded, of func(string) base, end team.Status) any {
 	return runFinished{of("RUN_FINISHED"), string(x.AgentID), x.RunID, json.RawMessage("null")}
 }
 
-func pieceOf(p state.Piece, at *int64) any {
+func chunkOf(p state.Chunk, at *int64) any {
 	switch p.Kind {
 	case state.Begin:
 		return textStart{base{Type: "TEXT_MESSAGE_START", Timestamp: at}, p.MessageID, "assistant", p.RunID}

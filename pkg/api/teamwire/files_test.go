@@ -67,10 +67,10 @@ func (r *rig) beginLine(id team.TeamID) {
 	r.ok(err)
 	site, err := mergequeue.At(ctx, "", bt, record)
 	r.ok(err)
-	c, err := gitrepo.Look(ctx, r.dir)
+	c, err := gitrepo.Inspect(ctx, r.dir)
 	r.ok(err)
 	r.ok(site.Repo.Fetch(ctx, c))
 	r.ok(site.Advance(ctx, "", c.Head))
-	_, err = reg.Edit(ctx, bt, func(t *team.Team) { t.Line = &team.WorkLine{Goal: t.GoalNumber} })
+	_, err = reg.Edit(ctx, bt, func(t *team.Team) { t.Branch = &team.GoalBranch{Goal: t.GoalNumber} })
 	r.ok(err)
 }

@@ -139,7 +139,7 @@ func (s *server) history(r *http.Request, in *input) (any, error) {
 // past calls f for all envelopes so far.
 func (s *server) past(r *http.Request, t *client.Team, f func(Envelope) error) error {
 	c := newConverter(t.ID())
-	return s.Hub.Follow(r.Context(), t.ID(), stream.Options{Types: told}, func(i stream.Item) error {
+	return s.Hub.Follow(r.Context(), t.ID(), stream.Options{Types: reported}, func(i stream.Item) error {
 		for _, e := range c.convert(i) {
 			if err := f(e); err != nil {
 				return err

@@ -145,7 +145,7 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request) {
 		}
 		c := newConverter(t.ID())
 		c.know(members)
-		record, err := f.out.Goal(ctx, t.ID(), g, stream.Options{After: g.After(), Live: true, Types: told}, func(i stream.Item) error {
+		record, err := f.out.Goal(ctx, t.ID(), g, stream.Options{After: g.After(), Live: true, Types: reported}, func(i stream.Item) error {
 			return f.events(c.convert(i))
 		})
 		if err == nil {
@@ -196,7 +196,7 @@ func (f *frames) follow(ctx context.Context, t *client.Team, after int) error {
 	if err != nil {
 		return err
 	}
-	o := stream.Options{Types: told}
+	o := stream.Options{Types: reported}
 	if !record.AtWork() {
 		return f.out.Follow(ctx, t.ID(), o, convert)
 	}

@@ -62,8 +62,8 @@ type editTaskIn struct {
 	} `nameHint:"TaskEdit"`
 }
 
-// seated is a request on behalf of a member.
-type seated struct {
+// assignOptions is a request on behalf of a member.
+type assignOptions struct {
 	As   string `json:"as" doc:"The member in whose name: a person's seat, or an agent, which is asked." example:"ann"`
 	Seat bool   `json:"seat,omitempty" doc:"If no member has that name, make a person's seat with it."`
 
@@ -72,7 +72,7 @@ type seated struct {
 
 type claimIn struct {
 	Changed
-	Body seated `nameHint:"Claim"`
+	Body assignOptions `nameHint:"Claim"`
 }
 
 type assignIn struct {
@@ -112,7 +112,7 @@ type assignOut struct {
 	ETag string `header:"ETag" doc:"The task's revision, for If-Match."`
 	Body struct {
 		team.TaskView
-		Seated bool `json:"seated" doc:"No member had that name; a person's seat was made, and holds the task."`
+		SeatCreated bool `json:"seat_created" doc:"No member had that name; a person's seat was made, and holds the task."`
 	} `nameHint:"AssignedTask"`
 }
 
@@ -222,7 +222,7 @@ func (s *service) editTask(ctx context.Context, in *editTaskIn) (*taskOut, error
 func (s *service) assign(ctx context.Context, in *assignIn) (*assignOut, error) {
 	var out assignOut
 	v, err := s.change(ctx, in.Changed, in.Body.Assignee, true, func(b client.Board, id team.TaskID, to team.AgentID) (task team.Task, err error) {
-		task, out.Body.Seated, err = seating(b, in.Body.Seat, to).Assign(ctx, id, to)
+		task, out.Body.SeatCreated, err = seating(b, in.Body.Seat, to).Assign(ctx, id, to)
 		return task, err
 	})
 	if err != nil {

@@ -40,8 +40,8 @@ func (worded[T]) Schema(huma.Registry) *huma.Schema {
 	of := reflect.TypeFor[T]()
 	words := team.Words(of)
 	switch of {
-	case reflect.TypeFor[team.MailState]():
-		words = team.Strings(team.MailStates()...)
+	case reflect.TypeFor[team.MailStatus]():
+		words = team.Strings(team.MailStatuses()...)
 	case reflect.TypeFor[usage.By]():
 		words = usage.Bys()
 	case reflect.TypeFor[audit.Outcome]():
@@ -86,13 +86,13 @@ func nameWords(r huma.Registry) {
 	wordedAs[team.Dialect](r)
 	wordedAs[team.JobKind](r)
 	wordedAs[team.WaitFor](r)
-	wordedAs[team.MailState](r)
+	wordedAs[team.MailStatus](r)
 	wordedAs[usage.By](r)
 	wordedAs[audit.Outcome](r)
 	wordedAs[timeline.Kind](r)
 	wordedAs[timeline.After](r)
 	r.RegisterTypeAlias(reflect.TypeFor[audit.Entry](), reflect.TypeFor[auditEntry]())
-	r.RegisterTypeAlias(reflect.TypeFor[gitrepo.Entry](), reflect.TypeFor[lineCommit]())
+	r.RegisterTypeAlias(reflect.TypeFor[gitrepo.Entry](), reflect.TypeFor[branchCommit]())
 }
 
 // shownStatuses returns the statuses of tasks as people see them.

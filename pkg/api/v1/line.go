@@ -19,8 +19,8 @@ type diffIn struct {
 	Stat  bool   `query:"stat" doc:"Instead of a patch a line for each file, and a summary."`
 }
 
-// lineCommit has another name in the document: the feed has entries, too.
-type lineCommit gitrepo.Entry
+// branchCommit has another name in the document: the feed has entries, too.
+type branchCommit gitrepo.Entry
 
 // undoing may be left out altogether.
 type undoing struct {
@@ -37,14 +37,14 @@ type undoIn struct {
 type teamShown struct {
 	Body struct {
 		team.Team
-		LineHead gitrepo.Hash `json:"line_head,omitempty" doc:"The commit that has the work of all completed tasks; left out if the team never had a line."`
+		BranchHead gitrepo.Hash `json:"branch_head,omitempty" doc:"The commit that has the work of all completed tasks; left out if the team never had a line."`
 	} `nameHint:"TeamShown"`
 }
 
 // gitTime limits git's time for an integration branch that this machine does not have yet.
 const gitTime = 2 * time.Minute
 
-func (s *service) line() {
+func (s *service) branch() {
 	addOf(s, operation{
 		id: "get-diff", method: http.MethodGet, path: "/v1/teams/{team}/diff", tag: tagTasks, summary: "Show what completed tasks have changed", more: gitTime,
 		doc: "What the team's line has changed since the present goal began, as a patch of at most 1 MiB; truncated tells that there is more. " +
@@ -103,7 +103,7 @@ func showTeam(ctx context.Context, t *client.Team, _ *struct{ OfTeam }) (*teamSh
 	var out teamShown
 	var err error
 	if out.Body.Team, err = t.Record(ctx); err == nil {
-		out.Body.LineHead, err = t.Branch().Head(ctx)
+		out.Body.BranchHead, err = t.Branch().Head(ctx)
 	}
 	return &out, err
 }

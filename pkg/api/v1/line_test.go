@@ -34,7 +34,7 @@ func (r *rig) merged(t *testing.T) (commit gitrepo.Hash) {
 	must(err)
 	site, err := mergequeue.At(ctx, "", r.bt, record)
 	must(err)
-	c, err := gitrepo.Look(ctx, r.dir)
+	c, err := gitrepo.Inspect(ctx, r.dir)
 	must(err)
 	must(site.Repo.Fetch(ctx, c))
 	must(site.Advance(ctx, "", c.Head))
@@ -65,7 +65,7 @@ func TestLine(t *testing.T) {
 	})
 	head := string(r.merged(t))
 	r.all(t, []ask{
-		{name: "the head", do: "GET /v1/teams/t", want: 200, says: []string{`"id":"t"`, `"line_head":"` + head + `"`}},
+		{name: "the head", do: "GET /v1/teams/t", want: 200, says: []string{`"id":"t"`, `"branch_head":"` + head + `"`}},
 		{name: "all", do: "GET /v1/teams/t/diff", want: 200, says: []string{`"branch":"agentteam/t"`, `"head":"` + head + `"`, `"path":"b.txt"`, `+bee`, `"task":"T-001"`, `"truncated":false`}},
 		{name: "in short", do: "GET /v1/teams/t/diff?stat=true", want: 200, says: []string{`1 file changed`, `!+bee`}},
 		{name: "of a task", do: "GET /v1/teams/t/diff?task=1", want: 200, says: []string{`+bee`}},
@@ -86,7 +86,7 @@ func TestLine(t *testing.T) {
 	})
 	reg, err := registry.Open(t.Context(), r.bt.Conn)
 	if err == nil {
-		_, err = reg.Edit(t.Context(), r.bt, func(t *team.Team) { t.Line = &team.WorkLine{Goal: t.GoalNumber, Begun: head} })
+		_, err = reg.Edit(t.Context(), r.bt, func(t *team.Team) { t.Branch = &team.GoalBranch{Goal: t.GoalNumber, Begun: head} })
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -40,7 +40,7 @@ type inboxIn struct {
 	Paging
 }
 
-type lettersOut struct {
+type messagesOut struct {
 	Body struct {
 		Messages []client.StoredMessage `json:"messages" nullable:"false"`
 		Next     string                 `json:"next,omitempty" doc:"page of the next page; left out on the last."`
@@ -142,7 +142,7 @@ func answerQuestion(ctx context.Context, t *client.Team, in *answerIn) (*answerO
 	return &out, err
 }
 
-func inbox(ctx context.Context, t *client.Team, in *inboxIn) (*lettersOut, error) {
+func inbox(ctx context.Context, t *client.Team, in *inboxIn) (*messagesOut, error) {
 	who := team.UserAgent
 	from, err := in.from()
 	if err == nil && in.Name != string(who) {
@@ -151,7 +151,7 @@ func inbox(ctx context.Context, t *client.Team, in *inboxIn) (*lettersOut, error
 	if err != nil {
 		return nil, err
 	}
-	var out lettersOut
+	var out messagesOut
 	letters, more, err := t.Mail().InboxPage(ctx, who, from, in.Limit)
 	if more {
 		out.Body.Next = next(from + in.Limit)
@@ -160,7 +160,7 @@ func inbox(ctx context.Context, t *client.Team, in *inboxIn) (*lettersOut, error
 	return &out, err
 }
 
-func questions(ctx context.Context, t *client.Team, in *questionsIn) (*lettersOut, error) {
+func questions(ctx context.Context, t *client.Team, in *questionsIn) (*messagesOut, error) {
 	from, err := in.from()
 	if err != nil {
 		return nil, err
@@ -176,7 +176,7 @@ func questions(ctx context.Context, t *client.Team, in *questionsIn) (*lettersOu
 	if err != nil {
 		return nil, err
 	}
-	var out lettersOut
+	var out messagesOut
 	out.Body.Messages, out.Body.Next = pageOf(letters, from, in.Limit, func(l client.StoredMessage) bool { return in.All || l.Open })
 	return &out, nil
 }

@@ -262,7 +262,7 @@ func TestMail(t *testing.T) {
 		{name: "an unknown field", do: send, body: `{"to":"leader","text":"x","contents":"y"}`, want: 422, code: team.InvalidArgument, says: []string{"body.contents"}},
 		{name: "to no team", do: "POST /v1/teams/green/messages", body: `{"to":"leader","text":"x"}`, want: 404, code: team.NotFound},
 
-		{name: "a message", do: "GET /v1/teams/t/messages/" + id, want: 200, says: []string{"请看 🎯", `"summary":"看"`, `"fate":"pending"`}},
+		{name: "a message", do: "GET /v1/teams/t/messages/" + id, want: 200, says: []string{"请看 🎯", `"summary":"看"`, `"status":"pending"`}},
 		{name: "no message", do: "GET /v1/teams/t/messages/nought", want: 404, code: team.NotFound},
 		{name: "an inbox", do: "GET /v1/teams/t/inbox/" + string(m.AgentID), want: 200, says: []string{"请看 🎯", `"content":"all"`}},
 		{name: "a page of it", do: "GET /v1/teams/t/inbox/" + string(m.AgentID) + "?limit=1", want: 200, says: []string{"请看 🎯", `!"content":"all"`, `"next":"1"`}},

@@ -130,8 +130,8 @@ func TestChanges(t *testing.T) {
 		{name: "complete again", do: "POST " + task(1) + "/complete", body: `{"as":"bob","summary":"x"}`, want: 409, code: team.InvalidState},
 
 		{name: "assign to a name that nobody has", do: "POST " + task(3) + "/assign", body: `{"to":"carol"}`, want: 404, code: team.NotFound, says: []string{"carol"}},
-		{name: "assign to a seat", do: "POST " + task(3) + "/assign", body: `{"to":"carol","seat":true}`, want: 200, says: []string{`"seated":true`, `"assignee":"carol"`}},
-		{name: "assign to one who is busy", do: "POST " + task(4) + "/assign", body: `{"to":"carol"}`, want: 200, says: []string{`"status":"pending"`, `"reserved_for":"carol"`, `"seated":false`}},
+		{name: "assign to a seat", do: "POST " + task(3) + "/assign", body: `{"to":"carol","seat":true}`, want: 200, says: []string{`"seat_created":true`, `"assignee":"carol"`}},
+		{name: "assign to one who is busy", do: "POST " + task(4) + "/assign", body: `{"to":"carol"}`, want: 200, says: []string{`"status":"pending"`, `"reserved_for":"carol"`, `"seat_created":false`}},
 		{name: "assign from a seat", do: "POST " + task(3) + "/assign", body: `{"to":"` + string(ann.AgentID) + `"}`, want: 200, says: []string{`"assignee":"` + string(ann.AgentID) + `"`}},
 		{name: "assign to a bad name", do: "POST " + task(3) + "/assign", body: `{"to":"*"}`, want: 422, code: team.InvalidArgument},
 		{name: "assign none", do: "POST " + task(99) + "/assign", body: `{"to":"carol"}`, want: 404, code: team.NotFound},

@@ -47,7 +47,7 @@ func newHandler(o Options, within time.Duration) (http.Handler, error) {
 	o.Log = telemetry.OrDiscard(o.Log)
 	mux := http.NewServeMux()
 	s := &service{Options: o, api: newAPI(mux), within: within}
-	for _, register := range []func(){s.status, s.teams, s.goals, s.timeline, s.members, s.tasks, s.changes, s.line, s.mail, s.approvals, s.roles, s.usage, s.audit, s.deliverables, s.events} {
+	for _, register := range []func(){s.status, s.teams, s.goals, s.timeline, s.members, s.tasks, s.changes, s.branch, s.mail, s.approvals, s.roles, s.usage, s.audit, s.deliverables, s.events} {
 		register()
 	}
 	s.finish()

@@ -84,7 +84,7 @@ func (r *Repairer) setBack(ctx context.Context, a team.AgentID) ([]Damage, error
 			}
 		}
 	}
-	d.Mended = true
+	d.Repaired = true
 	return []Damage{d}, nil
 }
 

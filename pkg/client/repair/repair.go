@@ -30,16 +30,16 @@ import (
 
 // Damage is an unreadable record, and its remedy.
 type Damage struct {
-	Key      string    `json:"key"`              // of the bucket; "log.NAME" is the journal of a member, "inbox.NAME" its place in the mail
-	Revision uint64    `json:"revision"`         // of the damaged copy; of a journal's record its sequence; of an inbox that of the newest message that was read
-	Stored   time.Time `json:"stored_at"`        // when that was stored; of an inbox, when it was found
-	Error    string    `json:"error"`            // why it cannot be read
-	Remedy   Remedy    `json:"remedy"`           // what a repair does
-	Copy     *Copy     `json:"copy,omitempty"`   // put_back: what is put back
-	Lost     int       `json:"lost,omitempty"`   // put_back: copies over that one that cannot be read
-	Last     uint64    `json:"last,omitempty"`   // set_back: where the message stream ends
-	Kept     string    `json:"kept,omitempty"`   // set_aside: its name in the object store of the team
-	Mended   bool      `json:"mended,omitempty"` // it was done
+	Key           string    `json:"key"`                      // of the bucket; "log.NAME" is the journal of a member, "inbox.NAME" its place in the mail
+	Revision      uint64    `json:"revision"`                 // of the damaged copy; of a journal's record its sequence; of an inbox that of the newest message that was read
+	Stored        time.Time `json:"stored_at"`                // when that was stored; of an inbox, when it was found
+	Error         string    `json:"error"`                    // why it cannot be read
+	Remedy        Remedy    `json:"remedy"`                   // what a repair does
+	Copy          *Copy     `json:"copy,omitempty"`           // put_back: what is put back
+	Lost          int       `json:"lost,omitempty"`           // put_back: copies over that one that cannot be read
+	Last          uint64    `json:"last,omitempty"`           // set_back: where the message stream ends
+	QuarantinedAs string    `json:"quarantined_as,omitempty"` // quarantine: its name in the object store of the team
+	Repaired      bool      `json:"repaired,omitempty"`       // it was done
 }
 
 // Remedy is a way to repair a record.
@@ -47,11 +47,11 @@ type Remedy string
 
 // The remedies.
 const (
-	PutBack  Remedy = "put_back"  // an earlier copy of the key is stored over it
-	SetAside Remedy = "set_aside" // it is taken out of the journal, and kept
-	SetBack  Remedy = "set_back"  // its member reads on where the message stream ends
-	Newer    Remedy = "newer"     // none unless it is named: a newer program has written it, and can read it
-	NoRemedy Remedy = "none"      // no copy can be read
+	PutBack    Remedy = "put_back"   // an earlier copy of the key is stored over it
+	Quarantine Remedy = "quarantine" // it is taken out of the journal, and kept
+	SetBack    Remedy = "set_back"   // its member reads on where the message stream ends
+	Newer      Remedy = "newer"      // none unless it is named: a newer program has written it, and can read it
+	NoRemedy   Remedy = "none"       // no copy can be read
 )
 
 // Copy is an earlier copy of a key.
@@ -112,12 +112,12 @@ func (r *Repairer) Find(ctx context.Context) ([]Damage, error) {
 	return append(all, inboxes...), err
 }
 
-// Mend repairs the record with that key, or the journal, and returns what it did: nothing if the
+// Repair repairs the record with that key, or the journal, and returns what it did: nothing if the
 // record can be read. Errors: NotFound for an unknown key; InvalidState if no copy of it can be
 // read; Unavailable.
-func (r *Repairer) Mend(ctx context.Context, key string) ([]Damage, error) {
+func (r *Repairer) Repair(ctx context.Context, key string) ([]Damage, error) {
 	if a, ok := journal.ParseKey(key); ok {
-		records, err := journal.SetAside(ctx, r.o.Team, a, r.o.Takes)
+		records, err := journal.SkipUnreadable(ctx, r.o.Team, a, r.o.Takes)
 		return ofJournal(a, records, true), err
 	}
 	if a, ok := parseInbox(key); ok {
@@ -141,7 +141,7 @@ func (r *Repairer) Mend(ctx context.Context, key string) ([]Damage, error) {
 		case err != nil:
 			return []Damage{d}, err
 		}
-		d.Mended, d.Remedy = true, PutBack
+		d.Repaired, d.Remedy = true, PutBack
 		return []Damage{d}, nil
 	}
 }
@@ -163,8 +163,8 @@ func (r *Repairer) readable(ctx context.Context, e broker.Entry) (err error) {
 		if t, err = registry.Decode(e); err == nil && t.ID != r.o.Team.ID {
 			err = team.Errorf(team.InvalidState, "record %s %w: it is of team %q", e.Key, team.ErrUnreadable, t.ID)
 		}
-	case e.Key == subject.KeyLine:
-		err = r.lineReadable(ctx, e)
+	case e.Key == subject.KeyBranch:
+		err = r.branchReadable(ctx, e)
 	default:
 		var any struct {
 			V int `json:"v"`
@@ -174,9 +174,9 @@ func (r *Repairer) readable(ctx context.Context, e broker.Entry) (err error) {
 	return err
 }
 
-// lineReadable returns why the record of the integration branch cannot be used, or nil: it may have
+// branchReadable returns why the record of the integration branch cannot be used, or nil: it may have
 // been set by hand to a commit that no host has.
-func (r *Repairer) lineReadable(ctx context.Context, e broker.Entry) error {
+func (r *Repairer) branchReadable(ctx context.Context, e broker.Entry) error {
 	var h struct {
 		V    int    `json:"v"`
 		Head string `json:"head"`
@@ -186,7 +186,7 @@ func (r *Repairer) lineReadable(ctx context.Context, e broker.Entry) error {
 	}
 	at, err := gitrepo.ParseHash(h.Head)
 	if err == nil {
-		_, err = r.o.Team.Files.Digest(ctx, subject.LineBundle(string(at)))
+		_, err = r.o.Team.Files.Digest(ctx, subject.BranchBundle(string(at)))
 	}
 	if errors.Is(err, team.Unavailable) {
 		return nil // a missing answer proves nothing
@@ -269,7 +269,7 @@ func without(key string) string {
 // ofJournal returns the damage of an agent's journal.
 func ofJournal(a team.AgentID, records []*journal.Bad, mended bool) (all []Damage) {
 	for _, b := range records {
-		all = append(all, Damage{Key: journal.Key(a), Revision: b.Seq, Stored: b.At, Error: b.Error(), Remedy: SetAside, Kept: b.Kept(a), Mended: mended})
+		all = append(all, Damage{Key: journal.Key(a), Revision: b.Seq, Stored: b.At, Error: b.Error(), Remedy: Quarantine, QuarantinedAs: b.Kept(a), Repaired: mended})
 	}
 	return all
 }
@@ -280,19 +280,19 @@ func (d Damage) Text() string {
 	switch d.Remedy {
 	case PutBack:
 		verb := "is to be put back"
-		if d.Mended {
+		if d.Repaired {
 			verb = "was put back"
 		}
 		return fmt.Sprintf("the copy of %s (revision %d) %s; lost is what %d unreadable copies held, the last %s", d.Copy.Stored.Local().Format(time.DateTime), d.Copy.Revision, verb, d.Lost, damaged)
-	case SetAside:
+	case Quarantine:
 		verb := "is to be set aside"
-		if d.Mended {
+		if d.Repaired {
 			verb = "was set aside"
 		}
-		return fmt.Sprintf("record %d %s, kept as %s; %s", d.Revision, verb, d.Kept, damaged)
+		return fmt.Sprintf("record %d %s, kept as %s; %s", d.Revision, verb, d.QuarantinedAs, damaged)
 	case SetBack:
 		verb := "is to read on"
-		if d.Mended {
+		if d.Repaired {
 			verb = "reads on"
 		}
 		return fmt.Sprintf("%s behind message %d; %s", verb, d.Last, d.Error)

@@ -24,8 +24,8 @@ import (
 // ErrAgent reports that the member of this name is an agent, not a person.
 var ErrAgent = errors.New("the member is an agent")
 
-// ErrNobody reports that no member of this name exists now, and that no seat may be made.
-var ErrNobody = errors.New("nobody of that name is there")
+// ErrNoMember reports that no member of this name exists now, and that no seat may be made.
+var ErrNoMember = errors.New("nobody of that name is there")
 
 // errChanged: another caller has written the seat's record, or the task, since they were read. The
 // call begins again.
@@ -54,7 +54,7 @@ type made struct{ before, now team.Member }
 // is set, a missing seat is made, and taken back if the claim is lost. isNew reports that there was
 // no member of that name at all. If the seat holds the task already, Take returns it.
 //
-// Errors: ErrAgent, unless the agent is stopped; ErrNobody for a missing seat without mayMake; Busy
+// Errors: ErrAgent, unless the agent is stopped; ErrNoMember for a missing seat without mayMake; Busy
 // if the seat holds another task; those of [board.Board.ClaimAt], or of [board.Board.AssignAt] if
 // want.By is set.
 func (s *Seats) Take(ctx context.Context, name team.AgentID, want team.SeatClaim, mayMake bool) (task team.Task, isNew bool, err error) {
@@ -70,7 +70,7 @@ func (s *Seats) Take(ctx context.Context, name team.AgentID, want team.SeatClaim
 			return team.Task{}, false, ErrAgent
 		}
 		if !mayMake && (m.Revision == 0 || m.State == team.Stopped) {
-			return team.Task{}, false, ErrNobody
+			return team.Task{}, false, ErrNoMember
 		}
 		task, err := s.try(ctx, name, m, want, &own)
 		switch {

@@ -89,7 +89,7 @@ func Export(ctx context.Context, t *client.Team, dir string) error {
 			return coded(dir, err)
 		}
 	}
-	temporary, err := aside(dir)
+	temporary, err := quarantined(dir)
 	if err != nil {
 		return coded(dir, err)
 	}
@@ -107,9 +107,9 @@ func Export(ctx context.Context, t *client.Team, dir string) error {
 // unfinished is the prefix of the name of a folder with an incomplete export.
 const unfinished = ".export-"
 
-// aside makes a folder for an incomplete export: in the empty folder dir, which may be a separate
+// quarantined makes a folder for an incomplete export: in the empty folder dir, which may be a separate
 // disk, or next to a missing dir.
-func aside(dir string) (string, error) {
+func quarantined(dir string) (string, error) {
 	full, err := filepath.Abs(dir)
 	if err != nil {
 		return "", err
@@ -258,7 +258,7 @@ func (e *export) transcript(ctx context.Context, t *client.Team, one *exported) 
 			text.WriteString(plain(ansi.Strip(l)) + "\n")
 		}
 	}
-	err := t.Members().Transcript(ctx, team.AgentID(one.Name), false, func(e client.Entry) error { add(s.Tell(e)); return nil })
+	err := t.Members().Transcript(ctx, team.AgentID(one.Name), false, func(e client.Entry) error { add(s.Render(e)); return nil })
 	switch {
 	case errors.Is(err, team.NotFound): // of a subagent: its journal has expired meanwhile
 		return nil

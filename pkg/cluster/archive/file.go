@@ -21,6 +21,7 @@ import (
 
 	"agentteam/pkg/store/broker"
 	"agentteam/pkg/team"
+	"agentteam/pkg/team/codec"
 )
 
 // A save is a tar: headEntry, an entry for each stream, partsEntry, digestEntry.
@@ -30,14 +31,13 @@ const (
 	digestEntry = "digest"
 	partSuffix  = ".arc.s2"
 
-	format   = 1 // of the file, which this program writes and reads
 	maxSmall = 1 << 20
 )
 
 // Head is the header of a save.
 type Head struct {
-	Format  int         `json:"format"`
-	ID      string      `json:"id"` // of the save
+	Format  int         `json:"format"` // the protocol version of its records
+	ID      string      `json:"id"`     // of the save
 	Team    team.TeamID `json:"team"`
 	Copy    bool        `json:"copy"`    // the team may be at work elsewhere
 	Program string      `json:"program"` // the version that wrote it
@@ -184,12 +184,11 @@ func (s *File) readHead() error {
 	if err := json.NewDecoder(r).Decode(&s.Head); err != nil {
 		return fmt.Errorf("its head cannot be read: %w", err)
 	}
-	if s.Head.Format > format {
-		return team.Errorf(team.InvalidArgument, "it has format %d of a later version, %s; this program reads %d", s.Head.Format, team.Clean(s.Head.Program, 40), format).
-			WithHint("load it with that version or a later one")
-	}
 	id, err := team.ParseTeamID(string(s.Head.Team))
-	if err != nil || s.Head.Format < 1 || s.Head.ID == "" {
+	switch {
+	case s.Head.Format > 0 && s.Head.Format != team.Protocol:
+		return team.Errorf(team.InvalidArgument, "%w", codec.OtherProtocol(s.Head.Format)).WithHint("load it with the agentteam version that wrote it: %s", team.Clean(s.Head.Program, 40))
+	case err != nil, s.Head.Format == 0, s.Head.ID == "":
 		return errors.New("its head is not complete")
 	}
 	s.Head.Team = id

@@ -128,10 +128,11 @@ func TestForeignFileIsRefused(t *testing.T) {
 		{[]byte("hello"), "it is no save of agentteam"},
 		{pack("backup.json", "{}"), "it is no save of agentteam"},
 		{pack("agentteam-save.json", "{"), "its head cannot be read"},
-		{pack("agentteam-save.json", `{"format":1,"team":"a"}`), "its head is not complete"},
-		{pack("agentteam-save.json", `{"format":1,"id":"x","team":"../a"}`), "its head is not complete"},
-		{pack("agentteam-save.json", `{"format":1,"id":"x","team":"a"}`), "cut short"},
-		{pack("agentteam-save.json", `{"format":2,"id":"x","team":"a","program":"v9"}`), "format 2 of a later version, v9; this program reads 1"},
+		{pack("agentteam-save.json", `{"format":2,"team":"a"}`), "its head is not complete"},
+		{pack("agentteam-save.json", `{"format":2,"id":"x","team":"../a"}`), "its head is not complete"},
+		{pack("agentteam-save.json", `{"format":2,"id":"x","team":"a"}`), "cut short"},
+		{pack("agentteam-save.json", `{"format":3,"id":"x","team":"a","program":"v9"}`), "it has protocol version 3, this program speaks 2"},
+		{pack("agentteam-save.json", `{"format":1,"id":"x","team":"a","program":"v0"}`), "it has protocol version 1, this program speaks 2"},
 	} {
 		if why := refusal(t, file, tt.data); !strings.Contains(why, tt.want) {
 			t.Errorf("%.60q: %s, want %s", tt.data, why, tt.want)

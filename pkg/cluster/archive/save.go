@@ -77,7 +77,7 @@ func (s *Store) Save(ctx context.Context, id team.TeamID, file string, asCopy bo
 	if err != nil {
 		return saved, err
 	}
-	head := Head{Format: format, ID: ulid.Make().String(), Team: id, Copy: asCopy, Program: telemetry.Version(), Server: s.conn.Server()}
+	head := Head{Format: team.Protocol, ID: ulid.Make().String(), Team: id, Copy: asCopy, Program: telemetry.Version(), Server: s.conn.Server()}
 	if !asCopy {
 		where, err := filepath.Abs(file)
 		if err != nil {

@@ -175,7 +175,7 @@ func (l *leader) lead(ctx context.Context, id team.TeamID, term uint64) error {
 	defer stopListening()
 	err = shutdown.Together(ctx, t.index.Run, l.watchdog(t, record).Run, func(ctx context.Context) error {
 		return runtime.Run(ctx, runtime.Options{
-			Process: l.ID, Team: bt, Record: record, Member: m, Role: role, Model: model, Aliases: l.Models(), ModelChanged: l.ModelsChanged, KeepTranscripts: l.Config.KeepTranscripts, Workspaces: l.Workspaces, Level: l.Workspaces.Level, Organisation: l.Config.Organisation, Crew: t,
+			Process: l.ID, Team: bt, Record: record, Member: m, Role: role, Model: model, Aliases: l.Models(), ModelChanged: l.ModelsChanged, KeepTranscripts: l.Config.KeepTranscripts, Workspaces: l.Workspaces, Level: l.Workspaces.Level, Organisation: l.Config.Organisation, Admin: t,
 			Heard: t.pulse.Last, Overview: t.overview, EndGoal: t.refusedGoal, Started: func(a *agent.Agent) { t.agent.Store(a) },
 			Start: t.start, Logger: l.Log, Metrics: metrics,
 		})
@@ -212,25 +212,17 @@ func (l *leader) watchdog(t *term, record team.Team) *watchdog.Watchdog {
 
 // decide decides how the members of the team's goal are isolated, once for each goal.
 func (l *leader) decide(ctx context.Context, bt *broker.Storage, record team.Team, folder string) (team.Team, error) {
-	if l := record.Line; l != nil && l.Goal >= record.NextGoal() && (!l.Early || record.Goal == "") {
+	if l := record.Branch; l != nil && l.Goal >= record.NextGoal() && (!l.Early || record.Goal == "") {
 		return record, reach(ctx, bt, record)
 	}
-	var decided team.WorkLine
-	undecided, err := begunUndecided(ctx, bt, record)
-	switch {
-	case err != nil:
-	case undecided:
-		decided = team.WorkLine{Goal: record.NextGoal(), Why: "the goal was begun by a program that has no trees; the next goal has them"}
-	default:
-		decided, err = worktree.Decide(ctx, record, folder, func(ctx context.Context) (*mergequeue.Site, error) {
-			return mergequeue.At(ctx, "", bt, record)
-		})
-	}
+	decided, err := worktree.Decide(ctx, record, folder, func(ctx context.Context) (*mergequeue.Site, error) {
+		return mergequeue.At(ctx, "", bt, record)
+	})
 	if err != nil {
 		return record, err
 	}
 	l.Log.InfoContext(ctx, "isolation decided", "team", bt.ID, "goal", decided.Goal, "worktrees", decided.Why == "", "why", decided.Why)
-	return l.registry.Edit(ctx, bt, func(t *team.Team) { t.Line = &decided })
+	return l.registry.Edit(ctx, bt, func(t *team.Team) { t.Branch = &decided })
 }
 
 // reach returns why this host does not have the team's integration branch; nil if it has, or there
@@ -244,20 +236,6 @@ func reach(ctx context.Context, bt *broker.Storage, record team.Team) error {
 		_, err = site.Bring(ctx)
 	}
 	return err
-}
-
-// begunUndecided reports whether a leader works at the team's goal already, or did until it died,
-// without a decision: a program from before there were trees. Its members' work is in the shared
-// folder, and in no commit.
-func begunUndecided(ctx context.Context, bt *broker.Storage, record team.Team) (bool, error) {
-	if record.Line != nil || record.Goal == "" {
-		return false, nil
-	}
-	m, err := roster.New(bt).Get(ctx, team.Leader)
-	if errors.Is(err, team.NotFound) || errors.Is(err, team.ErrUnreadable) {
-		return false, nil
-	}
-	return m.State != team.Stopped && m.State != team.Lost && m.Revision > record.EndSeq, err
 }
 
 // fit returns what this process needs to lead the team, before any write: the leader's role, and a
@@ -335,9 +313,9 @@ func (l *leader) newTerm(bt *broker.Storage, m team.Member, bye context.Context,
 	t.mailbox = mailbox.New(bt, mailbox.Options{Members: t.roster, Logger: log, Metrics: metrics})
 	t.plans = approval.New(bt.Bucket, approval.Options{Tasks: t.board, Members: t.roster, Post: t.mailbox})
 	t.index = index.New(index.Options{Team: bt, Logger: log, Metrics: l.Metrics, Finish: t.board.FinishCreate, Heard: func(b team.Heartbeat) { t.pulse.Hear(b) },
-		Send: func(to team.AgentID, task team.Task) error { return control.TellOffer(bt, to, task) },
+		Send: func(to team.AgentID, task team.Task) error { return control.SendOffer(bt, to, task) },
 		Taken: func(from team.AgentID, id team.TaskID) {
-			if err := control.TellRevoked(bt, from, id); err != nil { // without the notice, the holder finds out when it reads its task
+			if err := control.SendRevoked(bt, from, id); err != nil { // without the notice, the holder finds out when it reads its task
 				log.Debug("former holder not told", "task", id, "agent", from, "err", err)
 			}
 		}})

@@ -13,8 +13,8 @@ import (
 // overview returns the team's state, from the heartbeats that this process received. Only the count
 // of waiting mail is requested. Errors: Unavailable.
 func (t *term) overview(ctx context.Context) (explain.Overview, error) {
-	l := t.index.Look()
-	if l.Team.Goal != "" && l.Team.Line != nil && l.Team.Line.Early {
+	l := t.index.Snapshot()
+	if l.Team.Goal != "" && l.Team.Branch != nil && l.Team.Branch.Early {
 		t.decideAgain(ctx, l.Team)
 	}
 	o := explain.Overview{Members: map[team.MemberState]int{}, Running: l.Tasks[team.InProgress], Failed: l.Tasks[team.Failed]}
@@ -68,7 +68,7 @@ func (t *term) decideAgain(ctx context.Context, record team.Team) {
 }
 
 // away returns the members of earlier goals that may come back.
-func (t *term) away(l index.Look) (all []explain.Away) {
+func (t *term) away(l index.Snapshot) (all []explain.Away) {
 	var names []team.AgentID
 	for _, m := range l.Members {
 		if m.AgentID != team.Leader && l.Team.Recalls(m) {

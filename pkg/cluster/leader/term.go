@@ -184,7 +184,7 @@ func (t *term) Answered(ctx context.Context, task team.Task) (bool, error) {
 // GiveUp stops a member that is lost again and again. Its record contains the reason, and the
 // leader is notified once, also if this process ends in the middle.
 func (t *term) GiveUp(ctx context.Context, m team.Member, why string) error {
-	if err := t.Tell(ctx, fmt.Sprintf("given-up-%s-%d", m.AgentID, m.Incarnation), watchdog.GivenUpText(m.AgentID, why)); err != nil {
+	if err := t.Notify(ctx, fmt.Sprintf("given-up-%s-%d", m.AgentID, m.Incarnation), watchdog.GivenUpText(m.AgentID, why)); err != nil {
 		return err
 	}
 	return t.stop(ctx, m, why)
@@ -192,7 +192,7 @@ func (t *term) GiveUp(ctx context.Context, m team.Member, why string) error {
 
 // Mark writes a member's fault into its record, and notifies the leader.
 func (t *term) Mark(ctx context.Context, m team.Member, why, notice string) error {
-	if err := t.Tell(ctx, fmt.Sprintf("silent-%s-%d-%s", m.AgentID, m.Incarnation, hyphened(why)), notice); err != nil {
+	if err := t.Notify(ctx, fmt.Sprintf("silent-%s-%d-%s", m.AgentID, m.Incarnation, hyphened(why)), notice); err != nil {
 		return err
 	}
 	err := t.roster.Note(ctx, m.AgentID, m.Incarnation, why)
@@ -210,7 +210,7 @@ func hyphened(text string) string {
 // Refuse stops a member that joined uninvited. Its record contains the reason, and the leader is
 // notified.
 func (t *term) Refuse(ctx context.Context, m team.Member, why string) error {
-	if err := t.Tell(ctx, fmt.Sprintf("refused-%s-%d", m.AgentID, m.Incarnation), watchdog.RefusedText(m.AgentID, why)); err != nil {
+	if err := t.Notify(ctx, fmt.Sprintf("refused-%s-%d", m.AgentID, m.Incarnation), watchdog.RefusedText(m.AgentID, why)); err != nil {
 		return err
 	}
 	return t.stop(ctx, m, why)
@@ -244,7 +244,7 @@ func (t *term) stop(ctx context.Context, m team.Member, why string) error {
 		}
 		return err
 	}
-	_ = control.TellStop(t.team, m.AgentID)
+	_ = control.SendStop(t.team, m.AgentID)
 	err := t.mailbox.Close(ctx, m.AgentID, m.Incarnation)
 	if errors.Is(err, team.NotFound) {
 		return nil
@@ -303,7 +303,7 @@ func (t *term) Ready(ctx context.Context, record team.Team, role string, n int) 
 				return
 			}
 			t.log.WarnContext(ctx, "member not kept ready", "role", role, "err", err)
-			if err := t.Tell(ctx, fmt.Sprintf("not-ready-%s-%d", role, record.GoalNumber), watchdog.NotReadyText(role, err)); err != nil && ctx.Err() == nil {
+			if err := t.Notify(ctx, fmt.Sprintf("not-ready-%s-%d", role, record.GoalNumber), watchdog.NotReadyText(role, err)); err != nil && ctx.Err() == nil {
 				t.log.WarnContext(ctx, "no notice for the leader", "err", err)
 			}
 		})
@@ -334,9 +334,9 @@ func (t *term) settle() {
 	}
 }
 
-// Tell sends the leader a notice of the watchdog. The text may quote output of programs and is
+// Notify sends the leader a notice of the watchdog. The text may quote output of programs and is
 // cleaned: the mailbox would refuse it unchanged, at each check again.
-func (t *term) Tell(ctx context.Context, id, text string) error {
+func (t *term) Notify(ctx context.Context, id, text string) error {
 	_, _, err := t.mailbox.Send(ctx, team.Message{ID: id, Type: team.MsgWatchdog, From: team.Watchdog, To: team.Leader, Content: team.Clean(text, team.MaxTextBytes)})
 	return err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
 	"reflect"
 	"strings"
 	"testing"
@@ -38,7 +37,7 @@ func TestToldOnce(t *testing.T) {
 	}
 	for range 2 {
 		next := &term{team: bt, mailbox: mailbox.New(bt, mailbox.Options{Members: roster.New(bt)})}
-		if err := next.Tell(ctx, "blocked-T-001-7", "[Blocked] T-001"); err != nil {
+		if err := next.Notify(ctx, "blocked-T-001-7", "[Blocked] T-001"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -260,7 +259,7 @@ func TestLeaderListens(t *testing.T) {
 		t.Fatal(err)
 	}
 	brokertest.Until(t, "the index has one task that runs and one that waits", func() bool {
-		l := r.index.Look()
+		l := r.index.Snapshot()
 		return l.Tasks[team.InProgress] == 1 && l.Tasks[team.Pending] == 1
 	})
 	want := explain.Overview{Members: map[team.MemberState]int{team.Idle: 1}, Running: 1, Blocked: 1, Unread: 1}
@@ -349,7 +348,7 @@ func TestLeaderIsToldWhoIsAway(t *testing.T) {
 	brokertest.Until(t, "anna is away, with what she did last", func() bool {
 		o, err := r.overview(ctx)
 		must(err)
-		return len(o.Away) == 1 && o.Away[0].Last.Title == "Build it" && o.Away[0].Name == "anna" && o.Away[0].Role == "coder" && len(r.index.Look().Members) == 2
+		return len(o.Away) == 1 && o.Away[0].Last.Title == "Build it" && o.Away[0].Name == "anna" && o.Away[0].Role == "coder" && len(r.index.Snapshot().Members) == 2
 	})
 }
 
@@ -362,7 +361,7 @@ func TestReapSparesWhatIsMerged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bt, _, err := reg.Make(ctx, team.Team{ID: "red", Status: team.Active, Line: &team.WorkLine{Goal: 1}})
+	bt, _, err := reg.Make(ctx, team.Team{ID: "red", Status: team.Active, Branch: &team.GoalBranch{Goal: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -388,7 +387,7 @@ func TestReapSparesWhatIsMerged(t *testing.T) {
 		}
 	}
 	reaped(team.InProgress)
-	if _, err := reg.Edit(ctx, bt, func(r *team.Team) { r.Line.Why = "isolation is set to shared" }); err != nil {
+	if _, err := reg.Edit(ctx, bt, func(r *team.Team) { r.Branch.Why = "isolation is set to shared" }); err != nil {
 		t.Fatal(err)
 	}
 	reaped(team.Pending)
@@ -443,69 +442,4 @@ func TestReturnsWhereThereIsRoom(t *testing.T) {
 	may("coder-2", true, "there is room")
 	may("coder-1", false, "the other one has the place")
 	may("coder-2", true, "asked again")
-}
-
-// A goal that an earlier program has begun stays in the shared folder, whoever leads it next; the goal
-// after that has trees.
-func TestGoalFromBeforeTrees(t *testing.T) {
-	ctx := t.Context()
-	dir := t.TempDir()
-	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	cmd := exec.Command("bash", "-ec", "git init -q; git -c user.name=a -c user.email=a@example.org commit -qm first --allow-empty")
-	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	r := newRig(t, brokertest.Server(t))
-	l := &leader{Process: r.leader.Process, registry: r.registry}
-	decide := func(when string, shared bool) {
-		t.Helper()
-		record, err := registry.Record(ctx, r.team)
-		if err == nil {
-			record, err = l.decide(ctx, r.team, record, dir)
-		}
-		if err != nil || record.Line == nil || record.Line.Goal != record.NextGoal() || record.HasBranch() == shared || record.Line.Why != "" != shared {
-			t.Errorf("%s: %+v, %v", when, record.Line, err)
-		}
-	}
-	goal := func(text string) {
-		t.Helper()
-		if _, started, err := r.registry.StartGoal(ctx, r.team, registry.NewGoal{Text: text}); err != nil || !started {
-			t.Fatalf("started %v, %v", started, err)
-		}
-	}
-	forget := func() {
-		t.Helper()
-		if _, err := r.registry.Edit(ctx, r.team, func(t *team.Team) { t.Line = nil }); err != nil {
-			t.Fatal(err)
-		}
-	}
-	join := func() {
-		t.Helper()
-		if _, err := l.join(ctx, r.team, team.Role{Name: "leader"}, 1, dir); err != nil {
-			t.Fatal(err)
-		}
-	}
-	end := func() {
-		t.Helper()
-		if _, err := r.registry.End(ctx, r.team, team.Ending{Status: team.TeamFinished}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	goal("first")
-	join() // by a program that decides nothing
-	decide("led before", true)
-	decide("led again", true)
-	end()
-	goal("second") // the leader's record is as it was left
-	decide("the next goal", false)
-	end()
-	forget()
-	goal("third")
-	decide("the next goal of an old record", false)
-	forget()
-	if err := l.cannot(ctx, r.team, team.Team{}, 9, errors.New("there is no such folder")); err != nil {
-		t.Fatal(err)
-	}
-	decide("nobody could lead it", false)
 }

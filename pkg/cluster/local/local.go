@@ -230,7 +230,7 @@ func (c *Cluster) supervise(ctx context.Context, label, bin string, args func() 
 				if label == leader {
 					c.wg.Go(func() { c.learnPages(alive, p.PID()) })
 				}
-				wanted := c.attend(ctx, p)
+				wanted := c.watchChild(ctx, p)
 				ended()
 				if wanted {
 					return
@@ -253,8 +253,8 @@ func (c *Cluster) supervise(ctx context.Context, label, bin string, args func() 
 	})
 }
 
-// attend waits until the child has ended, and reports whether that was intended.
-func (c *Cluster) attend(ctx context.Context, p *childproc.Process) bool {
+// watchChild waits until the child has ended, and reports whether that was intended.
+func (c *Cluster) watchChild(ctx context.Context, p *childproc.Process) bool {
 	select {
 	case <-p.Done():
 		return ctx.Err() != nil

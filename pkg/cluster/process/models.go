@@ -13,8 +13,8 @@ import (
 	"agentteam/pkg/shutdown"
 )
 
-// lookEvery is how often a process checks whether its settings file has changed.
-const lookEvery = 2 * time.Second
+// pollEvery is how often a process checks whether its settings file has changed.
+const pollEvery = 2 * time.Second
 
 // Models returns the aliases of this process's models, without further names of the same. The slice
 // is the caller's.
@@ -27,8 +27,8 @@ func (p *Process) Aliases() []string { return p.models.Known() }
 // ModelsChanged returns a channel that is closed when the process gets other models.
 func (p *Process) ModelsChanged() <-chan struct{} { return p.models.Changed() }
 
-// tellModels logs the faults of the models of cfg, which may work all the same.
-func (p *Process) tellModels(cfg config.Config) {
+// announceModels logs the faults of the models of cfg, which may work all the same.
+func (p *Process) announceModels(cfg config.Config) {
 	for _, err := range cfg.Lacking() {
 		p.Log.Warn("model left out", "err", err)
 	}
@@ -41,7 +41,7 @@ func (p *Process) tellModels(cfg config.Config) {
 func (p *Process) announce(change func(*control.Process)) error {
 	p.telling.Lock()
 	defer p.telling.Unlock()
-	next := p.told
+	next := p.announced
 	change(&next)
 	hide, err := control.Announce(p.Conn, next)
 	if err != nil {
@@ -52,7 +52,7 @@ func (p *Process) announce(change func(*control.Process)) error {
 	} else {
 		p.hide()
 	}
-	p.hide, p.told = hide, next
+	p.hide, p.announced = hide, next
 	return nil
 }
 
@@ -103,7 +103,7 @@ func (p *Process) follow(ctx context.Context, file string) (stop func()) {
 	last := stampOf(file)
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		shutdown.Every(ctx, lookEvery, func(context.Context) {
+		shutdown.Every(ctx, pollEvery, func(context.Context) {
 			if now := stampOf(file); now != last {
 				last = now
 				p.reload()
@@ -148,7 +148,7 @@ func (p *Process) reload() {
 		return
 	}
 	p.Log.Info("the models were read again", "aliases", p.Aliases())
-	p.tellModels(cfg)
+	p.announceModels(cfg)
 	if err := p.announce(func(told *control.Process) { told.Model, told.Aliases = modelName(cfg.Routes()), p.Aliases() }); err != nil {
 		p.Log.Error("others are not told of the new models", "err", err)
 	}

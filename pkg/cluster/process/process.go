@@ -38,8 +38,8 @@ import (
 // supervisor restarts it with backoff.
 const connectWait = 10 * time.Second
 
-// tellAfter is when it logs that it waits.
-const tellAfter = 500 * time.Millisecond
+// announceAfter is when it logs that it waits.
+const announceAfter = 500 * time.Millisecond
 
 // Process is one running process. Its fields must not be changed.
 type Process struct {
@@ -54,7 +54,7 @@ type Process struct {
 	models    *router.Router
 	lessons   *registry.Lessons
 	telling   sync.Mutex      // one announcement at a time
-	told      control.Process // the last announcement
+	announced control.Process // the last announcement
 	hide      func()          // withdraws it
 	http      *telemetry.Server
 	httpDone  chan struct{}
@@ -116,8 +116,8 @@ func (p *Process) open(ctx context.Context, kind string) error {
 	if p.models, err = router.New(routes, router.Options{Logger: p.Log, Lessons: p.lessons}); err != nil {
 		return err
 	}
-	p.tellModels(p.Config)
-	waiting := time.AfterFunc(tellAfter, func() { p.Log.Info("waiting for NATS", "url", p.shownServer(), "at_most", connectWait) })
+	p.announceModels(p.Config)
+	waiting := time.AfterFunc(announceAfter, func() { p.Log.Info("waiting for NATS", "url", p.shownServer(), "at_most", connectWait) })
 	p.Conn, err = broker.Connect(ctx, broker.Options{URL: p.Config.Server, Name: "agentteam " + kind, Wait: connectWait, WaitForRoom: true, Replicas: p.Config.Replicas, Logger: p.Log, Metrics: p.Metrics})
 	waiting.Stop()
 	if err != nil {

@@ -75,7 +75,7 @@ type joined struct {
 // standby offers the process to the pool, works as the member that it becomes, and offers itself
 // again. While it is a member it is not in the pool, so that no spawner asks it in vain.
 func (t *teammate) standby(ctx context.Context) error {
-	for rest := firstRest; ctx.Err() == nil; {
+	for rest := firstBackoff; ctx.Err() == nil; {
 		j, err := t.offer(ctx)
 		if err != nil {
 			return err
@@ -86,7 +86,7 @@ func (t *teammate) standby(ctx context.Context) error {
 		begun := time.Now()
 		err = t.work(ctx, *j)
 		if err == nil || time.Since(begun) > steady {
-			rest = firstRest
+			rest = firstBackoff
 		}
 		if err == nil {
 			continue
@@ -95,15 +95,15 @@ func (t *teammate) standby(ctx context.Context) error {
 		// has just failed as.
 		t.Log.Error("membership failed", "team", j.team.ID, "agent", j.member.AgentID, "err", err, "rest", rest)
 		shutdown.Sleep(ctx, rest)
-		rest = min(2*rest, maxRest)
+		rest = min(2*rest, maxBackoff)
 	}
 	return nil
 }
 
 const (
-	firstRest = time.Second      // backoff before it returns to the pool after a membership that failed; doubles
-	maxRest   = 30 * time.Second // at most
-	steady    = time.Minute      // a membership that lasted this long was no false start
+	firstBackoff = time.Second      // backoff before it returns to the pool after a membership that failed; doubles
+	maxBackoff   = 30 * time.Second // at most
+	steady       = time.Minute      // a membership that lasted this long was no false start
 )
 
 // offer waits in the pool until the process has joined a team. It returns nil if ctx ends or if

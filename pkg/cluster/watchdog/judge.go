@@ -17,7 +17,7 @@ import (
 // snapshot is the state of the team at one moment: the bucket as the index has it, with heartbeats
 // and counts.
 type snapshot struct {
-	index.Look
+	index.Snapshot
 	Beats  map[team.AgentID]team.Heartbeat // the last of each member with a process
 	Unread int                             // messages that wake their reader, stored and not in its journal
 	Missed map[team.AgentID]bool           // members that could not be brought back repeatedly, which the leader knows
@@ -48,7 +48,7 @@ func (l snapshot) Activity() string {
 		}
 		b, ok := l.Beats[m.AgentID]
 		role := l.Team.Roles[m.Role]
-		hands = hands || !role.Looks() && role.Claims() && team.Able(m, b) && !slices.Contains(l.Deaf, m.AgentID)
+		hands = hands || !role.ReadsOnly() && role.Claims() && team.Able(m, b) && !slices.Contains(l.Deaf, m.AgentID)
 		switch {
 		case !ok || b.Incarnation != m.Incarnation || !b.Quiet(), b.Parked() && m.AgentID == team.Leader:
 			return string(m.AgentID) + " is not idle"
@@ -68,7 +68,7 @@ func (l snapshot) Activity() string {
 			continue
 		}
 		any := l.Claimable[""] // includes tasks from which members rest: they are offered in minutes at most
-		if hands && l.Team.Roles[role].Looks() {
+		if hands && l.Team.Roles[role].ReadsOnly() {
 			any = 0
 		}
 		if l.Claimable[role]+any > 0 {
@@ -102,10 +102,10 @@ func samePeople(before, now snapshot) bool {
 	return true
 }
 
-// spell identifies a stretch of quiet by all facts whose change ends it: teammates, the board, and
+// episode identifies a stretch of quiet by all facts whose change ends it: teammates, the board, and
 // mail to the leader. The leader's actions are not in it: mail to a teammate moves that teammate,
 // and a message to a person moves no member.
-func (l snapshot) spell() string {
+func (l snapshot) episode() string {
 	var b strings.Builder
 	for _, m := range l.Members {
 		if m.AgentID != team.Leader {
@@ -273,16 +273,16 @@ func hopeless(m team.Member) string {
 // failures counts the incarnations of a member that ended by an error, or that no process became,
 // in quick succession.
 type failures struct {
-	n    int
-	last time.Time
-	told bool // the leader was notified
+	n        int
+	last     time.Time
+	notified bool // the leader was notified
 }
 
 const (
-	firstRest = time.Second      // before a member that has failed is brought back; doubles
-	maxRest   = 30 * time.Second // at most
-	forgotten = 2 * time.Minute  // a member that worked for this long had come back well
-	tellAfter = 3                // failures in a row until the leader is notified
+	firstBackoff = time.Second      // before a member that has failed is brought back; doubles
+	maxBackoff   = 30 * time.Second // at most
+	forgotten    = 2 * time.Minute  // a member that worked for this long had come back well
+	notifyAfter  = 3                // failures in a row until the leader is notified
 )
 
 // after returns f with the loss of m, if m ended by an error, as its record states.
@@ -293,7 +293,7 @@ func (f failures) after(m team.Member, now time.Time) failures {
 	if now.Sub(f.last) > forgotten {
 		f = failures{}
 	}
-	return failures{f.n + 1, now, f.told}
+	return failures{f.n + 1, now, f.notified}
 }
 
 // wait returns the backoff before m is brought back. A silent member is replaced immediately the
@@ -306,7 +306,7 @@ func (f failures) wait(m team.Member) time.Duration {
 	if n < 0 {
 		return 0
 	}
-	return min(firstRest<<min(n, 10), maxRest)
+	return min(firstBackoff<<min(n, 10), maxBackoff)
 }
 
 // crowd returns the members that joined since the last count and exceed the limit, and the new
@@ -364,7 +364,7 @@ func silentOf(members []team.Member, silence func(team.Member) (d time.Duration,
 
 // unjudged returns the members of a snapshot; those with unreadable records get the state
 // [team.Unreadable]: no member is judged by outdated data.
-func unjudged(l index.Look) []team.Member {
+func unjudged(l index.Snapshot) []team.Member {
 	bad := map[string]bool{}
 	for _, q := range l.Quarantined {
 		bad[q.Key] = true

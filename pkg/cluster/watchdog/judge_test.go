@@ -23,7 +23,7 @@ func beat(a team.AgentID, s team.MemberState) team.Heartbeat {
 // quiet is a look at a team of a leader and a coder that have nothing to do.
 func quiet() snapshot {
 	return snapshot{
-		Look: index.Look{
+		Snapshot: index.Snapshot{
 			Team:    team.Team{ID: "t", MaxTeammates: 10, Status: team.Active, Goal: "build it", LeaseSeconds: int(lease / time.Second)},
 			Members: []team.Member{joined(team.Leader, "leader"), joined("coder-1", "coder")},
 			Seq:     9,
@@ -47,7 +47,7 @@ func TestStirs(t *testing.T) {
 	state := func(a team.AgentID, s team.MemberState) func(*snapshot) {
 		return func(l *snapshot) { l.Beats[a] = beat(a, s) }
 	}
-	tasks := func(all ...team.Task) func(*snapshot) { return func(l *snapshot) { l.Look = on(l.Look, all) } }
+	tasks := func(all ...team.Task) func(*snapshot) { return func(l *snapshot) { l.Snapshot = on(l.Snapshot, all) } }
 	held := team.Task{ID: "T-001", Status: team.InProgress, Assignee: "coder-1"}
 	pending := team.Task{ID: "T-001", Status: team.Pending}
 	forTester := team.Task{ID: "T-001", Status: team.Pending, Role: "tester"}
@@ -227,7 +227,7 @@ func TestWait(t *testing.T) {
 			t.Errorf("after failure %d it waits %v, want %d s", i+1, wait, want)
 		}
 	}
-	if wait := f.after(bob, at.Add(forgotten+time.Second)).wait(bob); wait != firstRest {
+	if wait := f.after(bob, at.Add(forgotten+time.Second)).wait(bob); wait != firstBackoff {
 		t.Errorf("after a good while it waits %v", wait)
 	}
 }
@@ -321,7 +321,7 @@ func TestNotice(t *testing.T) {
 - T-007 (Anything) is pending: coder-1: waits for an answer
 - coder-1 waits for an answer of yours to mail 01M8 ("Which colour?"): answer with send_message
 If the goal is reached, check the result and call finish_team with the summary. If not, say what is to be done: create tasks, spawn or write to teammates, cancel what is given up.`
-	l.Look = on(l.Look, tasks)
+	l.Snapshot = on(l.Snapshot, tasks)
 	if got := l.Notice(unfinished(tasks, 50)); got != want {
 		t.Errorf("Notice:\n%s\nwant:\n%s", got, want)
 	}

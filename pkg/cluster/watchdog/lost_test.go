@@ -48,7 +48,7 @@ func TestLostMemberHasATree(t *testing.T) {
 	watch(t, func(t *testing.T, w *fake) {
 		w.change(10*time.Minute, func() {
 			w.working(true)
-			w.look.Team.GoalNumber, w.look.Team.Line = 1, &team.WorkLine{Goal: 1}
+			w.look.Team.GoalNumber, w.look.Team.Branch = 1, &team.GoalBranch{Goal: 1}
 			w.look.Members[1].Host = "alpha"
 		})
 		w.change(lease-2*time.Second, func() { w.goSilent("coder-1") })

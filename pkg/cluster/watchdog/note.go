@@ -24,7 +24,7 @@ type Bucket interface {
 type note struct {
 	V        int    `json:"v"`
 	Op       string `json:"op"`
-	Notified uint64 `json:"told"` // the leader was notified of all ends up to this revision
+	Notified uint64 `json:"notified"` // the leader was notified of all ends up to this revision
 
 	Tasks []team.TaskID `json:"tasks,omitempty"` // the ends in the notices, the newest last: a task that has ended is written again when work of its holder is stored
 }

@@ -39,7 +39,9 @@ func TestNotices(t *testing.T) {
 		}
 		return l
 	}
-	with := func(tasks ...team.Task) func(*snapshot) { return func(l *snapshot) { l.Look = on(l.Look, tasks) } }
+	with := func(tasks ...team.Task) func(*snapshot) {
+		return func(l *snapshot) { l.Snapshot = on(l.Snapshot, tasks) }
+	}
 	member := func(a team.AgentID, state team.MemberState, change func(*team.Member, *team.Heartbeat)) func(*snapshot) {
 		return func(l *snapshot) {
 			m, b := joined(a, "coder"), beat(a, state)

@@ -17,8 +17,8 @@ import (
 // allIdle notifies the leader when the team is quiet, and ends the goal when it was notified often
 // enough (rule 8).
 func (w *Watchdog) allIdle(ctx context.Context) error {
-	seen := w.glance()
-	w.asked.see(seen.Beats[team.Leader], seen.spell())
+	seen := w.checkLost()
+	w.asked.see(seen.Beats[team.Leader], seen.episode())
 	if seen.Activity() != "" || w.knows(seen) {
 		return nil
 	}
@@ -26,11 +26,11 @@ func (w *Watchdog) allIdle(ctx context.Context) error {
 	if err != nil || !quiet || w.knows(now) {
 		return err
 	}
-	spell, leader := now.spell(), now.Beats[team.Leader]
-	if spell != w.spell {
+	spell, leader := now.episode(), now.Beats[team.Leader]
+	if spell != w.episode {
 		w.notices = 0
 	}
-	if w.notices >= maxTold || w.notices > 0 && now.deserted() {
+	if w.notices >= maxListed || w.notices > 0 && now.deserted() {
 		status, reason, settled := w.verdict(now)
 		if !settled {
 			return nil
@@ -38,13 +38,13 @@ func (w *Watchdog) allIdle(ctx context.Context) error {
 		w.o.Logger.InfoContext(ctx, "goal ended: the leader has nothing more to do", "status", status, "reason", reason)
 		return w.o.Actions.End(ctx, status, reason)
 	}
-	now.Done = w.o.Index.DoneSince(max(w.toldSeq, now.Team.GoalSeq))
-	if err := w.o.Actions.Tell(ctx, ulid.Make().String(), now.Notice(w.o.Index.Unfinished(maxNamed))); err != nil {
+	now.Done = w.o.Index.DoneSince(max(w.notifiedSeq, now.Team.GoalSeq))
+	if err := w.o.Actions.Notify(ctx, ulid.Make().String(), now.Notice(w.o.Index.Unfinished(maxNamed))); err != nil {
 		return err
 	}
 	w.metrics.count(w.metrics.allIdle)
 	w.o.Logger.InfoContext(ctx, "all idle", "told", w.notices+1)
-	w.spell, w.toldTurn, w.toldAt, w.toldSeq = spell, leader.Turn, time.Now(), now.Moved
+	w.episode, w.notifiedTurn, w.notifiedAt, w.notifiedSeq = spell, leader.Turn, time.Now(), now.Moved
 	w.notices++
 	return nil
 }
@@ -53,9 +53,9 @@ func (w *Watchdog) allIdle(ctx context.Context) error {
 // not answered yet, or only just now, or it knows for whom the team waits, and that does not end
 // the goal. A leader that is alone does not wait: no member could send anything.
 func (w *Watchdog) knows(l snapshot) bool {
-	spell, leader := l.spell(), l.Beats[team.Leader]
-	same := spell == w.spell
-	return same && (leader.Turn == w.toldTurn || time.Since(w.toldAt) < againAfter && !l.deserted()) ||
+	spell, leader := l.episode(), l.Beats[team.Leader]
+	same := spell == w.episode
+	return same && (leader.Turn == w.notifiedTurn || time.Since(w.notifiedAt) < againAfter && !l.deserted()) ||
 		l.stands() && (same && w.notices > 0 || leader.State == team.WaitingUser && spell == w.asked.of)
 }
 
@@ -63,9 +63,9 @@ func (w *Watchdog) knows(l snapshot) bool {
 // the last. A round begins after the one before is complete. Messages that members sent to each
 // other before they became idle may make the first differ.
 func (w *Watchdog) rounds(ctx context.Context) (now snapshot, quiet bool, err error) {
-	before, err := w.look(ctx)
+	before, err := w.check(ctx)
 	for n := 1; n < maxRounds && err == nil && before.Activity() == ""; n++ {
-		if now, err = w.look(ctx); err != nil || allQuiet(before, now) {
+		if now, err = w.check(ctx); err != nil || allQuiet(before, now) {
 			return now, err == nil, err
 		}
 		before = now
@@ -138,18 +138,18 @@ func (l snapshot) processes() []team.Member {
 
 // indexed returns the snapshot without heartbeats.
 func (w *Watchdog) indexed() snapshot {
-	look := snapshot{Look: w.o.Index.Look(), Missed: map[team.AgentID]bool{}}
+	look := snapshot{Snapshot: w.o.Index.Snapshot(), Missed: map[team.AgentID]bool{}}
 	for _, m := range look.Members {
-		if (m.State == team.Lost || m.State == team.Created) && m.LastError != "" && w.of(m).failures.told {
+		if (m.State == team.Lost || m.State == team.Created) && m.LastError != "" && w.of(m).failures.notified {
 			look.Missed[m.AgentID] = true
 		}
 	}
 	return look
 }
 
-// glance returns a snapshot of the team without asking any process. It can prove that a member is
+// checkLost returns a snapshot of the team without asking any process. It can prove that a member is
 // active, not that all are idle.
-func (w *Watchdog) glance() snapshot {
+func (w *Watchdog) checkLost() snapshot {
 	look := w.indexed()
 	look.Beats = map[team.AgentID]team.Heartbeat{}
 	heard := w.o.Pulse.Last()
@@ -159,9 +159,9 @@ func (w *Watchdog) glance() snapshot {
 	return look
 }
 
-// look returns a full snapshot: it asks every process for a new heartbeat, and counts the unread
+// check returns a full snapshot: it asks every process for a new heartbeat, and counts the unread
 // mail.
-func (w *Watchdog) look(ctx context.Context) (snapshot, error) {
+func (w *Watchdog) check(ctx context.Context) (snapshot, error) {
 	look := w.indexed()
 	members := look.processes()
 	look.Beats = w.ping(ctx, members) // a process that does not answer is not known to be idle

@@ -97,7 +97,7 @@ func TestMovesAtTheEnd(t *testing.T) {
 	watch(t, func(t *testing.T, w *fake) {
 		w.change(5*time.Second, func() { w.task(team.Task{ID: "T-001", Status: team.Pending, Role: "tester"}) })
 		w.want(allIdle)
-		for range maxTold - 1 {
+		for range maxListed - 1 {
 			w.change(5*time.Second, func() { w.turn(team.Leader) })
 			w.want(allIdle)
 		}

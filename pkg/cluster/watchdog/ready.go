@@ -23,7 +23,7 @@ type readied struct {
 }
 
 // keepReady requests the missing members of roles of which some are kept ready.
-func (w *Watchdog) keepReady(ctx context.Context, look index.Look, now time.Time) error {
+func (w *Watchdog) keepReady(ctx context.Context, look index.Snapshot, now time.Time) error {
 	if !look.Team.AtWork() {
 		clear(w.readied)
 		return nil

@@ -16,7 +16,7 @@ const reserveFor = 5 * time.Minute
 // lapsed returns the tasks that were reserved for [reserveFor] for a member that lost them without
 // its fault. The time counts from when this watchdog saw the reservation first, so none passes
 // while no leader acts.
-func (w *Watchdog) lapsed(look index.Look, now time.Time) map[team.TaskID]bool {
+func (w *Watchdog) lapsed(look index.Snapshot, now time.Time) map[team.TaskID]bool {
 	seen, over := map[team.TaskID]noted{}, map[team.TaskID]bool{}
 	for _, r := range look.Reserved {
 		if !r.Lapses {
@@ -36,10 +36,10 @@ func (w *Watchdog) lapsed(look index.Look, now time.Time) map[team.TaskID]bool {
 // once for each member. The notice is sent first, under an id that stays the same until the last of
 // them is written: if this process dies in between, the next sends the same, which the server
 // drops.
-func (w *Watchdog) unreserve(ctx context.Context, look index.Look, now time.Time) error {
-	for _, f := range (snapshot{Look: look, Lapsed: w.lapsed(look, now)}).UnreachableReservations() {
+func (w *Watchdog) unreserve(ctx context.Context, look index.Snapshot, now time.Time) error {
+	for _, f := range (snapshot{Snapshot: look, Lapsed: w.lapsed(look, now)}).UnreachableReservations() {
 		last := f.Tasks[len(f.Tasks)-1]
-		if err := w.o.Actions.Tell(ctx, fmt.Sprintf("reserved-%s-%d", f.Member, last.Revision), f.Text()); err != nil {
+		if err := w.o.Actions.Notify(ctx, fmt.Sprintf("reserved-%s-%d", f.Member, last.Revision), f.Text()); err != nil {
 			return err
 		}
 		for _, t := range f.Tasks {

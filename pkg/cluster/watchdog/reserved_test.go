@@ -84,7 +84,7 @@ func TestReservedForPerson(t *testing.T) {
 func TestForsakenText(t *testing.T) {
 	l := quiet()
 	l.Members[1].State = team.Stopped
-	l.Look = on(l.Look, []team.Task{{ID: "T-001", Title: "Count", Status: team.Pending, ReservedFor: "coder-1", Revision: 9}, {ID: "T-002", Title: "Print", Status: team.Pending, ReservedFor: "coder-1", Revision: 5}})
+	l.Snapshot = on(l.Snapshot, []team.Task{{ID: "T-001", Title: "Count", Status: team.Pending, ReservedFor: "coder-1", Revision: 9}, {ID: "T-002", Title: "Print", Status: team.Pending, ReservedFor: "coder-1", Revision: 5}})
 	const want = "[Reserved] coder-1 has stopped. What was reserved for it may be taken by anybody of its role: T-002 (Print), T-001 (Count)"
 	if all := l.UnreachableReservations(); len(all) != 1 || all[0].Text() != want {
 		t.Errorf("%+v", all)
@@ -155,12 +155,12 @@ func TestReservedForAbsentIsNotQuiet(t *testing.T) {
 	l.Missed = map[team.AgentID]bool{"coder-1": true}
 	delete(l.Beats, "coder-1")
 	task := reservedFor("T-001", "coder-1")
-	l.Look = on(l.Look, []team.Task{task})
+	l.Snapshot = on(l.Snapshot, []team.Task{task})
 	if why := l.Activity(); why != "" {
 		t.Errorf("given to a member that is missed: %q", why)
 	}
 	task.Lapses = true
-	l.Look = on(l.Look, []team.Task{task})
+	l.Snapshot = on(l.Snapshot, []team.Task{task})
 	if why := l.Activity(); why == "" {
 		t.Error("the team counts as idle while a task is reserved for minutes only")
 	}

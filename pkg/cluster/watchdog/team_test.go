@@ -26,7 +26,7 @@ type fake struct {
 	reg *prometheus.Registry
 
 	mu           sync.Mutex
-	look         index.Look // but for what follows from the tasks
+	look         index.Snapshot // but for what follows from the tasks
 	tasks        []team.Task
 	ends         []index.End
 	note         []byte                          // what the watchdog has stored under its key
@@ -57,7 +57,7 @@ type fake struct {
 func newFake(t *testing.T) *fake {
 	l := quiet()
 	return &fake{t: t, reg: prometheus.NewRegistry(), beats: l.Beats, pulse: roster.NewPulse(), silent: map[team.AgentID]bool{}, dead: map[team.AgentID]bool{}, answered: map[team.TaskID]bool{}, ids: map[string]time.Time{},
-		look: index.Look{Team: l.Team, Members: l.Members, Seq: l.Seq}}
+		look: index.Snapshot{Team: l.Team, Members: l.Members, Seq: l.Seq}}
 }
 
 // watch runs f beside a watchdog of the team, in a bubble.
@@ -118,7 +118,7 @@ func (w *fake) end(id team.TaskID, s team.TaskStatus) {
 }
 
 // on returns the look at a board with these tasks.
-func on(l index.Look, tasks []team.Task) index.Look {
+func on(l index.Snapshot, tasks []team.Task) index.Snapshot {
 	l.Tasks, l.Claimable, l.Running, l.Reserved, l.Moved = map[team.TaskStatus]int{}, map[string]int{}, nil, nil, 0
 	for _, v := range team.View(tasks) {
 		l.Tasks[v.Status]++
@@ -200,7 +200,7 @@ func (w *fake) want(did ...string) {
 func (w *fake) act(format string, args ...any) { w.did = append(w.did, fmt.Sprintf(format, args...)) }
 
 // snapshot is the board. Just before it is looked at, all have beaten.
-func (w *fake) Look() index.Look {
+func (w *fake) Snapshot() index.Snapshot {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	time.Sleep(w.freeze)
@@ -409,7 +409,7 @@ func (w *fake) stop(m team.Member) error {
 	return w.broken
 }
 
-func (w *fake) Tell(_ context.Context, id, text string) error {
+func (w *fake) Notify(_ context.Context, id, text string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if at, ok := w.ids[id]; w.broken != nil || ok && time.Since(at) < 2*time.Minute { // as the server does

@@ -28,7 +28,7 @@ import (
 
 // Index returns the current state of the team's board; *index.Index is one.
 type Index interface {
-	Look() index.Look
+	Snapshot() index.Snapshot
 	EndsSince(revision uint64) []index.End
 	DoneSince(revision uint64) []team.Task
 	Unfinished(limit int) (first []index.Unfinished, total int)
@@ -65,9 +65,9 @@ type Actions interface {
 	Mark(ctx context.Context, m team.Member, why, notice string) error
 	// Refuse stops a member that joined without permission, and notifies the leader of the reason.
 	Refuse(ctx context.Context, m team.Member, why string) error
-	// Tell sends the leader a notice; of several with one id, sent one after another, it gets the
+	// Notify sends the leader a notice; of several with one id, sent one after another, it gets the
 	// first.
-	Tell(ctx context.Context, id, text string) error
+	Notify(ctx context.Context, id, text string) error
 	// End ends the goal, with the leader's last text as its result, and the reason if it has
 	// failed.
 	End(ctx context.Context, status team.Status, reason string) error
@@ -101,7 +101,7 @@ const (
 	spawnWithin   = 15 * time.Second      // a spawner gives up after 10 s; one that died left the record
 	respawnWithin = time.Minute           // for a respawn to write the next incarnation; its backoff may take half of that
 	maxSilent     = 5                     // unanswered requests in a row of a member that sends heartbeats
-	maxTold       = 3                     // notices in one quiet spell; the next text ends the goal
+	maxListed     = 3                     // notices in one quiet spell; the next text ends the goal
 	againAfter    = roster.Interval       // the minimum from one of these to the next, or to the end: a person or a process may be about to act
 	maxNamed      = 50                    // tasks in a notice: it must not outgrow a message, nor a model's patience
 )
@@ -111,23 +111,23 @@ type Watchdog struct {
 	o       Options
 	metrics metrics
 
-	selfSeen time.Time // when our own heartbeat was last received
-	server   string    // the NATS server
-	serverAt time.Time // when we first saw that server in place of another; zero: since the start
-	blind    time.Time // until then we do not trust our own reception
-	orphans  map[team.TaskID]noted
-	reserved map[team.TaskID]noted // the reservations that lapse
-	members  map[team.AgentID]*record
-	readied  map[string]readied    // by role, while members of it are missing
-	warned   bool                  // a silence of many was reported
-	told     notices               // notices to the leader about dependencies
-	asked    knowing               // the leader's knowledge when it waits for a person
-	counted  map[team.AgentID]bool // members within the limit at the last count
-	spell    string                // of the last notice
-	notices  int                   // notices in it
-	toldTurn uint64                // the leader's turn at the last notice
-	toldAt   time.Time             // the time of that notice
-	toldSeq  uint64                // revision of the newest change of a task then
+	selfSeen     time.Time // when our own heartbeat was last received
+	server       string    // the NATS server
+	serverAt     time.Time // when we first saw that server in place of another; zero: since the start
+	blind        time.Time // until then we do not trust our own reception
+	orphans      map[team.TaskID]noted
+	reserved     map[team.TaskID]noted // the reservations that lapse
+	members      map[team.AgentID]*record
+	readied      map[string]readied    // by role, while members of it are missing
+	warned       bool                  // a silence of many was reported
+	notified     notices               // notices to the leader about dependencies
+	asked        knowing               // the leader's knowledge when it waits for a person
+	counted      map[team.AgentID]bool // members within the limit at the last count
+	episode      string                // of the last notice
+	notices      int                   // notices in it
+	notifiedTurn uint64                // the leader's turn at the last notice
+	notifiedAt   time.Time             // the time of that notice
+	notifiedSeq  uint64                // revision of the newest change of a task then
 }
 
 // notices records the notices to the leader about failed and cancelled dependencies. It is stored,
@@ -175,7 +175,7 @@ func (w *Watchdog) Run(ctx context.Context) error {
 			if !shutdown.Sleep(ctx, settleTime) {
 				return nil
 			}
-			if w.glance().Activity() != "" {
+			if w.checkLost().Activity() != "" {
 				continue
 			}
 		}
@@ -187,17 +187,17 @@ func (w *Watchdog) Run(ctx context.Context) error {
 }
 
 func (w *Watchdog) step(ctx context.Context) error {
-	look, heard := w.o.Index.Look(), w.o.Pulse.Last()
+	look, heard := w.o.Index.Snapshot(), w.o.Pulse.Last()
 	if look.Team.ID == "" {
 		return nil // the index has not read the bucket yet
 	}
 	look.Members = unjudged(look)
 	now := time.Now()
 	w.metrics.show(look, heard, now)
-	if err := w.tellBlocked(ctx); err != nil {
+	if err := w.notifyBlocked(ctx); err != nil {
 		return err
 	}
-	if err := w.tellStalled(ctx, look, heard, now); err != nil {
+	if err := w.notifyStalled(ctx, look, heard, now); err != nil {
 		return err
 	}
 	if err := w.unreserve(ctx, look, now); err != nil {
@@ -261,18 +261,18 @@ func (w *Watchdog) hearing(heard map[team.AgentID]roster.Heard, now time.Time) b
 
 // freeEnded takes tasks from members whose processes are known to have ended, with an earlier
 // cluster on the same storage, and respawns those members. That needs no judgement of silence.
-func (w *Watchdog) freeEnded(ctx context.Context, look index.Look, now time.Time) error {
+func (w *Watchdog) freeEnded(ctx context.Context, look index.Snapshot, now time.Time) error {
 	var errs []error
 	for _, m := range look.Members {
 		if m.AgentID != team.Leader && m.Ended(w.o.Cluster) {
-			errs = append(errs, w.reap(ctx, look, m, "ended with its cluster", nobody, now))
+			errs = append(errs, w.reap(ctx, look, m, "ended with its cluster", noMember, now))
 		}
 	}
 	return errors.Join(errs...)
 }
 
 // free takes tasks from lost members, and respawns those members.
-func (w *Watchdog) free(ctx context.Context, look index.Look, heard map[team.AgentID]roster.Heard, now time.Time) error {
+func (w *Watchdog) free(ctx context.Context, look index.Snapshot, heard map[team.AgentID]roster.Heard, now time.Time) error {
 	judged := slices.DeleteFunc(slices.Clone(look.Members), func(m team.Member) bool { return m.Ended(w.o.Cluster) })
 	server := w.seeServer(now)
 	lost, held := silentOf(judged, func(m team.Member) (time.Duration, bool) {
@@ -349,12 +349,12 @@ func (w *Watchdog) ping(ctx context.Context, members []team.Member) map[team.Age
 	return answers
 }
 
-// nobody reports no attempt for any task: the task did not end the members.
-func nobody(context.Context, team.Task) (bool, error) { return false, nil }
+// noMember reports no attempt for any task: the task did not end the members.
+func noMember(context.Context, team.Task) (bool, error) { return false, nil }
 
 // reap frees the task of a member whose process is gone, with why as the reason, and brings the
 // member back. begun reports whether it was lost at work on the task, which is an attempt.
-func (w *Watchdog) reap(ctx context.Context, look index.Look, m team.Member, why string, begun func(context.Context, team.Task) (bool, error), now time.Time) error {
+func (w *Watchdog) reap(ctx context.Context, look index.Snapshot, m team.Member, why string, begun func(context.Context, team.Task) (bool, error), now time.Time) error {
 	for _, t := range look.Running {
 		if t.Assignee != m.AgentID || t.Incarnation != m.Incarnation {
 			continue
@@ -426,11 +426,11 @@ func (w *Watchdog) bringBack(ctx context.Context, t team.Team, m team.Member, wh
 		return w.o.Actions.GiveUp(ctx, m, why)
 	}
 	f := known.failures.after(m, now)
-	if f.n >= tellAfter && !f.told {
-		if err := w.o.Actions.Tell(ctx, fmt.Sprintf("still-lost-%s-%d", m.AgentID, m.Incarnation), stillLostText(m.AgentID, m.LastError)); err != nil {
+	if f.n >= notifyAfter && !f.notified {
+		if err := w.o.Actions.Notify(ctx, fmt.Sprintf("still-lost-%s-%d", m.AgentID, m.Incarnation), stillLostText(m.AgentID, m.LastError)); err != nil {
 			return err
 		}
-		f.told = true
+		f.notified = true
 	}
 	known.failures, known.respawned, known.respawnedAt = f, m.Incarnation, now
 	if !again {
@@ -442,7 +442,7 @@ func (w *Watchdog) bringBack(ctx context.Context, t team.Team, m team.Member, wh
 
 // bringUp handles members without a process that no other part handles: those whose process signed
 // off, and those whose spawner died before a process took them.
-func (w *Watchdog) bringUp(ctx context.Context, look index.Look, now time.Time) error {
+func (w *Watchdog) bringUp(ctx context.Context, look index.Snapshot, now time.Time) error {
 	var errs []error
 	for _, m := range look.Members {
 		switch m.State {
@@ -464,7 +464,7 @@ func (w *Watchdog) bringUp(ctx context.Context, look index.Look, now time.Time) 
 // reapOrphans frees tasks of holders that have left, or that have a later incarnation, once no
 // incarnation has adopted them within adoptWithin. That is an attempt if a holder was lost at work,
 // and none if it left in order.
-func (w *Watchdog) reapOrphans(ctx context.Context, look index.Look, now time.Time) error {
+func (w *Watchdog) reapOrphans(ctx context.Context, look index.Snapshot, now time.Time) error {
 	seen := map[team.TaskID]noted{}
 	var errs []error
 	for _, t := range orphansOf(look.Members, look.Running) {
@@ -495,55 +495,55 @@ func (w *Watchdog) reapOrphans(ctx context.Context, look index.Look, now time.Ti
 	return errors.Join(errs...)
 }
 
-// tellBlocked notifies the leader, once, of tasks that wait for one that failed or was cancelled,
+// notifyBlocked notifies the leader, once, of tasks that wait for one that failed or was cancelled,
 // and of those that were failed since their holders were lost at work.
 //
 // The notice is sent before it is recorded, under its own id: if this process dies in between, the
 // next sends the same, which the server drops.
-func (w *Watchdog) tellBlocked(ctx context.Context) error {
-	if !w.told.read {
+func (w *Watchdog) notifyBlocked(ctx context.Context) error {
+	if !w.notified.read {
 		n, _, err := readNote(ctx, w.o.Bucket)
 		if err != nil {
 			return err
 		}
-		w.told = notices{true, n.Notified, n.Tasks}
+		w.notified = notices{true, n.Notified, n.Tasks}
 	}
-	upTo, note := w.told.revision, false
+	upTo, note := w.notified.revision, false
 	for _, e := range w.o.Index.EndsSince(upTo) {
 		text := blockedText(e)
 		if len(e.Blocks) == 0 {
 			text = failedText(e.Task)
 		}
-		if text != "" && !slices.Contains(w.told.tasks, e.Task.ID) {
-			if err := w.o.Actions.Tell(ctx, "blocked-"+string(e.Task.ID), text); err != nil {
+		if text != "" && !slices.Contains(w.notified.tasks, e.Task.ID) {
+			if err := w.o.Actions.Notify(ctx, "blocked-"+string(e.Task.ID), text); err != nil {
 				return err
 			}
-			w.told.tasks = append(w.told.tasks, e.Task.ID)
+			w.notified.tasks = append(w.notified.tasks, e.Task.ID)
 		}
-		upTo, note = e.Revision, note || slices.Contains(w.told.tasks, e.Task.ID)
+		upTo, note = e.Revision, note || slices.Contains(w.notified.tasks, e.Task.ID)
 	}
 	if note {
-		switch err := storeNote(ctx, w.o.Bucket, upTo, w.told.tasks); {
+		switch err := storeNote(ctx, w.o.Bucket, upTo, w.notified.tasks); {
 		case errors.Is(err, team.Conflict): // another leader's watchdog was first: the next check stores it
 			return nil
 		case err != nil:
 			return err
 		}
 	}
-	w.told.revision = upTo
+	w.notified.revision = upTo
 	return nil
 }
 
-// tellStalled notifies the leader, once in a spell, of a teammate at work that makes no progress.
+// notifyStalled notifies the leader, once in a spell, of a teammate at work that makes no progress.
 // Another leader's watchdog reports the same spell under the same id.
-func (w *Watchdog) tellStalled(ctx context.Context, look index.Look, heard map[team.AgentID]roster.Heard, now time.Time) error {
+func (w *Watchdog) notifyStalled(ctx context.Context, look index.Snapshot, heard map[team.AgentID]roster.Heard, now time.Time) error {
 	for _, m := range look.Members {
 		h := heard[m.AgentID]
 		if m.AgentID == team.Leader || h.State(m, look.Team, now) != team.Stalled || w.of(m).stalledAt.Equal(h.ProgressAt) {
 			continue
 		}
 		id := fmt.Sprintf("stalled-%s-%d-%d", m.AgentID, m.Incarnation, h.ProgressAt.UnixMilli())
-		if err := w.o.Actions.Tell(ctx, id, stalledText(h.Heartbeat)); err != nil {
+		if err := w.o.Actions.Notify(ctx, id, stalledText(h.Heartbeat)); err != nil {
 			return err
 		}
 		w.of(m).stalledAt = h.ProgressAt

@@ -32,8 +32,8 @@ const gitWithin = 2 * time.Second
 // succeeded.
 type Run func(ctx context.Context, line string) (output string, passed bool, err error)
 
-// Look describes a workspace. It leaves out unknown facts. It reads files of the project only where may allows it.
-func Look(ctx context.Context, workspace string, run Run, may May) Place {
+// Inspect describes a workspace. It leaves out unknown facts. It reads files of the project only where may allows it.
+func Inspect(ctx context.Context, workspace string, run Run, may May) Place {
 	p := Place{Workspace: workspace, Platform: runtime.GOOS + "/" + runtime.GOARCH, Date: time.Now().Format(time.DateOnly)}
 	p.Git = git(ctx, run)
 	p.Project, p.Submodules = Standing(workspace, may), emptyModules(workspace)

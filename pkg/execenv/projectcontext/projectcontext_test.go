@@ -43,7 +43,7 @@ func TestGit(t *testing.T) {
 	dir := t.TempDir()
 	want := func(want string) {
 		t.Helper()
-		if got := Look(t.Context(), dir, bash(dir), nil).Git; got != want {
+		if got := Inspect(t.Context(), dir, bash(dir), nil).Git; got != want {
 			t.Errorf("git is %q, want %q", got, want)
 		}
 	}
@@ -139,7 +139,7 @@ func TestProject(t *testing.T) {
 	write(t, deep+"/x", "")
 	want := func(file, text string, leftOut int) {
 		t.Helper()
-		p := Look(t.Context(), deep, bash(deep), nil)
+		p := Inspect(t.Context(), deep, bash(deep), nil)
 		if file == "" {
 			if len(p.Project) > 0 {
 				t.Errorf("told %+v, want nothing", p.Project)

@@ -48,7 +48,9 @@ path=app/gone
 	path = line break
 	path = `+strings.Repeat("long/", 50)+`
 `)
-	run := func(dir string) string { return strings.Join(Look(t.Context(), dir, bash(dir), nil).Submodules, "|") }
+	run := func(dir string) string {
+		return strings.Join(Inspect(t.Context(), dir, bash(dir), nil).Submodules, "|")
+	}
 	for dir, want := range map[string]string{"": `app/third party/库|app/gone|app/quo"ted|other`, "app": `third party/库|gone|quo"ted`, "full": ""} {
 		if got := run(filepath.Join(top, dir)); got != want {
 			t.Errorf("in %q: %s, want %s", dir, got, want)

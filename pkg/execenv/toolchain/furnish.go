@@ -19,12 +19,12 @@ import (
 	"agentteam/pkg/tool/safefs"
 )
 
-// Furnish creates the member's home and the folders of the repository's cache, links the granted paths into the home, removes the
+// Populate creates the member's home and the folders of the repository's cache, links the granted paths into the home, removes the
 // links of former grants, and leaves all else. It may be called again, also by several processes concurrently. Error: the parts that
 // could not be created; the others exist. No link of a member leads it out of home and cache.
-func (g Grant) Furnish() error {
+func (g Grant) Populate() error {
 	if !path.IsAbs(g.home) {
-		return fmt.Errorf("furnish the home %q: not an absolute path", g.home)
+		return fmt.Errorf("populate the home %q: not an absolute path", g.home)
 	}
 	if err := os.MkdirAll(g.home, 0o700); err != nil {
 		return err
@@ -34,13 +34,13 @@ func (g Grant) Furnish() error {
 		return err
 	}
 	defer home.Close()
-	errs := []error{g.furnishCache()}
-	if err := furnishFile(home, gitFile, g.git.text()); err != nil {
-		errs = append(errs, fmt.Errorf("furnish %s with %s: %w", g.home, gitFile, err))
+	errs := []error{g.populateCache()}
+	if err := populateFile(home, gitFile, g.git.text()); err != nil {
+		errs = append(errs, fmt.Errorf("populate %s with %s: %w", g.home, gitFile, err))
 	}
 	for _, name := range everyLink() {
-		if err := furnishLink(home, name, g.links[name]); err != nil {
-			errs = append(errs, fmt.Errorf("furnish %s with %s: %w", g.home, name, err))
+		if err := populateLink(home, name, g.links[name]); err != nil {
+			errs = append(errs, fmt.Errorf("populate %s with %s: %w", g.home, name, err))
 		}
 	}
 	return errors.Join(errs...)
@@ -58,8 +58,8 @@ func everyLink() []string {
 	return names
 }
 
-// furnishLink makes name a link to target, or removes the link if target is "". A file that is not a link is the member's.
-func furnishLink(home *os.Root, name, target string) error {
+// populateLink makes name a link to target, or removes the link if target is "". A file that is not a link is the member's.
+func populateLink(home *os.Root, name, target string) error {
 	info, err := home.Lstat(name)
 	switch {
 	case err == nil && info.Mode()&fs.ModeSymlink == 0:
@@ -81,8 +81,8 @@ func furnishLink(home *os.Root, name, target string) error {
 	return home.Symlink(target, name)
 }
 
-// furnishFile replaces a file in one step. The old one may be a pipe without a reader, a link, or a folder.
-func furnishFile(home *os.Root, name, text string) error {
+// populateFile replaces a file in one step. The old one may be a pipe without a reader, a link, or a folder.
+func populateFile(home *os.Root, name, text string) error {
 	if err := home.MkdirAll(path.Dir(name), 0o700); err != nil {
 		return err
 	}
@@ -159,8 +159,8 @@ const (
 	unfinished = ".agentteam-new" // begins the name of a copy that is being made
 )
 
-// furnishCache creates the missing parts of the repository's cache. A copy is complete or absent.
-func (g Grant) furnishCache() error {
+// populateCache creates the missing parts of the repository's cache. A copy is complete or absent.
+func (g Grant) populateCache() error {
 	if g.cache == "" {
 		return nil
 	}

@@ -23,7 +23,7 @@ func TestFurnish(t *testing.T) {
 		return target
 	}
 	for range 2 { // the second changes nothing
-		if err := g.Furnish(); err != nil {
+		if err := g.Populate(); err != nil {
 			t.Fatal(err)
 		}
 		if got := read(".cargo/registry") + read(".config/gh"); got != "/host/registry/host/gh" {
@@ -35,7 +35,7 @@ func TestFurnish(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.links = map[string]string{".cargo/registry": "/other", ".npm/_cacache": "/host/npm"}
-	if err := g.Furnish(); err != nil {
+	if err := g.Populate(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Lstat(filepath.Join(home, ".config/gh")); !os.IsNotExist(err) {
@@ -44,12 +44,12 @@ func TestFurnish(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(home, ".npm/_cacache/own")); err != nil || read(".cargo/registry") != "/other" {
 		t.Errorf("%v, registry at %s", err, read(".cargo/registry"))
 	}
-	if err := (Grant{home: "relative"}).Furnish(); err == nil {
+	if err := (Grant{home: "relative"}).Populate(); err == nil {
 		t.Error("a relative home is furnished")
 	}
 }
 
-// What a member plants in its home leads Furnish nowhere else, and does not hold it up.
+// What a member plants in its home leads Populate nowhere else, and does not hold it up.
 func TestFurnishAPlantedHome(t *testing.T) {
 	t.Parallel()
 	outside, home := t.TempDir(), t.TempDir()
@@ -76,7 +76,7 @@ func TestFurnishAPlantedHome(t *testing.T) {
 		if err := plant(); err != nil {
 			t.Fatal(err)
 		}
-		if err := g.Furnish(); err == nil || !strings.Contains(err.Error(), ".cargo/registry") {
+		if err := g.Populate(); err == nil || !strings.Contains(err.Error(), ".cargo/registry") {
 			t.Errorf("%s: the link out of the home is not told: %v", name, err)
 		}
 		if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), "safe") {
@@ -102,7 +102,7 @@ func TestGitSettings(t *testing.T) {
 		h := machine("/home/ann/.gitconfig = [user]⏎name = weaker", "HOME=/home/ann", "GIT_AUTHOR_NAME="+name)
 		home := t.TempDir()
 		g := tools(t, h, Member{Home: home})
-		if err := g.Furnish(); err != nil {
+		if err := g.Populate(); err != nil {
 			t.Fatal(err)
 		}
 		ask := func(args ...string) string {
@@ -121,7 +121,7 @@ func TestGitSettings(t *testing.T) {
 			t.Errorf("the address is %q", got)
 		}
 		ask("config", "--global", "user.name", "own")
-		if err := g.Furnish(); err != nil {
+		if err := g.Populate(); err != nil {
 			t.Fatal(err)
 		}
 		if got := ask("config", "user.name"); got != "own" {

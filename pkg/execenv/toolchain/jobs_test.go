@@ -112,7 +112,7 @@ func runJobs(t *testing.T, runner func(*testing.T, string, toolchain.Member, too
 			}
 			g, err := toolchain.Of(host, m, nil)
 			if err == nil {
-				err = g.Furnish()
+				err = g.Populate()
 			}
 			if err != nil {
 				t.Fatal(err)

@@ -75,7 +75,7 @@ func TestToolchainsInSandbox(t *testing.T) {
 		m := toolchain.Member{Home: filepath.Join(t.TempDir(), "home"), Cache: filepath.Join(t.TempDir(), "builds"), Writable: []string{dir}}
 		g, err := toolchain.Of(host, m, nil)
 		if err == nil {
-			err = g.Furnish()
+			err = g.Populate()
 		}
 		if err != nil {
 			t.Fatal(err)

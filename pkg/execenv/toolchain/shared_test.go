@@ -46,7 +46,7 @@ func TestCopies(t *testing.T) {
 	var all sync.WaitGroup
 	for range 4 { // processes of one repository
 		all.Go(func() {
-			if err := g.Furnish(); err != nil {
+			if err := g.Populate(); err != nil {
 				t.Error(err)
 			}
 		})
@@ -67,7 +67,7 @@ func TestCopies(t *testing.T) {
 		t.Errorf("the user's file has changed: %v, %v", info, err)
 	}
 	aged(t, user+"/none/x", 1, time.Hour)
-	if err := g.Furnish(); err != nil {
+	if err := g.Populate(); err != nil {
 		t.Fatal(err)
 	}
 	if text, err := os.ReadFile(cache + "/tool/p/new"); err != nil || string(text) != "written" || isThere(cache+"/tool/none/x") {
@@ -75,7 +75,7 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// A link that a member has put into the cache leads Furnish and Trim nowhere else.
+// A link that a member has put into the cache leads Populate and Trim nowhere else.
 func TestCacheIsPlanted(t *testing.T) {
 	t.Parallel()
 	user, home, cache, outside := t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir()
@@ -85,7 +85,7 @@ func TestCacheIsPlanted(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := Grant{home: home, cache: cache, folders: []string{"tool/x"}, copies: []seed{{user + "/p", "tool/p", 1 << 20}}}
-	if err := g.Furnish(); err == nil {
+	if err := g.Populate(); err == nil {
 		t.Error("a link out of the cache is not reported")
 	}
 	if err := Trim(cache, 1, true); err != nil {

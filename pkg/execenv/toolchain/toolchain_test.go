@@ -227,7 +227,7 @@ func TestCaches(t *testing.T) {
 			}
 			for name := range g.links {
 				if !slices.Contains(everyLink(), name) {
-					t.Errorf("the link %s is not known to Furnish", name)
+					t.Errorf("the link %s is not known to Populate", name)
 				}
 			}
 			for _, to := range tt.copies {
@@ -334,7 +334,7 @@ func TestCredentials(t *testing.T) {
 			}
 			for name, target := range g.links {
 				if !slices.Contains(everyLink(), name) || !path.IsAbs(target) {
-					t.Errorf("the link %s to %s is not known to Furnish", name, target)
+					t.Errorf("the link %s to %s is not known to Populate", name, target)
 				}
 			}
 		})

@@ -221,7 +221,7 @@ func (f *finder) file(name, at string) {
 	}
 }
 
-// shared returns the path of a part in the repository's cache, a folder that Furnish creates.
+// shared returns the path of a part in the repository's cache, a folder that Populate creates.
 func (f *finder) shared(t toolchain, part string) string {
 	f.grant.folders = append(f.grant.folders, t.name(part))
 	return path.Join(f.member.Cache, t.name(part))

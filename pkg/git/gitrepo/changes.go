@@ -178,7 +178,7 @@ func (s *survey) takeIndex(ctx context.Context) (added []string, err error) {
 	}
 	unmerged, err := s.list(ctx, "ls-files", "--unmerged", "-z")
 	switch {
-	case says(err, "sharedindex"):
+	case messageOf(err, "sharedindex"):
 		return nil, team.Errorf(team.InvalidState, "the index of %s is split", s.of.Root).WithHint("`git update-index --no-split-index` puts it together")
 	case err != nil:
 		return nil, err

@@ -12,7 +12,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Checkout is a user's folder in a git repository, as [Look] has found it.
+// Checkout is a user's folder in a git repository, as [Inspect] has found it.
 type Checkout struct {
 	Root   string // the top of the work tree
 	Prefix string // of the folder below Root, with slashes; "" for Root
@@ -30,11 +30,11 @@ var dataSettings = []string{"core.autocrlf", "core.eol", "core.fileMode", "core.
 
 const shareHint = "with `isolation: shared` all members work in the folder itself"
 
-// Look returns the checkout of a folder if trees can be made for it. It runs no program of the folder's repository.
+// Inspect returns the checkout of a folder if trees can be made for it. It runs no program of the folder's repository.
 //
 // Errors: Unavailable without a git that is new enough; NotFound, with the reason, if the folder cannot have trees: no
 // repository, no commit, ignored, a partial clone.
-func Look(ctx context.Context, dir string) (Checkout, error) {
+func Inspect(ctx context.Context, dir string) (Checkout, error) {
 	if err := NeedGit(ctx); err != nil {
 		return Checkout{}, err
 	}
@@ -104,7 +104,7 @@ func locate(ctx context.Context, dir string) (Checkout, error) {
 	}
 	bare, err := ask("--is-bare-repository")
 	switch {
-	case says(err, "not a git repository"):
+	case messageOf(err, "not a git repository"):
 		return Checkout{}, unfit("%s is in no git repository", dir).WithHint("make one with `git init` and a commit, or not: %s", shareHint)
 	case err != nil:
 		return Checkout{}, unfit("the git repository of %s cannot be used: %w", dir, err).WithHint("`git -C %s status` shows more; %s", dir, shareHint)
@@ -255,7 +255,7 @@ func (r *Repo) Fetch(ctx context.Context, c Checkout) error {
 	switch {
 	case err == nil || kept(): // another process may have been quicker
 		return nil
-	case says(err, "not our ref"):
+	case messageOf(err, "not our ref"):
 		return team.Errorf(team.NotFound, "commit %s is not in %s any more", c.Head.Short(), c.Root).WithHint("look at the folder again")
 	}
 	return fmt.Errorf("fetch %s from %s: %w", c.Head.Short(), c.Root, r.gone(err))

@@ -130,8 +130,8 @@ func exitCode(err error) int {
 	return -1
 }
 
-// says reports whether git has failed with one of these words, in any case, on its standard error.
-func says(err error, words ...string) bool {
+// messageOf reports whether git has failed with one of these words, in any case, on its standard error.
+func messageOf(err error, words ...string) bool {
 	var f *failure
 	return errors.As(err, &f) && has(f.stderr, words...)
 }

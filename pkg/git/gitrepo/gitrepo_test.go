@@ -234,7 +234,7 @@ func TestCommitRefused(t *testing.T) {
 		r := &rig{t: t, ctx: t.Context(), user: userRepo(t)}
 		r.begin(gitrepo.Limits{})
 		var err error
-		r.c, err = gitrepo.Look(r.ctx, filepath.Join(r.user, "sub"))
+		r.c, err = gitrepo.Inspect(r.ctx, filepath.Join(r.user, "sub"))
 		r.must(err)
 		tr := r.tree("t-014")
 		sh(t, tr.Dir, "git init -q ../app")

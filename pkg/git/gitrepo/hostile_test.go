@@ -150,7 +150,7 @@ func TestHostilePartialClone(t *testing.T) {
 		git config remote.origin.promisor true; git config remote.origin.url "$PWD"
 		git config remote.origin.uploadpack "touch `+canary+`; git-upload-pack"
 		rm -rf .git/objects/$(git rev-parse HEAD | cut -c1-2)`)
-	_, err := gitrepo.Look(t.Context(), user)
+	_, err := gitrepo.Inspect(t.Context(), user)
 	refuses(t, err, team.NotFound, "partial clone")
 	if _, err := os.Stat(canary); err == nil {
 		t.Error("a program has run")
@@ -176,7 +176,7 @@ func TestLook(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			user := userRepo(t)
 			sh(t, user, tt.script)
-			_, err := gitrepo.Look(ctx, filepath.Join(user, tt.dir))
+			_, err := gitrepo.Inspect(ctx, filepath.Join(user, tt.dir))
 			refuses(t, err, team.NotFound, tt.word)
 			var e *team.Error
 			if errors.As(err, &e); e == nil || e.Hint == "" && name != "not there" {
@@ -186,11 +186,11 @@ func TestLook(t *testing.T) {
 	}
 	user := userRepo(t)
 	sh(t, user, "mkdir -p sub/fresh; git branch -m trunk; git worktree add -q ../linked")
-	c, err := gitrepo.Look(ctx, user+"/sub/fresh")
+	c, err := gitrepo.Inspect(ctx, user+"/sub/fresh")
 	if err != nil || c.Prefix != "sub/fresh" || c.Branch != "trunk" || string(c.Head) != sh(t, user, "git rev-parse HEAD") {
 		t.Errorf("%+v %v", c, err)
 	}
-	if c, err := gitrepo.Look(ctx, user+"/../linked"); err != nil || c.Prefix != "" || c.Branch != "linked" {
+	if c, err := gitrepo.Inspect(ctx, user+"/../linked"); err != nil || c.Prefix != "" || c.Branch != "linked" {
 		t.Errorf("a linked work tree: %+v %v", c, err)
 	}
 }

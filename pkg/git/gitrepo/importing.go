@@ -162,7 +162,7 @@ func (q *quarantined) index(ctx context.Context, options ...string) error {
 
 // itsFault reports whether git has failed because of a bundle's content. A full disk of this host, or a git that was killed
 // from outside (the kernel does that when out of memory), is not a fault of a bundle.
-func itsFault(err error) bool { return exitCode(err) > 0 && !says(err, hostFaults...) }
+func itsFault(err error) bool { return exitCode(err) > 0 && !messageOf(err, hostFaults...) }
 
 // Error texts about this host, of git and of package os: noRoom for lack of disk or memory, which is temporary.
 var (

@@ -47,9 +47,9 @@ func (t *Tree) Commit(ctx context.Context, in command.Runner, m Message, stored 
 		return nil, nil, err
 	}
 	for _, name := range stored {
-		n.Lent = append(n.Lent, path.Join(n.Prefix, name))
+		n.UserFiles = append(n.UserFiles, path.Join(n.Prefix, name))
 	}
-	all, err := t.weigh(slices.DeleteFunc(names, func(l string) bool { return cached(l[min(1, len(l)):]) }), n.Lent, cached)
+	all, err := t.weigh(slices.DeleteFunc(names, func(l string) bool { return cached(l[min(1, len(l)):]) }), n.UserFiles, cached)
 	for _, w := range all {
 		if w.files > 0 || w.cannot != "" {
 			leftOut = append(leftOut, w.String())

@@ -17,7 +17,7 @@ import (
 // Errors: InvalidState, with a hint, for a checkout with changes, a HEAD that the commit does not contain, and a commit that
 // changes a program which a filter runs. Nothing is changed then.
 func (r *Repo) Land(ctx context.Context, c Checkout, to Hash) error {
-	now, err := Look(ctx, c.Root)
+	now, err := Inspect(ctx, c.Root)
 	if err != nil {
 		return err
 	}
@@ -61,10 +61,10 @@ func (r *Repo) Publish(ctx context.Context, c Checkout, to Hash) error {
 	g.within = slow
 	_, err := g.run(ctx)
 	switch {
-	case says(err, "non-fast-forward", "[rejected]"):
+	case messageOf(err, "non-fast-forward", "[rejected]"):
 		return team.Errorf(team.Conflict, "the branch %s in %s has commits that the line lacks: it was moved by hand, or is that of a deleted team", r.Branch(), c.Root).
 			WithHint("give it another name there: `git branch -m %s NAME`", r.Branch())
-	case says(err, "refusing to fetch into"):
+	case messageOf(err, "refusing to fetch into"):
 		return team.Errorf(team.Conflict, "the branch %s is checked out in %s", r.Branch(), c.Root).WithHint("`git switch` to your own branch first")
 	case err != nil:
 		return fmt.Errorf("bring the line to %s: %w", c.Root, r.gone(err))

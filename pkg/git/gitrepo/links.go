@@ -63,18 +63,18 @@ func (c Checkout) link(ctx context.Context, name string) (string, error) {
 	return full, err
 }
 
-// Lend puts files and folders of the user into an export of the integration branch, as into trees ([Plan].Links). It returns
+// CopyUserFiles puts files and folders of the user into an export of the integration branch, as into trees ([Plan].Links). It returns
 // the places that the sandbox must mount, each with its source. An existing file at a place stays, and nothing is put there.
 //
 // Errors: those of [Checkout.CheckLinks]; BudgetExceeded for a file or folder that is too large to copy.
-func (c Checkout) Lend(ctx context.Context, names []string, root string, mounted bool) (map[string]string, error) {
-	_, mounts, err := c.lend(ctx, names, root, mounted)
+func (c Checkout) CopyUserFiles(ctx context.Context, names []string, root string, mounted bool) (map[string]string, error) {
+	_, mounts, err := c.copyUserFiles(ctx, names, root, mounted)
 	return mountsIn(root, mounts), err
 }
 
-// lend is [Checkout.Lend] with places from the root, and the list of all places that it has filled: with a copy, or an empty
+// copyUserFiles is [Checkout.Lend] with places from the root, and the list of all places that it has filled: with a copy, or an empty
 // file or folder to mount on. It never makes a link: a write through a link would change the user's file.
-func (c Checkout) lend(ctx context.Context, names []string, dir string, mounted bool) (lent []string, mounts map[string]string, err error) {
+func (c Checkout) copyUserFiles(ctx context.Context, names []string, dir string, mounted bool) (lent []string, mounts map[string]string, err error) {
 	root, err := os.OpenRoot(dir) // a link of the repository must not lead us out
 	if err != nil {
 		return nil, nil, err

@@ -169,7 +169,7 @@ func (r *Repo) Contains(ctx context.Context, h, ancestor Hash) (bool, error) {
 		return false, err
 	}
 	_, err := r.git("merge-base", "--is-ancestor", string(ancestor), string(h)).run(ctx)
-	if code := exitCode(err); code == 1 || says(err, "Not a valid commit name") {
+	if code := exitCode(err); code == 1 || messageOf(err, "Not a valid commit name") {
 		return false, nil
 	}
 	return err == nil, r.gone(err)

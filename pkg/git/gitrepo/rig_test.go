@@ -113,7 +113,7 @@ func (r *rig) begin(l gitrepo.Limits) {
 func (r *rig) look() {
 	r.t.Helper()
 	var err error
-	if r.c, err = gitrepo.Look(r.ctx, r.user); err != nil {
+	if r.c, err = gitrepo.Inspect(r.ctx, r.user); err != nil {
 		r.t.Fatal(err)
 	}
 }

@@ -60,7 +60,7 @@ func TestDeadline(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	began := time.Now()
-	if _, err := gitrepo.Look(ctx, user); err == nil {
+	if _, err := gitrepo.Inspect(ctx, user); err == nil {
 		t.Error("no error")
 	}
 	if took := time.Since(began); took > time.Minute {

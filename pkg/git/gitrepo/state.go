@@ -36,7 +36,7 @@ func StateOf(ctx context.Context, dir string) (s State, err error) {
 			s.Unnamed = true
 		}
 	}
-	if s.Checkout, s.Unfit = Look(ctx, dir); s.Unfit != nil {
+	if s.Checkout, s.Unfit = Inspect(ctx, dir); s.Unfit != nil {
 		if s.Checkout, err = locate(ctx, dir); err != nil {
 			return s, nil // there is no more to see
 		}

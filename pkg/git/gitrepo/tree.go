@@ -50,11 +50,11 @@ type Tree struct {
 
 // note is the host's record of a tree, where its member cannot write.
 type note struct {
-	Base   Hash              `json:"base"`
-	Prefix string            `json:"prefix,omitempty"`
-	Mounts map[string]string `json:"mounts,omitempty"` // by the place from the tree's root
-	Lent   []string          `json:"lent,omitempty"`   // the user's files in it, from the tree's root
-	Epoch  uint64            `json:"epoch,omitempty"`  // under which its task was held last
+	Base      Hash              `json:"base"`
+	Prefix    string            `json:"prefix,omitempty"`
+	Mounts    map[string]string `json:"mounts,omitempty"`     // by the place from the tree's root
+	UserFiles []string          `json:"user_files,omitempty"` // the user's files in it, from the tree's root
+	Epoch     uint64            `json:"epoch,omitempty"`      // under which its task was held last
 }
 
 var treeName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{0,100}$`)
@@ -202,10 +202,10 @@ func (t *Tree) make(ctx context.Context, p Plan) (n note, err error) {
 	if err := mkdirInside(fresh, n.Prefix); err != nil {
 		return note{}, err
 	}
-	if n.Lent, n.Mounts, err = p.From.lend(ctx, p.Links, fresh, p.Mounted); err != nil {
+	if n.UserFiles, n.Mounts, err = p.From.copyUserFiles(ctx, p.Links, fresh, p.Mounted); err != nil {
 		return note{}, err
 	}
-	if err := exclude(fresh, append(ignored, n.Lent...)); err != nil {
+	if err := exclude(fresh, append(ignored, n.UserFiles...)); err != nil {
 		return note{}, err
 	}
 	if err := t.write(n); err != nil {

@@ -40,12 +40,12 @@ func (t *Tree) Save(ctx context.Context, in command.Runner, m Message) (bundle [
 	if err != nil {
 		return nil, nil, err
 	}
-	all, err := t.weigh(fields(rest), n.Lent, func(string) bool { return false })
+	all, err := t.weigh(fields(rest), n.UserFiles, func(string) bool { return false })
 	if err != nil || len(all) == 0 {
 		return nil, nil, err
 	}
 	var out []string // of the bundle
-	for _, name := range n.Lent {
+	for _, name := range n.UserFiles {
 		out = append(out, "i"+name, "i"+name+"/")
 	}
 	tooMuch := surplus(all, t.repo.limits)

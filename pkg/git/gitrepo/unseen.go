@@ -19,7 +19,7 @@ type Unseen struct {
 	Submodules []string // that the user has files of
 }
 
-const lookUnseen = 10 * time.Second
+const findUnseen = 10 * time.Second
 
 // dependencies are folders and files that builds need and that git usually ignores.
 var dependencies = append(slices.Clone(installed), ".env")
@@ -58,7 +58,7 @@ func cached(name string) bool {
 func (c Checkout) Unseen(ctx context.Context) (u Unseen, err error) {
 	dir := filepath.Join(c.Root, filepath.FromSlash(c.Prefix))
 	g := inside(dir, append(c.ignoring(), "ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "--no-empty-directory", "-z", "--", ".")...)
-	g.within = lookUnseen
+	g.within = findUnseen
 	out, err := g.run(ctx)
 	if err != nil {
 		return u, err

@@ -16,7 +16,7 @@ func TestUnseen(t *testing.T) {
 		mkdir -p node_modules/a sub/node_modules/b .venv/bin __pycache__ build data sub/build/x; for d in node_modules/a sub/node_modules/b .venv/bin __pycache__ build data sub/build/x; do echo x >$d/f; done
 		echo x >.env; echo x >.env.local; echo x >a.log; echo x >b.o; echo x >untracked; mkdir -p .agentteam/data; echo '*' >.agentteam/.gitignore; ln -s "$HOME" sub/.agentteam; echo sub/.agentteam >>.git/info/exclude`)
 	for at, want := range map[string]string{"": "node_modules .venv .env .env.local data sub/node_modules; sub/lib", "sub": "node_modules; lib"} {
-		c, err := gitrepo.Look(t.Context(), dir+"/"+at)
+		c, err := gitrepo.Inspect(t.Context(), dir+"/"+at)
 		if err != nil {
 			t.Fatal(err)
 		}

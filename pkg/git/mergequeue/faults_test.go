@@ -85,17 +85,17 @@ func TestRecordMovedByHand(t *testing.T) {
 	for name, change := range map[string]func(string) string{
 		"no such commit": func(s string) string { return s },
 		"no commit": func(string) string {
-			return `{"v":1,"op":"x","head":"../../etc","begun":"","at":"2026-01-01T00:00:00Z","term":1}`
+			return `{"v":2,"op":"x","head":"../../etc","begun":"","at":"2026-01-01T00:00:00Z","term":1}`
 		},
 		"no record": func(string) string { return "{" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := setUp(t)
 			base := r.head()
-			was, err := r.storage.Bucket.Get(r.ctx, subject.KeyLine)
+			was, err := r.storage.Bucket.Get(r.ctx, subject.KeyBranch)
 			r.must(err)
 			elsewhere := strings.ReplaceAll(string(was.Value), string(base), strings.Repeat("ab", 20))
-			moved, err := r.storage.Bucket.Put(r.ctx, subject.KeyLine, []byte(change(elsewhere)), was.Revision)
+			moved, err := r.storage.Bucket.Put(r.ctx, subject.KeyBranch, []byte(change(elsewhere)), was.Revision)
 			r.must(err)
 			heard := r.listening()
 			q, repo := r.queue("a")
@@ -115,12 +115,12 @@ func TestRecordMovedByHand(t *testing.T) {
 			if h, err := repo.Head(r.ctx); err == nil && h != base {
 				t.Errorf("the branch is at %s, %v", h, err)
 			}
-			now, err := r.storage.Bucket.Get(r.ctx, subject.KeyLine) // with the queue's lease since
+			now, err := r.storage.Bucket.Get(r.ctx, subject.KeyBranch) // with the queue's lease since
 			r.must(err)
-			_, err = r.storage.Bucket.Put(r.ctx, subject.KeyLine, was.Value, max(now.Revision, moved))
+			_, err = r.storage.Bucket.Put(r.ctx, subject.KeyBranch, was.Value, max(now.Revision, moved))
 			for errors.Is(err, team.Conflict) {
-				if now, err = r.storage.Bucket.Get(r.ctx, subject.KeyLine); err == nil {
-					_, err = r.storage.Bucket.Put(r.ctx, subject.KeyLine, was.Value, now.Revision)
+				if now, err = r.storage.Bucket.Get(r.ctx, subject.KeyBranch); err == nil {
+					_, err = r.storage.Bucket.Put(r.ctx, subject.KeyBranch, was.Value, now.Revision)
 				}
 			}
 			r.must(err)
@@ -154,7 +154,7 @@ func TestBundleCutShort(t *testing.T) {
 	r.once()
 
 	head := r.head()
-	name := subject.LineBundle(string(head))
+	name := subject.BranchBundle(string(head))
 	f, err := r.storage.Files.Open(r.ctx, name)
 	r.must(err)
 	whole, err := io.ReadAll(f)

@@ -282,7 +282,7 @@ func TestNoTroubleMeanwhile(t *testing.T) {
 	h.Process = "b-1"
 	text, err := json.Marshal(h)
 	r.must(err)
-	r.must(r.storage.Bucket.Set(r.ctx, subject.KeyLine, text))
+	r.must(r.storage.Bucket.Set(r.ctx, subject.KeyBranch, text))
 	brokertest.Until(t, "it waits for the other", func() bool { return !trouble() })
 }
 

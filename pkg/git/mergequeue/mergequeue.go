@@ -175,7 +175,7 @@ func (q *Queue) checks(ctx context.Context, head Head, next gitrepo.Hash, e Entr
 		}
 		paths = few(paths)
 	}
-	ids, err := q.inLine(ctx, head, paths)
+	ids, err := q.merged(ctx, head, paths)
 	if err != nil {
 		return nil, err
 	}
@@ -196,8 +196,8 @@ func (q *Queue) checks(ctx context.Context, head Head, next gitrepo.Hash, e Entr
 	return all, nil
 }
 
-// inLine returns the tasks whose work is in the integration branch and not undone, and changed one of the files.
-func (q *Queue) inLine(ctx context.Context, head Head, paths []string) (ids []team.TaskID, err error) {
+// merged returns the tasks whose work is in the integration branch and not undone, and changed one of the files.
+func (q *Queue) merged(ctx context.Context, head Head, paths []string) (ids []team.TaskID, err error) {
 	log, err := q.o.Site.Repo.Log(ctx, head.Begun, head.Commit, paths...)
 	for _, e := range log {
 		switch {

@@ -129,12 +129,12 @@ type postponement struct {
 
 func (p *postponement) again(err error) {
 	p.err = err
-	p.until = time.Now().Add(min(time.Second<<min(p.tries, 5), longestRest))
+	p.until = time.Now().Add(min(time.Second<<min(p.tries, 5), maxBackoff))
 	p.tries++
 }
 
-// longestRest is the longest backoff of an entry that one host cannot merge.
-const longestRest = 30 * time.Second
+// maxBackoff is the longest backoff of an entry that one host cannot merge.
+const maxBackoff = 30 * time.Second
 
 // NewQueue returns a queue. Error: InvalidArgument for a missing option.
 func NewQueue(o Options) (*Queue, error) {
@@ -174,13 +174,13 @@ func (q *Queue) watch(ctx context.Context) error {
 		default:
 		}
 		return nil
-	}, nil, subject.KeyLine, subject.AllMerges)
+	}, nil, subject.KeyBranch, subject.AllMerges)
 }
 
 func (q *Queue) observe(stored broker.Entry) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if stored.Key == subject.KeyLine {
+	if stored.Key == subject.KeyBranch {
 		h, err := decodeHead(stored)
 		if err != nil {
 			q.o.Logger.Warn("the line cannot be read", "err", err)
@@ -302,7 +302,7 @@ func inOrder(a, b Entry) int { return cmp.Compare(a.Revision, b.Revision) }
 
 // soonest returns the shortest remaining backoff of the entries.
 func (q *Queue) soonest(now time.Time) time.Duration {
-	wait := longestRest
+	wait := maxBackoff
 	for _, t := range q.trouble {
 		wait = min(wait, max(t.until.Sub(now), time.Millisecond))
 	}
@@ -332,7 +332,7 @@ func (q *Queue) Trouble(ctx context.Context, e Entry) (why error, tried bool) {
 	q.mu.Lock()
 	now := time.Now()
 	elsewhere := q.head.Process != "" && q.head.Process != q.o.Process && now.Sub(q.changed) < q.o.Lease
-	if now.Before(q.failed.until.Add(longestRest)) { // else it was long ago: others have led since
+	if now.Before(q.failed.until.Add(maxBackoff)) { // else it was long ago: others have led since
 		why = q.failed.err
 	}
 	if t := q.trouble[e.Task]; t != nil {

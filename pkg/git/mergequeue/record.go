@@ -95,7 +95,7 @@ func New(s *broker.Storage) *Records { return &Records{s.Bucket, s.Files} }
 
 // Head returns the stored head. Errors: NotFound if the team has no integration branch; [team.ErrUnreadable]; Unavailable.
 func (r *Records) Head(ctx context.Context) (Head, error) {
-	e, err := r.bucket.Get(ctx, subject.KeyLine)
+	e, err := r.bucket.Get(ctx, subject.KeyBranch)
 	if err != nil {
 		return Head{}, err
 	}
@@ -190,7 +190,7 @@ func (r *Records) Withdraw(ctx context.Context, id team.TaskID, epoch uint64) er
 		case have.Epoch > epoch:
 			return false, team.Errorf(team.Conflict, "%s was submitted under epoch %d, which is later than %d", id, have.Epoch, epoch)
 		case seen && have.State == Merged:
-			return false, inLine(id)
+			return false, mergedAs(id)
 		case seen && have.State == Withdrawn:
 			return false, nil
 		case !seen:
@@ -217,12 +217,12 @@ func (r *Records) notMerged(ctx context.Context, id team.TaskID, epoch uint64) (
 	case errors.Is(err, team.NotFound):
 		return Head{}, nil
 	case err == nil && h.has(id, epoch):
-		err = inLine(id)
+		err = mergedAs(id)
 	}
 	return h, err
 }
 
-func inLine(id team.TaskID) error {
+func mergedAs(id team.TaskID) error {
 	return team.Errorf(team.InvalidState, "the work of %s is in the line already: the task is about to be completed", id)
 }
 
@@ -300,7 +300,7 @@ func (r *Records) put(ctx context.Context, e Entry) (_ Entry, err error) {
 // putHead stores the head if it is still at h.Revision.
 func (r *Records) putHead(ctx context.Context, h Head) (_ Head, err error) {
 	h.V, h.Op = team.Protocol, ulid.Make().String()
-	h.Revision, err = broker.Save(ctx, r.bucket, subject.KeyLine, h, h.kept, h.Revision)
+	h.Revision, err = broker.Save(ctx, r.bucket, subject.KeyBranch, h, h.kept, h.Revision)
 	return h, err
 }
 

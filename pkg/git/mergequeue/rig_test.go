@@ -106,7 +106,7 @@ func setUpOn(t *testing.T, url string) *rig {
 	r.repo, err = gitrepo.Open(r.ctx, filepath.Join(r.root, "home"), "red", gitrepo.Limits{})
 	r.must(err)
 	r.home = &mergequeue.Site{Records: r.records, Repo: r.repo, Dir: r.t.TempDir()}
-	at, err := gitrepo.Look(r.ctx, r.user)
+	at, err := gitrepo.Inspect(r.ctx, r.user)
 	r.must(err)
 	r.must(r.repo.Fetch(r.ctx, at))
 	r.must(r.home.Advance(r.ctx, "", at.Head))

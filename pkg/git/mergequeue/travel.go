@@ -129,7 +129,7 @@ func (s *Site) publish(ctx context.Context, from, to gitrepo.Hash) error {
 	if err := s.Repo.Bundle(ctx, f, from, to); err != nil {
 		return err
 	}
-	_, err = s.Records.files.Put(ctx, subject.LineBundle(string(to)), f)
+	_, err = s.Records.files.Put(ctx, subject.BranchBundle(string(to)), f)
 	return err
 }
 
@@ -197,7 +197,7 @@ func (s *Site) fetch(ctx context.Context, head gitrepo.Hash) error {
 
 // open calls f with the bundle that brings a head of the integration branch to other hosts.
 func (s *Site) open(ctx context.Context, head gitrepo.Hash, f func(io.Reader) error) error {
-	r, err := s.Records.files.Open(ctx, subject.LineBundle(string(head)))
+	r, err := s.Records.files.Open(ctx, subject.BranchBundle(string(head)))
 	if errors.Is(err, team.NotFound) { // the record was put there by hand, or the file was removed
 		return team.Errorf(team.NotFound, "the team has no commit %s: %w", head.Short(), err).WithHint(team.RepairHint)
 	}

@@ -31,10 +31,10 @@ func below(dir, prefix string) (string, error) {
 	return filepath.Join(dir, filepath.FromSlash(prefix)), nil
 }
 
-// Look is [gitrepo.Look] for members with this isolation. why is the reason why they share the folder instead; "" if they need
-// not. Errors: InvalidState if the wish is worktrees; those of [gitrepo.Look] that may be temporary.
-func Look(ctx context.Context, wish team.Isolation, dir string) (c gitrepo.Checkout, why string, err error) {
-	c, err = gitrepo.Look(ctx, dir)
+// Inspect is [gitrepo.Look] for members with this isolation. why is the reason why they share the folder instead; "" if they need
+// not. Errors: InvalidState if the wish is worktrees; those of [gitrepo.Inspect] that may be temporary.
+func Inspect(ctx context.Context, wish team.Isolation, dir string) (c gitrepo.Checkout, why string, err error) {
+	c, err = gitrepo.Inspect(ctx, dir)
 	switch code := team.CodeOf(err); {
 	case err == nil, code != team.NotFound && code != team.Unavailable:
 		return c, "", err
@@ -50,13 +50,13 @@ func Look(ctx context.Context, wish team.Isolation, dir string) (c gitrepo.Check
 //
 // Errors: InvalidState if the workspace cannot have trees, and the team wishes for them, and for changes that cannot be
 // included; Conflict, with the files, if the branch does not merge with the checkout; Unavailable.
-func Decide(ctx context.Context, t team.Team, dir string, open func(context.Context) (*mergequeue.Site, error)) (team.WorkLine, error) {
-	next := team.WorkLine{Goal: t.NextGoal(), Early: t.Goal == ""}
+func Decide(ctx context.Context, t team.Team, dir string, open func(context.Context) (*mergequeue.Site, error)) (team.GoalBranch, error) {
+	next := team.GoalBranch{Goal: t.NextGoal(), Early: t.Goal == ""}
 	if t.Policy.Isolation == team.Shared {
 		next.Why = "isolation is set to shared"
 		return next, nil
 	}
-	c, why, err := Look(ctx, t.Policy.Isolation, dir)
+	c, why, err := Inspect(ctx, t.Policy.Isolation, dir)
 	if err != nil || why != "" {
 		next.Why = why
 		return next, err

@@ -35,10 +35,10 @@ func heldFiles(t *testing.T, level team.Sandbox) {
 	r := setUp(t)
 	r.sh(r.user, "mkdir -p secrets vendor; echo KEY=c4n4ry > .env; echo c4n4ry > secrets/key; echo x > vendor/x; git add -A; git commit -qm more")
 	r.record.Policy.Permissions = team.Permissions{Deny: []string{"Read(.env)", "Read(secrets/**)", "Edit(vendor/**)"}}
-	r.record.Line, r.record.Goal, r.record.GoalNumber = nil, "", 0
+	r.record.Branch, r.record.Goal, r.record.GoalNumber = nil, "", 0
 	decided, err := r.decide()
 	r.must(err)
-	r.record.Line, r.record.Goal, r.record.GoalNumber = &decided, "count", 1
+	r.record.Branch, r.record.Goal, r.record.GoalNumber = &decided, "count", 1
 	r.source = execenv.New(execenv.Options{Dir: r.user, Sandbox: level, Cache: t.TempDir()})
 
 	m := r.mate("coder-1", 1)

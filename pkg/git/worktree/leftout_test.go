@@ -11,10 +11,10 @@ import (
 // begins begins the first goal at the present HEAD of the user's repository.
 func (r *rig) begins() {
 	r.Helper()
-	r.record.Line, r.record.Goal, r.record.GoalNumber = nil, "", 0
+	r.record.Branch, r.record.Goal, r.record.GoalNumber = nil, "", 0
 	decided, err := r.decide()
 	r.must(err)
-	r.record.Line, r.record.Goal, r.record.GoalNumber = &decided, "count", 1
+	r.record.Branch, r.record.Goal, r.record.GoalNumber = &decided, "count", 1
 }
 
 // Files that git ignores, and those in a submodule, are in no commit: a task that has made only such files is refused once and

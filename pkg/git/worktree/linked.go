@@ -38,10 +38,10 @@ func LinksOf(ctx context.Context, source workspace.Source, log *slog.Logger, t t
 	}
 	dir, err := local.Folder(t)
 	if err == nil {
-		from, err = gitrepo.Look(ctx, dir)
+		from, err = gitrepo.Inspect(ctx, dir)
 	}
-	if err == nil && from.Prefix != t.Line.Prefix {
-		err = team.Errorf(team.InvalidState, "%s is another folder of its repository than %q", dir, t.Line.Prefix)
+	if err == nil && from.Prefix != t.Branch.Prefix {
+		err = team.Errorf(team.InvalidState, "%s is another folder of its repository than %q", dir, t.Branch.Prefix)
 	}
 	if err != nil {
 		log.WarnContext(ctx, "worktree_links are left out: there is no checkout here", "team", t.ID, "err", err)

@@ -164,7 +164,7 @@ func TestLinksTooLarge(t *testing.T) {
 	r := linked(t, team.Confined)
 	r.sh(r.user, "truncate -s 600M node_modules/large")
 	for level, refused := range map[team.Sandbox]bool{team.Confined: true, team.Unconfined: true, team.Bubblewrap: false, "": false} {
-		r.record.Policy.Sandbox, r.record.Line = level, nil
+		r.record.Policy.Sandbox, r.record.Branch = level, nil
 		if _, err := r.decide(); errors.Is(err, team.BudgetExceeded) != refused || !refused && err != nil {
 			t.Errorf("%q: %v", level, err)
 		}

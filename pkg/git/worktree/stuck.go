@@ -127,15 +127,15 @@ func (l *Workspaces) over(ctx context.Context, id team.TaskID, epoch uint64) err
 		WithModelHint("do other things; complete %s again to wait for the outcome, or put it back", id))
 	defer cancel()
 	err := l.records.Over(bounded, id, epoch)
-	if errors.Is(err, team.Busy) && l.inLine(ctx, id, epoch) {
+	if errors.Is(err, team.Busy) && l.merged(ctx, id, epoch) {
 		return team.Errorf(team.Busy, "%s is merged, and its record cannot be read", id).
 			WithModelHint("do other things; it is completed without you once a person has repaired the record")
 	}
 	return err
 }
 
-// inLine reports whether the work of a task is in the integration branch, and waits only for the repair of its record.
-func (l *Workspaces) inLine(ctx context.Context, id team.TaskID, epoch uint64) bool {
+// merged reports whether the work of a task is in the integration branch, and waits only for the repair of its record.
+func (l *Workspaces) merged(ctx context.Context, id team.TaskID, epoch uint64) bool {
 	e, err := l.records.Get(ctx, id)
 	return err == nil && workOf(e) == mergequeue.Work{Task: id, Epoch: epoch} && e.State == mergequeue.Merged
 }
@@ -168,7 +168,7 @@ func (l *Workspaces) Settle(ctx context.Context) error {
 
 // unsettled returns the notice to a member whose work from before its restart still waits.
 func (l *Workspaces) unsettled(ctx context.Context, e mergequeue.Entry) string {
-	if l.inLine(ctx, e.Task, e.Epoch) {
+	if l.merged(ctx, e.Task, e.Epoch) {
 		return fmt.Sprintf("[Not completed] What you have done for %s (%s) before your process was restarted is in the line, and the record of %[1]s cannot be read. "+
 			"It is completed without you once a person has repaired the record.", e.Task, e.Title)
 	}

@@ -149,7 +149,7 @@ func (c checker) Check(ctx context.Context, dir string, k mergequeue.Check) (pas
 		return false, "", err
 	}
 	record := c.l.o.Record()
-	at, err := below(dir, record.Line.Prefix)
+	at, err := below(dir, record.Branch.Prefix)
 	if err != nil { // the work has put something in its place
 		return false, team.Line(err), nil
 	}
@@ -161,7 +161,7 @@ func (c checker) Check(ctx context.Context, dir string, k mergequeue.Check) (pas
 	tree := &workspace.Tree{Root: dir, Dir: at}
 	from, links, mounted := c.l.links(ctx, m.Role)
 	if len(links) > 0 {
-		if tree.Shown, err = from.Lend(ctx, links, dir, mounted); err != nil {
+		if tree.Shown, err = from.CopyUserFiles(ctx, links, dir, mounted); err != nil {
 			return false, "", err
 		}
 	}

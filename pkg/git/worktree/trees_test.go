@@ -127,7 +127,7 @@ func TestNames(t *testing.T) {
 func TestFolderBecomesLink(t *testing.T) {
 	r := setUp(t)
 	outside := t.TempDir()
-	r.record.Line.Prefix = "sub"
+	r.record.Branch.Prefix = "sub"
 	m := r.mate("coder-1", 1)
 	task := m.does(r.add("Out", ""), "cd ..; rmdir sub; ln -s "+outside+" sub")
 	m.at.Close()
@@ -258,7 +258,7 @@ func TestMergingInSharedTeam(t *testing.T) {
 	}
 	r.until(merging)
 	shared := r.record
-	shared.Line = &team.WorkLine{Goal: 2, Why: "isolation is set to shared"}
+	shared.Branch = &team.GoalBranch{Goal: 2, Why: "isolation is set to shared"}
 	if is, err := worktree.Merging(t.Context(), records, shared, task); is || err != nil {
 		t.Errorf("merging %v, %v", is, err)
 	}

@@ -247,9 +247,9 @@ func (l *Workspaces) ahead(ctx context.Context, repo *gitrepo.Repo, head gitrepo
 	}
 }
 
-// Aside sets aside the member's changes without a task, before the goal or its membership ends; the leader gets a notice.
+// Uncommitted sets aside the member's changes without a task, before the goal or its membership ends; the leader gets a notice.
 // [Workspaces.Leave] keeps the changes that it could not set aside.
-func (l *Workspaces) Aside(ctx context.Context) {
+func (l *Workspaces) Uncommitted(ctx context.Context) {
 	l.opening.Lock() // while one call brings the tree forward, no other does
 	defer l.opening.Unlock()
 	if !l.ran.Load() || !l.o.Record().HasBranch() {

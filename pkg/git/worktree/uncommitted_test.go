@@ -55,9 +55,9 @@ func TestChangedWithoutTask(t *testing.T) {
 			_, err = m.hand.GiveBack(t.Context(), "T-001", team.GiveBack{Freed: team.Freed{Reason: "only to look"}})
 			r.must(err)
 		},
-		"its goal ends": func(r *rig, m *mate) { m.line.Aside(t.Context()) },
+		"its goal ends": func(r *rig, m *mate) { m.line.Uncommitted(t.Context()) },
 		"it leaves": func(r *rig, m *mate) {
-			m.line.Aside(t.Context())
+			m.line.Uncommitted(t.Context())
 			m.at.Close()
 			r.must(m.line.Leave(t.Context(), true))
 		},
@@ -75,7 +75,7 @@ func TestChangedWithoutTask(t *testing.T) {
 			}
 			gone(r, m)
 			at := len(*notices)
-			m.line.Aside(t.Context()) // there is nothing more
+			m.line.Uncommitted(t.Context()) // there is nothing more
 			if at != 1 || len(*notices) != 1 || !strings.Contains((*notices)[0], "without a task: new.txt, numbers.txt.") {
 				t.Fatalf("notices: %q", *notices)
 			}
@@ -113,7 +113,7 @@ func follows(r *rig, m *mate, state team.MemberState) {
 	r.sweeps()
 	next := r.mate("leader", 2)
 	next.runs("true")
-	next.line.Aside(r.Context())
+	next.line.Uncommitted(r.Context())
 	next.at.Close()
 }
 
@@ -151,7 +151,7 @@ func TestNotKept(t *testing.T) {
 	notices := r.notices()
 	m := r.mate("leader", 1)
 	m.bash("git init -q nested")
-	m.line.Aside(t.Context())
+	m.line.Uncommitted(t.Context())
 	if len(*notices) != 1 || !strings.Contains((*notices)[0], "could not be kept") || !strings.Contains((*notices)[0], "nested") {
 		t.Errorf("notices: %q", *notices)
 	}
@@ -172,7 +172,7 @@ func TestLeaderIsNotified(t *testing.T) {
 	}
 	m := r.mate("coder-1", 1)
 	m.bash("echo new > new.txt")
-	m.line.Aside(t.Context())
+	m.line.Uncommitted(t.Context())
 	if to != team.Leader || !strings.Contains(notice, "coder-1 changed files without a task: new.txt.") || strings.Contains(notice, "our files") {
 		t.Errorf("to %s: %s", to, notice)
 	}
@@ -187,7 +187,7 @@ func TestInterruptedAside(t *testing.T) {
 	m := r.mate("leader", 1)
 	m.bash("echo new > new.txt")
 	broken.Store(true)
-	m.line.Aside(t.Context())
+	m.line.Uncommitted(t.Context())
 	broken.Store(false)
 	if len(*notices) > 0 {
 		t.Fatalf("notices: %q", *notices)
@@ -195,7 +195,7 @@ func TestInterruptedAside(t *testing.T) {
 	if got := m.runs("ls"); got != "new.txt\nnumbers.txt" {
 		t.Errorf("it sees %q", got)
 	}
-	m.line.Aside(t.Context())
+	m.line.Uncommitted(t.Context())
 	if len(*notices) != 1 || !strings.Contains((*notices)[0], "without a task: new.txt.") {
 		t.Errorf("notices: %q", *notices)
 	}
@@ -245,7 +245,7 @@ func TestTreeIsKept(t *testing.T) {
 	m := r.mate("coder-1", 1)
 	m.bash("echo new > new.txt")
 	broken.Store(true)
-	m.line.Aside(t.Context())
+	m.line.Uncommitted(t.Context())
 	m.at.Close()
 	r.must(m.line.Leave(t.Context(), true))
 	if len(*notices) != 1 {
@@ -306,7 +306,7 @@ func TestTreeIsNotKept(t *testing.T) {
 	m := r.mate("coder-1", 1)
 	m.bash("echo new > new.txt")
 	broken.Store(true)
-	m.line.Aside(t.Context())
+	m.line.Uncommitted(t.Context())
 	m.at.Close()
 	r.sh(r.dir, "touch $(echo */trees)/../kept")
 	if err := m.line.Leave(t.Context(), true); err == nil {
@@ -335,7 +335,7 @@ func TestTreeOfTheKilled(t *testing.T) {
 	killed.bash("echo new > new.txt")
 	killed.at.Close()
 	idle.bash("ls")
-	idle.line.Aside(t.Context())
+	idle.line.Uncommitted(t.Context())
 	idle.at.Close()
 	last.runs("true")
 	last.at.Close()
@@ -438,7 +438,7 @@ func TestChangedAfterAside(t *testing.T) {
 		if claims {
 			m.does(r.add("Mine", ""), "true")
 		} else {
-			m.line.Aside(t.Context())
+			m.line.Uncommitted(t.Context())
 		}
 		if len(*notices) != n+1 || !strings.Contains((*notices)[n], fmt.Sprintf("without a task: new-%d.txt.", n)) {
 			t.Fatalf("notices: %q", *notices)
@@ -480,7 +480,7 @@ func TestOpenedWhileAside(t *testing.T) {
 	m = r.mate("leader", 1)
 	m.bash("echo new > new.txt")
 	leaving.Store(true)
-	m.line.Aside(t.Context())
+	m.line.Uncommitted(t.Context())
 	r.must(brokertest.Receive(t, "the tree is opened", opened))
 	order = slices.Compact(order)
 	if len(order) != 2 {

@@ -34,7 +34,7 @@ func withOld(t *testing.T) *rig {
 	r.sh(r.user, "echo old > old.txt; echo '*.log' > .gitignore; git add -A; git commit -qm old")
 	decided, err := r.decide()
 	r.must(err)
-	r.record.Line = &decided
+	r.record.Branch = &decided
 	return r
 }
 

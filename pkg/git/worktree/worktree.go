@@ -172,7 +172,7 @@ func (l *Workspaces) openLocked(ctx context.Context, w workspace.Work, o workspa
 	if w.Task.ID != "" {
 		l.ahead(ctx, site.Repo, head)
 	}
-	p, err := l.occupy(ctx, site, w, head)
+	p, err := l.acquire(ctx, site, w, head)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -206,9 +206,9 @@ func (l *Workspaces) openLocked(ctx context.Context, w workspace.Work, o workspa
 	}, nil
 }
 
-// occupy returns the place of w, with one user more. A tree that this process has open is not
+// acquire returns the place of w, with one user more. A tree that this process has open is not
 // opened again: it is locked, and another tree would lack the member's changes.
-func (l *Workspaces) occupy(ctx context.Context, site *mergequeue.Site, w workspace.Work, head gitrepo.Hash) (*place, error) {
+func (l *Workspaces) acquire(ctx context.Context, site *mergequeue.Site, w workspace.Work, head gitrepo.Hash) (*place, error) {
 	l.mu.Lock()
 	p := l.open[name(w)]
 	if p != nil {
@@ -277,7 +277,7 @@ func waits(format string, args ...any) error {
 // earlier hold of the member.
 func (l *Workspaces) tree(ctx context.Context, site *mergequeue.Site, w workspace.Work, head gitrepo.Hash) (*gitrepo.Tree, error) {
 	repo := site.Repo
-	p := gitrepo.Plan{At: head, Member: w.Member.AgentID, Epoch: w.Task.Epoch, From: gitrepo.Checkout{Prefix: w.Team.Line.Prefix}}
+	p := gitrepo.Plan{At: head, Member: w.Member.AgentID, Epoch: w.Task.Epoch, From: gitrepo.Checkout{Prefix: w.Team.Branch.Prefix}}
 	if from, links, mounted := l.links(ctx, w.Member.Role); len(links) > 0 {
 		p.From, p.Links, p.Mounted = from, links, mounted
 	}
@@ -383,7 +383,7 @@ func (l *Workspaces) Settled(ctx context.Context) {
 }
 
 // Leave removes the trees of the member, which has left the team; at the end of the goal also those of members that were lost on
-// this host, which no process has open. Nothing of the member may be open. It keeps changes without a task that [Workspaces.Aside]
+// this host, which no process has open. Nothing of the member may be open. It keeps changes without a task that [Workspaces.Uncommitted]
 // could not set aside. Once ctx ends it removes no more and returns: the next sweep of this host removes the rest.
 func (l *Workspaces) Leave(ctx context.Context, ended bool) error {
 	l.Settled(ctx)

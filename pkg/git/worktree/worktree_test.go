@@ -60,7 +60,7 @@ func setUp(t *testing.T) *rig {
 	return r
 }
 
-func (r *rig) decide() (team.WorkLine, error) {
+func (r *rig) decide() (team.GoalBranch, error) {
 	return worktree.Decide(r.Context(), r.record, r.user, func(ctx context.Context) (*mergequeue.Site, error) {
 		return mergequeue.At(ctx, r.dir, r.storage, r.record)
 	})
@@ -561,7 +561,7 @@ func TestNextGoal(t *testing.T) {
 	if err != nil || next.Goal != 2 {
 		t.Fatalf("decided %+v, %v", next, err)
 	}
-	r.record.Goal, r.record.GoalNumber, r.record.Line = "more", 2, &next
+	r.record.Goal, r.record.GoalNumber, r.record.Branch = "more", 2, &next
 	if got := r.mate("coder-2", 1).runs("grep e numbers.txt | tr '\\n' ' '"); got != "three seventeen" {
 		t.Errorf("the next goal begins with %s", got)
 	}

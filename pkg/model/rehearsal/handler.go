@@ -103,7 +103,7 @@ func (h *handler) play(w http.ResponseWriter, r *http.Request) {
 	}
 	t, err := h.script.next(who, req.Messages[1:])
 	if err != nil {
-		h.once(who, req.Messages, "the script cannot go on", "err", err, "hint", "mend that rule, or give the goal that the script is for")
+		h.once(who, req.Messages, "the script cannot go on", "err", err, "hint", "fix that rule, or give the goal that the script is for")
 		h.refuse(w, http.StatusInternalServerError, err.Error())
 		return
 	}

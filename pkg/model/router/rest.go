@@ -10,8 +10,8 @@ import (
 
 // Cooldowns of a model that has refused: meanwhile its fallbacks are asked first.
 const (
-	parkRest  = 5 * time.Minute  // a person has to mend what it refuses for
-	retryRest = 30 * time.Second // it may come back by itself
+	parkedCooldown = 5 * time.Minute  // a person has to repair what it refuses for
+	retryCooldown  = 30 * time.Second // it may come back by itself
 )
 
 // order returns whom to ask: the alias and its fallbacks, without those whose known window is too small for req. The
@@ -29,7 +29,7 @@ func (r *Router) order(asked *route, req model.Request) (order []*route, awake i
 	defer r.mu.Unlock()
 	var resting []*route
 	for _, to := range chain {
-		if to.rests.After(time.Now()) {
+		if to.cooldowns.After(time.Now()) {
 			resting = append(resting, to)
 		} else {
 			order = append(order, to)
@@ -38,14 +38,14 @@ func (r *Router) order(asked *route, req model.Request) (order []*route, awake i
 	return append(order, resting...), len(order)
 }
 
-func (r *Router) rest(to *route, d time.Duration) {
+func (r *Router) cooldown(to *route, d time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
-	if d > 0 && !to.rests.After(now) {
-		to.spells++
+	if d > 0 && !to.cooldowns.After(now) {
+		to.episodes++
 	}
-	to.rests = now.Add(d)
+	to.cooldowns = now.Add(d)
 }
 
 // cooldown identifies a cooldown of a route: n counts them.
@@ -54,29 +54,29 @@ type cooldown struct {
 	n  int
 }
 
-// tell records that this view has announced a route's present cooldown, and returns false if
+// markNotified records that this view has announced a route's present cooldown, and returns false if
 // it already had.
-func (r *Router) tell(of *route) bool {
+func (r *Router) markNotified(of *route) bool {
 	r.mu.Lock()
-	now := cooldown{of, of.spells}
+	now := cooldown{of, of.episodes}
 	r.mu.Unlock()
 	r.counting.Lock()
 	defer r.counting.Unlock()
-	news := r.told[of.Name] != now
-	r.told[of.Name] = now
+	news := r.notified[of.Name] != now
+	r.notified[of.Name] = now
 	return news
 }
 
 // passed announces, once per cooldown, that a route was skipped.
 func (r *Router) passed(ctx context.Context, from, to *route) {
-	if r.tell(from) {
+	if r.markNotified(from) {
 		r.switches.WithLabelValues(from.Name, to.Name).Inc()
 		r.log.WarnContext(ctx, "the model rests, since it has refused; another one is asked", "from", from.Name, "to", to.Name)
 	}
 }
 
 func (r *Router) switched(ctx context.Context, from, to *route, why refusals) {
-	r.tell(from)
+	r.markNotified(from)
 	r.switches.WithLabelValues(from.Name, to.Name).Inc()
 	last := why[len(why)-1].refusal
 	// Not the error's text: an endpoint may quote the prompt in it.

@@ -30,7 +30,7 @@ type Router struct {
 
 	counting sync.Mutex
 	clients  map[string]countingClient // by alias
-	told     map[string]cooldown       // the last that was counted as a switch, by alias
+	notified map[string]cooldown       // the last that was counted as a switch, by alias
 }
 
 // routerState is the shared state of all views of one router.
@@ -69,7 +69,7 @@ func (s *routerState) fill(o *model.Options) { o.Logger, o.Lessons = s.log, s.le
 
 // Counting returns the same router with the metrics of reg.
 func (r *Router) Counting(reg prometheus.Registerer) *Router {
-	view := &Router{routerState: r.routerState, registry: reg, clients: map[string]countingClient{}, told: map[string]cooldown{},
+	view := &Router{routerState: r.routerState, registry: reg, clients: map[string]countingClient{}, notified: map[string]cooldown{},
 		switches: telemetry.Counters(reg, "agentteam_model_switches_total",
 			"Switches to a fallback alias.", "from", "to"),
 		cost: telemetry.Counters(reg, "agentteam_model_cost_total", "Cost of model calls with a known price.", "currency")}
@@ -184,7 +184,7 @@ func (r *Router) Complete(ctx context.Context, req model.Request, onDelta func(t
 		}
 		reply, err := r.client(to).Complete(ctx, req, onDelta)
 		if err == nil {
-			r.rest(to, 0)
+			r.cooldown(to, 0)
 			reply.Alias = to.Name
 			reply.Usage = together(used, r.price(to, reply.Usage, reply.Usage.PromptTokens))
 			return reply, nil
@@ -196,9 +196,9 @@ func (r *Router) Complete(ctx context.Context, req model.Request, onDelta func(t
 		used = together(used, r.price(to, refusal.Used, refusal.Longest))
 		switch refusal.Advice {
 		case model.Park:
-			r.rest(to, parkRest)
+			r.cooldown(to, parkedCooldown)
 		case model.TryAgain:
-			r.rest(to, retryRest)
+			r.cooldown(to, retryCooldown)
 		default: // it speaks of the request
 			spoken := *refusal
 			spoken.Used, spoken.Alias = used, to.Name

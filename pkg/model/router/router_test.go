@@ -328,7 +328,7 @@ func TestRouterPassesOver(t *testing.T) {
 		}
 		check(met, 1, 0, 1)
 		delete(d.refuses, "b")
-		time.Sleep(retryRest)
+		time.Sleep(retryCooldown)
 		for range 2 { // the refusal was told
 			if _, err := met.Complete(t.Context(), model.Request{}, nil); err != nil || !slices.Equal(d.took(), []string{"b"}) {
 				t.Fatal("b was not asked alone", err)
@@ -342,10 +342,10 @@ func TestRouterPassesOver(t *testing.T) {
 		d.refuses["b"] = refusal(model.TryAgain, model.Silent, model.Usage{})
 		_, _ = other.Complete(t.Context(), model.Request{}, nil) // a is asked at last, and refuses: it rests on
 		delete(d.refuses, "b")
-		time.Sleep(retryRest)
+		time.Sleep(retryCooldown)
 		_, _ = other.Complete(t.Context(), model.Request{}, nil)
 		check(other, 1, 1, 3)
-		time.Sleep(parkRest)
+		time.Sleep(parkedCooldown)
 		_, _ = met.Complete(t.Context(), model.Request{}, nil) // a refuses again: another spell
 		check(met, 2, 0, 4)
 		_, _ = other.Complete(t.Context(), model.Request{}, nil)

@@ -48,10 +48,10 @@ func openClient(o model.Options) (func(prometheus.Registerer) asker, error) {
 // route is one alias of a table.
 type route struct {
 	Alias
-	counting func(prometheus.Registerer) asker
-	chain    []*route  // itself, then those that stand in for it, in order
-	rests    time.Time // until then others are asked before it; guarded by the router's state
-	spells   int       // times that it has begun to rest; guarded likewise
+	counting  func(prometheus.Registerer) asker
+	chain     []*route  // itself, then those that stand in for it, in order
+	cooldowns time.Time // until then others are asked before it; guarded by the router's state
+	episodes  int       // times that it has begun to rest; guarded likewise
 }
 
 // routeTable is Routes made ready. It does not change, except for the cooldowns of its routes.

@@ -1,8 +1,8 @@
 package tokens
 
-// Gauge learns from an endpoint's reports how its tokens compare with our estimates, for one conversation or model. The
+// Calibration learns from an endpoint's reports how its tokens compare with our estimates, for one conversation or model. The
 // zero value trusts the estimates. It is not safe for concurrent use.
-type Gauge struct {
+type Calibration struct {
 	factor float64 // tokens of the endpoint for each that we estimate; 0: not known
 }
 
@@ -14,7 +14,7 @@ const (
 
 // Counted records that an endpoint has counted prompt tokens in a request with the estimate sent, the sum of [Estimate]
 // or [Count] without the gauge. It ignores reports of 0, of very short requests and of cut prompts.
-func (g *Gauge) Counted(prompt, sent int) {
+func (g *Calibration) Counted(prompt, sent int) {
 	if prompt <= 0 || sent < leastSent || Cut(sent, prompt) {
 		return
 	}
@@ -26,7 +26,7 @@ func (g *Gauge) Counted(prompt, sent int) {
 }
 
 // Tokens returns the endpoint's tokens for an estimate.
-func (g *Gauge) Tokens(estimate int) int {
+func (g *Calibration) Tokens(estimate int) int {
 	if g.factor == 0 {
 		return estimate
 	}

@@ -1,5 +1,5 @@
 // Package tokens counts the tokens of a text, and so how full a model's window is: with the vocabulary of OpenAI's
-// newer models, with an estimate that costs nothing, and, with a [Gauge], with the endpoint's own reports, since every
+// newer models, with an estimate that costs nothing, and, with a [Calibration], with the endpoint's own reports, since every
 // model has its own vocabulary.
 //
 // It does no I/O and depends on no endpoint. Package agent decides how to react to a nearly full window.

@@ -68,7 +68,7 @@ func FuzzEstimate(f *testing.F) {
 }
 
 func TestGauge(t *testing.T) {
-	var g tokens.Gauge
+	var g tokens.Calibration
 	told := func(prompt, sent, want int) {
 		t.Helper()
 		g.Counted(prompt, sent)
@@ -136,8 +136,8 @@ func benchmark(b *testing.B, count func(string) int) {
 	})
 }
 
-func ExampleGauge() {
-	var g tokens.Gauge
+func ExampleCalibration() {
+	var g tokens.Calibration
 	sent := 8000 // what we estimated a request at
 	fmt.Println(g.Tokens(sent))
 	g.Counted(6800, sent) // its endpoint says in the answer's usage what it was

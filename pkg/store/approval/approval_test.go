@@ -228,7 +228,7 @@ func TestWithoutTask(t *testing.T) {
 	next := r.agent(2, "") // killed in the middle of its run
 	next.passes("after a respawn", true)
 	a.passes("the process that was replaced", true) // knows no better: its journal and its lease stop it
-	if err := next.Rest(t.Context()); err != nil {
+	if err := next.Requeue(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	next.passes("after it was idle", false)
@@ -360,7 +360,7 @@ func TestReassigned(t *testing.T) {
 	}
 	free()
 	next := r.agent(2, "")
-	if err := next.Rest(t.Context()); err != nil {
+	if err := next.Requeue(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	r.wants("a decision while nobody has the task", failed(r.plans.Decide(t.Context(), p.ID, yes)), team.Conflict)

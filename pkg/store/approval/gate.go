@@ -256,9 +256,9 @@ func refused(tool string, err error) error {
 	return team.Errorf(team.CodeOf(err), "%s was not run: %w", tool, err).WithHint("%s", team.ModelHintOf(err))
 }
 
-// Rest ends the member's plan if it is for no task, when the member goes idle: a later run needs another plan, whatever
+// Requeue ends the member's plan if it is for no task, when the member goes idle: a later run needs another plan, whatever
 // wakes the member. Errors: Unavailable; the next Rest ends the plan then.
-func (g *Gate) Rest(ctx context.Context) error {
+func (g *Gate) Requeue(ctx context.Context) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.newest.Task != "" { // it ends with the task

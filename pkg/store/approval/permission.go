@@ -168,28 +168,28 @@ func (g *Permissions) find(ctx context.Context, t team.Task, call team.AskedCall
 		case err != nil:
 			return a, fmt.Errorf("ask for permission: %w", err)
 		default:
-			g.tell(ctx, stored, t)
+			g.notify(ctx, stored, t)
 			return stored, nil
 		}
 	}
 }
 
-// maxTold is the most characters of a call in the mail about it.
-const maxTold = 8000
+// maxListed is the most characters of a call in the mail about it.
+const maxListed = 8000
 
-// tell sends mail to the decider. Lost mail does no harm: the list of waiting requests shows this one too.
-func (g *Permissions) tell(ctx context.Context, a team.Approval, t team.Task) {
+// notify sends mail to the decider. Lost mail does no harm: the list of waiting requests shows this one too.
+func (g *Permissions) notify(ctx context.Context, a team.Approval, t team.Task) {
 	_, _, _ = g.plans.o.Post.Send(ctx, team.Message{Type: team.MsgPlanRequest, From: g.self.AgentID, To: a.Asks(), RequestID: a.ID,
 		Summary: team.Summarize("may it run" + about(t) + ": " + a.Call.Brief()),
 		Content: fmt.Sprintf("%s asks whether it may make this call of %s%s, and does not before.\n\n%s\n\nin: %s\nwhy it is asked: %s\n\nDecide with: teamctl approvals approve %s [--scope once|task|always], or reject %s. The whole call: teamctl approvals show %s",
-			a.AgentID, team.Escaped(a.Call.Tool), about(t), a.Call.Quoted(maxTold), team.Escaped(a.Call.Dir), a.Call.Why, a.ID, a.ID, a.ID)})
+			a.AgentID, team.Escaped(a.Call.Tool), about(t), a.Call.Quoted(maxListed), team.Escaped(a.Call.Dir), a.Call.Why, a.ID, a.ID, a.ID)})
 }
 
 // use returns nil if a lets the member make its call, and marks a as used first.
 func (g *Permissions) use(ctx context.Context, a team.Approval, t team.Task) (team.Approval, error) {
 	h := g.self.Holder()
 	return g.plans.change(ctx, a.ID, func(a *team.Approval) (bool, error) {
-		seated, err := g.plans.seated(ctx, a.DecidedBy)
+		seated, err := g.plans.bySeat(ctx, a.DecidedBy)
 		if err == nil {
 			err = a.Permits(h, t, seated)
 		}
@@ -207,9 +207,9 @@ func (g *Permissions) use(ctx context.Context, a team.Approval, t team.Task) (te
 	})
 }
 
-// Rest ends the member's requests that are for no task, when the member goes idle. Errors: Unavailable; the next Rest
+// Requeue ends the member's requests that are for no task, when the member goes idle. Errors: Unavailable; the next Rest
 // ends them then.
-func (g *Permissions) Rest(ctx context.Context) error {
+func (g *Permissions) Requeue(ctx context.Context) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.asked {

@@ -359,7 +359,7 @@ func TestPermissionVoid(t *testing.T) {
 	r := newRig(t)
 	a := r.asker(1)
 	w := a.waits("git push")
-	if err := a.Rest(t.Context()); err != nil {
+	if err := a.Requeue(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	r.wants("after it was idle", failed(r.plans.Decide(t.Context(), w.Plan, user(""))), team.Conflict)
@@ -368,7 +368,7 @@ func TestPermissionVoid(t *testing.T) {
 	}
 	task := r.work(a)
 	w = a.waits("git push")
-	if err := a.Rest(t.Context()); err != nil {
+	if err := a.Requeue(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	leads := team.Actor{Holder: team.Holder{Agent: team.Leader, Incarnation: 1}, Leads: true}

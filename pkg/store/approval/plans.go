@@ -146,7 +146,7 @@ func (p *Plans) Decide(ctx context.Context, id string, d team.Decision) (team.Ap
 	a, err := p.change(ctx, id, func(a *team.Approval) (bool, error) {
 		void, err := p.Void(ctx, *a)
 		if err == nil {
-			d.Seated, err = p.seated(ctx, d.By)
+			d.Seated, err = p.bySeat(ctx, d.By)
 		}
 		if err != nil {
 			return false, err
@@ -168,8 +168,8 @@ func (p *Plans) Decide(ctx context.Context, id string, d team.Decision) (team.Ap
 	return a, nil
 }
 
-// seated reports whether who is a person with a seat. Errors: Unavailable.
-func (p *Plans) seated(ctx context.Context, who team.AgentID) (bool, error) {
+// bySeat reports whether who is a person with a seat. Errors: Unavailable.
+func (p *Plans) bySeat(ctx context.Context, who team.AgentID) (bool, error) {
 	if who == "" || who == team.UserAgent || who == team.Leader {
 		return false, nil
 	}

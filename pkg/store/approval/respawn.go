@@ -28,6 +28,6 @@ func (p *Plans) MayReturn(ctx context.Context, m team.Member, dir, why string) (
 	if err != nil {
 		return false, err
 	}
-	seated, err := p.seated(ctx, a.DecidedBy)
+	seated, err := p.bySeat(ctx, a.DecidedBy)
 	return err == nil && a.Brings(seated), err
 }

@@ -9,32 +9,32 @@ import (
 	"agentteam/pkg/team"
 )
 
-// trail makes entries from the records of one journal, in their order.
-type trail struct {
+// callLog makes entries from the records of one journal, in their order.
+type callLog struct {
 	entries []Entry
 	open    []Entry // calls without a result
 }
 
 // add adds a record.
-func (t *trail) add(r journal.Record) {
+func (t *callLog) add(r journal.Record) {
 	switch r.Kind {
 	case journal.Turn:
 		t.turn(r)
 	case journal.Result:
 		t.result(r)
 	case journal.Note:
-		for _, seq := range r.Aside {
+		for _, seq := range r.Unreadable {
 			t.lost(r.Agent, seq, r)
 		}
 	}
 }
 
 // lost adds an entry for an unreadable record; time and incarnation come from by, the note or the readable part.
-func (t *trail) lost(a team.AgentID, seq uint64, by journal.Record) {
+func (t *callLog) lost(a team.AgentID, seq uint64, by journal.Record) {
 	t.entries = append(t.entries, Entry{Seq: seq, At: by.At, Agent: a, Incarnation: by.Incarnation, Outcome: Unreadable})
 }
 
-func (t *trail) turn(r journal.Record) {
+func (t *callLog) turn(r journal.Record) {
 	t.close()
 	var reply model.Reply
 	_ = json.Unmarshal(r.Turn, &reply) // the agent itself is parked by a turn without its form
@@ -45,7 +45,7 @@ func (t *trail) turn(r journal.Record) {
 	}
 }
 
-func (t *trail) result(r journal.Record) {
+func (t *callLog) result(r journal.Record) {
 	res := r.Result
 	e := entryOf(r, res.CallID, res.Name)
 	if k := slices.IndexFunc(t.open, func(e Entry) bool { return e.Call == res.CallID }); k >= 0 {
@@ -76,7 +76,7 @@ func (t *trail) result(r journal.Record) {
 }
 
 // close makes entries of the calls that have no result.
-func (t *trail) close() {
+func (t *callLog) close() {
 	t.entries, t.open = append(t.entries, t.open...), nil
 }
 

@@ -26,7 +26,7 @@ const folder = "audit/"
 // killed between the two steps leaves the entries in both places, and [Read] returns them once. Errors: InvalidState if
 // the journal does not reach that far; Unavailable.
 func Keep(ctx context.Context, t *broker.Storage, a team.AgentID, before uint64) error {
-	var tr trail
+	var tr callLog
 	var first uint64
 	reached := false
 	err := t.Logs.Read(ctx, 1, func(m broker.Msg) error {
@@ -60,7 +60,7 @@ func Keep(ctx context.Context, t *broker.Storage, a team.AgentID, before uint64)
 }
 
 // take adds an entry of the log stream. Errors: Unavailable.
-func (t *trail) take(ctx context.Context, storage *broker.Storage, m broker.Msg) error {
+func (t *callLog) take(ctx context.Context, storage *broker.Storage, m broker.Msg) error {
 	r, err := journal.Decode(ctx, storage, m)
 	switch {
 	case err == nil:
@@ -101,11 +101,11 @@ func Read(ctx context.Context, t *broker.Storage, q Query) ([]Entry, error) {
 		filters = append(filters, subject.Log(t.ID, q.Agent), subject.LogsBelow(t.ID, q.Agent))
 	}
 	// The journals come first: records that are trimmed meanwhile were read, and earlier ones are kept.
-	trails := map[team.AgentID]*trail{}
+	trails := map[team.AgentID]*callLog{}
 	err := t.Logs.Read(ctx, from, func(m broker.Msg) error {
 		a := subject.Author(m.Subject)
 		if trails[a] == nil {
-			trails[a] = &trail{}
+			trails[a] = &callLog{}
 		}
 		return trails[a].take(ctx, t, m)
 	}, filters...)

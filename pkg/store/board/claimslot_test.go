@@ -153,7 +153,7 @@ func TestHandKeepsWhatCannotBeRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, bad := range []string{"{", `{"v":99,"id":"T-001","status":"pending"}`, `{"v":1,"id":"T-002","status":"pending"}`} {
+	for _, bad := range []string{"{", `{"v":99,"id":"T-001","status":"pending"}`, `{"v":2,"id":"T-002","status":"pending"}`} {
 		now, err := bt.Bucket.Get(ctx, key)
 		if err == nil {
 			_, err = bt.Bucket.Put(ctx, key, []byte(bad), now.Revision)

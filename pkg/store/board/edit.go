@@ -15,7 +15,7 @@ func (b *Board) Edit(ctx context.Context, id team.TaskID, a team.Actor, e team.E
 			return t, team.Errorf(team.PermissionDenied, "only the leader or a person may edit %s", id).WithHint("ask the leader")
 		}
 		next, err := e.Apply(t, a.Agent, now())
-		if err == nil && next.Says(t) {
+		if err == nil && next.Calls(t) {
 			return t, errSame
 		}
 		return next, err

@@ -21,9 +21,9 @@ func FuzzDecode(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(whole)
-	f.Add(bytes.Replace(whole, []byte(`{"v":1`), []byte(`{"unknown":{"a":[1]},"v":1`), 1))
-	for _, s := range []string{"", "null", "{}", "[]", `{"v":1}`, `{"v":2,"id":"T-001"}`, `{"v":1,"id":"T-001","status":"nonsense"}`, `{"v":1,"id":"../x"}`,
-		`{"v":1,"dependencies":["T-001",7]}`, `{"v":1,"priority":1e99}`, `{"v":1,"claimed_at":"never"}`, `{"v":1,"V":7}`, `{"v":1,"title":"` + "\xff" + `"}`, `{"v":1`} {
+	f.Add(bytes.Replace(whole, []byte(`{"v":2`), []byte(`{"unknown":{"a":[1]},"v":2`), 1))
+	for _, s := range []string{"", "null", "{}", "[]", `{"v":2}`, `{"v":3,"id":"T-001"}`, `{"v":2,"id":"T-001","status":"nonsense"}`, `{"v":2,"id":"../x"}`,
+		`{"v":2,"dependencies":["T-001",7]}`, `{"v":2,"priority":1e99}`, `{"v":2,"claimed_at":"never"}`, `{"v":2,"V":7}`, `{"v":2,"title":"` + "\xff" + `"}`, `{"v":2`} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -52,7 +52,7 @@ func FuzzDecode(f *testing.F) {
 }
 
 func FuzzDecodeSequence(f *testing.F) {
-	for _, s := range []string{"", "null", "{}", `{"v":1,"next":3,"intent":[{"v":1,"id":"T-001"},{"v":1,"id":"T-002"}]}`, `{"intent":[null]}`, `{"intent":7}`, `{"next":-1}`} {
+	for _, s := range []string{"", "null", "{}", `{"v":2,"next":3,"intent":[{"v":2,"id":"T-001"},{"v":2,"id":"T-002"}]}`, `{"intent":[null]}`, `{"intent":7}`, `{"next":-1}`} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -312,8 +312,8 @@ func TestIntentKeepsUnknownFields(t *testing.T) {
 // One record that cannot be read takes nothing else with it.
 func TestCorruptRecord(t *testing.T) {
 	for name, value := range map[string]string{
-		"no JSON": "\x00\xff{", "other type": `{"v":1,"id":["T-002"]}`, "other version": `{"v":2,"id":"T-002","status":"pending"}`, "empty": "",
-		"no task": `{"v":1}`, "other id": `{"v":1,"id":"T-009","status":"pending"}`, "no status": `{"v":1,"id":"T-002","status":"blocked"}`,
+		"no JSON": "\x00\xff{", "other type": `{"v":2,"id":["T-002"]}`, "other version": `{"v":3,"id":"T-002","status":"pending"}`, "empty": "",
+		"no task": `{"v":2}`, "other id": `{"v":2,"id":"T-009","status":"pending"}`, "no status": `{"v":2,"id":"T-002","status":"blocked"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, bt := open(t)

@@ -79,9 +79,9 @@ func (s *Scout) mine(ctx context.Context) func(p prospect, now time.Time) bool {
 		switch {
 		case p.reserved:
 			return true
-		case p.any && s.role.Looks() && others(true):
+		case p.any && s.role.ReadsOnly() && others(true):
 			return false
-		case p.declined.IsZero() || now.Sub(p.declined) >= team.RestShared:
+		case p.declined.IsZero() || now.Sub(p.declined) >= team.BackoffShared:
 			return true
 		}
 		return now.Sub(p.declined) >= p.alone && !others(p.any)
@@ -144,6 +144,6 @@ func (s *Scout) Show(id team.TaskID, t team.Task) {
 		case declined.IsZero():
 			declined = time.Now()
 		}
-		s.prospects[id] = prospect{t.ReservedFor != "", t.Role == "", declined, t.Priority, t.Dependencies, t.Rest(false)}
+		s.prospects[id] = prospect{t.ReservedFor != "", t.Role == "", declined, t.Priority, t.Dependencies, t.Backoff(false)}
 	}
 }

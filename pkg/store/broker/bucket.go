@@ -39,8 +39,8 @@ func (e Entry) Decode(v any, version *int) (team.Extra, error) {
 		return nil, team.Errorf(team.InvalidState, "record %s %w: %w", e.Key, team.ErrUnreadable, err).WithHint(team.RepairHint)
 	}
 	if *version != team.Protocol {
-		return nil, team.Errorf(team.InvalidState, "record %s %w: it has protocol version %d, this program speaks %d", e.Key, team.ErrUnreadable, *version, team.Protocol).
-			WithHint("use the agentteam version that wrote it")
+		other := codec.OtherProtocol(*version)
+		return nil, team.Errorf(team.InvalidState, "record %s %w: %w", e.Key, team.ErrUnreadable, other).WithHint("%s", other.Hint)
 	}
 	return kept, nil
 }

@@ -118,7 +118,7 @@ func (r *feed) stretch(ctx context.Context) error {
 	if err := r.fallBack(ctx); err != nil {
 		return err
 	}
-	if err := r.look(ctx); err != nil {
+	if err := r.poll(ctx); err != nil {
 		return err
 	}
 	it, err := cons.Messages(jetstream.PullMaxMessages(r.ahead), jetstream.PullHeartbeat(feedHeartbeat), jetstream.WithMessagesErrOnMissingHeartbeat(true))
@@ -173,7 +173,7 @@ func (r *feed) next(ctx context.Context, it jetstream.MessagesContext) (jetstrea
 		if r.lull.came {
 			continue
 		}
-		if err := r.look(ctx); err != nil {
+		if err := r.poll(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -202,11 +202,11 @@ func (l *lull) stop() {
 	}
 }
 
-// look finds the end: the newest sequence that matches, from the stream's leader. The server's pending count cannot show
+// poll finds the end: the newest sequence that matches, from the stream's leader. The server's pending count cannot show
 // it: on a replicated stream it counts the messages that another server, maybe behind, has to deliver; and it counts down
 // when old values of a key drop out of the history, also values that it never meant to deliver. A feed of the newest
 // messages calls look after its consumer was made, which has then fixed the messages to deliver.
-func (r *feed) look(ctx context.Context) error {
+func (r *feed) poll(ctx context.Context) error {
 	if r.caughtUp == nil {
 		return nil
 	}

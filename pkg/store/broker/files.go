@@ -46,7 +46,7 @@ func (f *Files) Put(ctx context.Context, name string, r io.ReadSeeker) (digest s
 			return "sha256:" + hex.EncodeToString(sum.Sum(nil)), nil
 		case noRoom(err):
 			if err = f.stream.conn.full("store file "+name, err); f.stream.conn.waits {
-				err = f.stream.conn.rest(ctx, err)
+				err = f.stream.conn.waitForRoom(ctx, err)
 			}
 			if err != nil {
 				return "", err

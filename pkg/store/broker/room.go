@@ -76,7 +76,7 @@ func (c *Conn) Refused() string {
 func (c *Conn) Reported(refused string) {
 	c.troubles.mu.Lock()
 	defer c.troubles.mu.Unlock()
-	c.troubles.told = trouble{team.Errorf(team.Unavailable, "%w", hearsay(refused)), time.Now()}
+	c.troubles.logged = trouble{team.Errorf(team.Unavailable, "%w", hearsay(refused)), time.Now()}
 }
 
 // hearsay is the report of another process, verbatim.
@@ -128,7 +128,7 @@ func (a *attempts) again(ctx context.Context, cause error) error {
 		if !c.waits && (!a.doubt || a.full > 3) {
 			return err // after a doubt whose outcome stays unknown
 		}
-		return c.rest(ctx, err)
+		return c.waitForRoom(ctx, err)
 	case errors.Is(cause, nats.ErrTimeout):
 		a.silent++
 		patience := 2
@@ -167,8 +167,8 @@ func (a *attempts) unanswered(ctx context.Context) {
 	}
 }
 
-// rest waits until there may be room.
-func (c *Conn) rest(ctx context.Context, why error) error {
+// waitForRoom waits until there may be room.
+func (c *Conn) waitForRoom(ctx context.Context, why error) error {
 	if !shutdown.Sleep(ctx, roomWait/2+rand.N(roomWait)) {
 		return team.Errorf(team.Unavailable, "%w: %w", ctx.Err(), why).WithHint("%s", team.HintOf(why))
 	}

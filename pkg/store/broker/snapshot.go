@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -147,7 +148,8 @@ func (c *Conn) Restore(ctx context.Context, want jetstream.StreamConfig, at time
 	what := "restore stream " + want.Name
 	want.Replicas = c.replicas
 	if !at.IsZero() {
-		want.Metadata = map[string]string{madeAt: at.UTC().Format(time.RFC3339Nano)}
+		want.Metadata = maps.Clone(want.Metadata)
+		want.Metadata[madeAt] = at.UTC().Format(time.RFC3339Nano)
 	}
 	var to struct {
 		apiError

@@ -391,17 +391,17 @@ func (r *feed) toEnd(ctx context.Context) error {
 // ends; then it returns nil. It survives restarts of the server without a gap, also if the stream is restored from an older
 // copy. It calls caughtUp, if not nil, once, when f has got all messages stored at the start.
 func (s *Stream) Follow(ctx context.Context, after Mark, f func(Msg) error, caughtUp func(), filters ...string) error {
-	r := s.newFeed(after.Seq+1, f, told(caughtUp), filters)
+	r := s.newFeed(after.Seq+1, f, logged(caughtUp), filters)
 	r.at = after.At
 	return r.follow(ctx)
 }
 
 // snapshot calls f for the newest message of every matching subject, then caughtUp, then continues like Follow.
 func (s *Stream) snapshot(ctx context.Context, f func(Msg) error, caughtUp func(), filters ...string) error {
-	return s.newFeed(0, f, told(caughtUp), filters).newest().follow(ctx)
+	return s.newFeed(0, f, logged(caughtUp), filters).newest().follow(ctx)
 }
 
-func told(caughtUp func()) func() error {
+func logged(caughtUp func()) func() error {
 	if caughtUp == nil {
 		return nil
 	}

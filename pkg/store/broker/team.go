@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"agentteam/pkg/store/subject"
 	"agentteam/pkg/team"
+	"agentteam/pkg/team/codec"
 )
 
 // Storage is the storage of one team: its three streams, its bucket, its files.
@@ -39,7 +41,7 @@ func Streams(id team.TeamID) []jetstream.StreamConfig {
 	msg, msgSubjects := subject.Messages(id)
 	evt, evtSubjects := subject.Events(id)
 	log, logSubjects := subject.Logs(id)
-	return []jetstream.StreamConfig{
+	all := []jetstream.StreamConfig{
 		{Name: msg, Subjects: msgSubjects, Discard: jetstream.DiscardNew, Duplicates: dedupWindow},
 		{Name: evt, Subjects: evtSubjects, Discard: jetstream.DiscardOld, MaxAge: eventAge, MaxBytes: eventBytes, Duplicates: dedupWindow},
 		{Name: log, Subjects: logSubjects, Discard: jetstream.DiscardNew, Duplicates: dedupWindow},
@@ -47,7 +49,15 @@ func Streams(id team.TeamID) []jetstream.StreamConfig {
 		{Name: filesStream(id), Subjects: []string{"$O." + subject.Files(id) + ".C.>", "$O." + subject.Files(id) + ".M.>"},
 			Discard: jetstream.DiscardNew, AllowRollup: true, AllowDirect: true},
 	}
+	for i := range all {
+		all[i].Metadata = map[string]string{protocolMark: strconv.Itoa(team.Protocol)}
+	}
+	return all
 }
+
+// protocolMark is the key in a stream's metadata for the protocol version of the programs that use the stream. Version 1 did
+// not mark its streams.
+const protocolMark = "agentteam-protocol"
 
 func filesStream(id team.TeamID) string { return "OBJ_" + subject.Files(id) }
 
@@ -58,6 +68,7 @@ func bucketConfig(bucket string) jetstream.StreamConfig {
 		Name: "KV_" + bucket, Subjects: []string{"$KV." + bucket + ".>"},
 		MaxMsgsPerSubject: history, Discard: jetstream.DiscardNew,
 		AllowRollup: true, DenyDelete: true, Duplicates: dedupWindow,
+		Metadata: map[string]string{protocolMark: strconv.Itoa(team.Protocol)},
 	}
 }
 
@@ -218,7 +229,7 @@ func (c *Conn) makeStream(ctx context.Context, want jetstream.StreamConfig) erro
 				WithHint("so many replicas take a NATS cluster of at least so many servers, all of them up; or set AGENTTEAM_REPLICAS=1")
 		case noRoom(err):
 			if err = c.full("make stream "+want.Name, err); c.waits {
-				err = c.rest(ctx, err)
+				err = c.waitForRoom(ctx, err)
 			}
 			if err != nil {
 				return err
@@ -250,6 +261,11 @@ func (c *Conn) openStream(ctx context.Context, want jetstream.StreamConfig) (*St
 			if diff := differs(s.CachedInfo().Config, want); diff != "" {
 				return nil, team.Errorf(team.InvalidState, "stream %s exists with another configuration: %s", want.Name, diff).
 					WithHint("it is not agentteam's: use another server or team name, or delete the stream")
+			}
+			if mark := cmp.Or(s.CachedInfo().Config.Metadata[protocolMark], "1"); mark != want.Metadata[protocolMark] {
+				version, _ := strconv.Atoi(mark)
+				other := codec.OtherProtocol(version)
+				return nil, team.Errorf(team.InvalidState, "stream %s: %w", want.Name, other).WithHint("%s", other.Hint)
 			}
 			return &Stream{conn: c, name: want.Name, replicas: s.CachedInfo().Config.Replicas, s: s}, nil
 		case errors.Is(err, jetstream.ErrStreamNotFound):

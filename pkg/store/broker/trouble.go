@@ -13,8 +13,8 @@ import (
 // everything is the stream name under which a refusal of all writes is recorded.
 const everything = ""
 
-// toldFor is the time for which a report of another process counts. That process repeats it every 2 s, as long as it holds.
-const toldFor = 5 * time.Second
+// loggedFor is the time for which a report of another process counts. That process repeats it every 2 s, as long as it holds.
+const loggedFor = 5 * time.Second
 
 // trouble is the reason why a write was not stored.
 type trouble struct {
@@ -25,9 +25,9 @@ type trouble struct {
 // troubles are the failed writes of a connection, by stream: a server whose disk was full stores nothing in one stream, and
 // continues with another. Safe for concurrent use.
 type troubles struct {
-	mu   sync.Mutex
-	of   map[string]trouble
-	told trouble
+	mu     sync.Mutex
+	of     map[string]trouble
+	logged trouble
 }
 
 func (t *troubles) note(stream string, err error) {
@@ -70,8 +70,8 @@ func (t *troubles) err() error {
 func (t *troubles) toOthers() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if time.Since(t.told.at) >= toldFor {
+	if time.Since(t.logged.at) >= loggedFor {
 		return nil
 	}
-	return t.told.err
+	return t.logged.err
 }

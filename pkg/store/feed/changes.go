@@ -29,11 +29,11 @@ type view struct {
 	looked uint64 // how often it has looked up one key
 	stored uint64 // how many messages the bucket held when it began
 
-	told toldOf // the last message: a reader in steps may end in the middle of it
+	notified notifiedOf // the last message: a reader in steps may end in the middle of it
 }
 
-// toldOf has the events of a message.
-type toldOf struct {
+// notifiedOf has the events of a message.
+type notifiedOf struct {
 	kind   kind
 	seq    uint64
 	at     time.Time
@@ -61,8 +61,8 @@ func newView(t *broker.Storage, log, records *source) *view {
 // events returns the events of a message, in order: none, one or, for a turn of a model, several. They are the same for every
 // reader. An unreadable message has no events: it must not blind every reader of the others.
 func (v *view) events(ctx context.Context, k kind, m broker.Msg) (told []team.Event, err error) {
-	if v.told.kind == k && v.told.seq == m.Seq && v.told.at.Equal(m.Time) {
-		return v.told.events, nil
+	if v.notified.kind == k && v.notified.seq == m.Seq && v.notified.at.Equal(m.Time) {
+		return v.notified.events, nil
 	}
 	switch k {
 	case events:
@@ -70,7 +70,7 @@ func (v *view) events(ctx context.Context, k kind, m broker.Msg) (told []team.Ev
 			told, err = v.ran(ctx, e, m.Seq)
 		}
 	case logs:
-		told, err = v.spoken(ctx, m)
+		told, err = v.texts(ctx, m)
 	case mail:
 		told = sent(m)
 	case bucket:
@@ -84,7 +84,7 @@ func (v *view) events(ctx context.Context, k kind, m broker.Msg) (told []team.Ev
 		}
 	}
 	if err == nil {
-		v.told = toldOf{k, m.Seq, m.Time, told}
+		v.notified = notifiedOf{k, m.Seq, m.Time, told}
 	}
 	return told, err
 }

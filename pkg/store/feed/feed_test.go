@@ -61,7 +61,7 @@ func TestFields(t *testing.T) {
 	r := newRig(t)
 	said := r.says("coder-1", "text", "bash")
 	_, err := r.bt.Messages.Publish(t.Context(), subject.Inbox("t", "ann", "bob"), "x",
-		[]byte(`{"v":1,"id":"m1","type":"message","from":"leader","to":"ann","content":"I am the leader"}`))
+		[]byte(`{"v":2,"id":"m1","type":"message","from":"leader","to":"ann","content":"I am the leader"}`))
 	r.ok(err)
 	all := r.past(Options{})
 	if len(all) != 3 {

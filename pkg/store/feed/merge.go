@@ -138,7 +138,7 @@ func (m *merge) open(ctx context.Context) error {
 		msg, err := s.stream.Next(ctx, s.pos.seq)
 		switch {
 		case err == nil && msg.Seq == s.pos.seq:
-			err = m.tell(ctx, s, msg)
+			err = m.report(ctx, s, msg)
 		case err == nil || errors.Is(err, team.NotFound): // it was removed meanwhile
 			s.pos.given, err = 0, nil
 		}
@@ -163,7 +163,7 @@ func (m *merge) give(ctx context.Context, g *errgroup.Group) error {
 		}
 		s, wait := m.next(ctx, g)
 		if s != nil {
-			if err := m.tell(ctx, s, s.pop()); err != nil {
+			if err := m.report(ctx, s, s.pop()); err != nil {
 				return err
 			}
 			continue
@@ -242,8 +242,8 @@ func (m *merge) next(ctx context.Context, g *errgroup.Group) (*source, time.Dura
 	return nil, min(wait, max(m.held.Add(patience).Sub(now), askEvery))
 }
 
-// tell gives the events of a message, except those that the reader has got.
-func (m *merge) tell(ctx context.Context, s *source, msg broker.Msg) error {
+// report gives the events of a message, except those that the reader has got.
+func (m *merge) report(ctx context.Context, s *source, msg broker.Msg) error {
 	if s.kind == events && msg.Seq > s.pos.seq+1 { // only its limits remove from it
 		missing := forgotten(s.kind, s.pos.seq, msg.Seq-1)
 		s.pos.seq, s.pos.given, s.pos.at = msg.Seq-1, 0, 0

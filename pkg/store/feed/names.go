@@ -14,9 +14,9 @@ import (
 	"agentteam/pkg/team/codec"
 )
 
-// spoken returns the events of a record of a conversation. The events have the record's id, so that every reader knows them by
+// texts returns the events of a record of a conversation. The events have the record's id, so that every reader knows them by
 // the same id.
-func (v *view) spoken(ctx context.Context, m broker.Msg) ([]team.Event, error) {
+func (v *view) texts(ctx context.Context, m broker.Msg) ([]team.Event, error) {
 	var r journal.Record
 	if codec.Unmarshal(m.Data, &r) != nil || r.V != team.Protocol {
 		return nil, nil

@@ -29,10 +29,10 @@ type source struct {
 	newest   time.Time // when the last message that came was stored
 	late     bool      // patience was over, and nothing has come since
 
-	asking  bool
-	asked   time.Time // when the server was asked last
-	told    answer    // its last answer
-	cleared answer    // the last one up to whose end everything has come
+	asking   bool
+	asked    time.Time // when the server was asked last
+	reported answer    // its last answer
+	cleared  answer    // the last one up to whose end everything has come
 }
 
 func newSource(k kind, s stream) *source {
@@ -80,7 +80,7 @@ func (s *source) read(ctx context.Context, to chan<- arrival) error {
 
 func (s *source) push(a arrival) {
 	if a.msg.Seq <= s.received { // the stream was restored from an older copy
-		s.received, s.told, s.cleared = a.msg.Seq, answer{}, answer{}
+		s.received, s.reported, s.cleared = a.msg.Seq, answer{}, answer{}
 	}
 	s.queue = append(s.queue, a)
 	s.received, s.newest, s.late = max(s.received, a.msg.Seq), a.msg.Time, false
@@ -131,13 +131,13 @@ func (s *source) hear(a answer) {
 	if a.none > 0 && a.none == s.received+1 {
 		s.received = max(s.received, a.end)
 	}
-	s.told = a
+	s.reported = a
 	s.settle()
 }
 
 func (s *source) settle() {
-	if s.received >= s.told.end && s.told.asked.After(s.cleared.asked) {
-		s.cleared, s.late = s.told, false
+	if s.received >= s.reported.end && s.reported.asked.After(s.cleared.asked) {
+		s.cleared, s.late = s.reported, false
 	}
 }
 
@@ -147,7 +147,7 @@ func (s *source) due(holds bool) (at time.Time, ok bool) {
 	switch {
 	case s.asking || len(s.queue) > 0:
 		return at, false
-	case s.received < s.told.end:
+	case s.received < s.reported.end:
 		return s.asked.Add(patience), true
 	case holds:
 		return s.asked.Add(askEvery), true
@@ -159,7 +159,7 @@ func (s *source) due(holds bool) (at time.Time, ok bool) {
 // there is a next message: the one at the end may be gone.
 func (s *source) ask(ctx context.Context) func() answer {
 	a := answer{kind: s.kind, asked: time.Now()}
-	stalled, from := s.received < s.told.end && a.asked.Sub(s.told.asked) >= patience, s.received+1
+	stalled, from := s.received < s.reported.end && a.asked.Sub(s.reported.asked) >= patience, s.received+1
 	s.asking = true
 	return func() answer {
 		ctx, cancel := context.WithTimeout(ctx, 2*time.Second) // one restart of a server, and less than its patience with us

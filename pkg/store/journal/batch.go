@@ -5,12 +5,12 @@ import "agentteam/pkg/team"
 // Batch is mail that came faster than its reader took it in. One record with a Batch replaces a mail record for each
 // message; the messages themselves stay in the message stream.
 type Batch struct {
-	Count int            `json:"count"`
-	Runs  []Run          `json:"runs"`                // the sequences of all its messages, in order
-	Heard uint64         `json:"heard_seq,omitempty"` // of the last one that is not of the watchdog
-	Wakes bool           `json:"wakes,omitempty"`     // one of them wakes its reader
-	Whole []BatchMessage `json:"whole,omitempty"`     // those that the reader is shown whole, in order
-	Rest  []SenderGroup  `json:"rest,omitempty"`      // the others, by sender; who sent most is first
+	Count   int            `json:"count"`
+	Runs    []Run          `json:"runs"`                // the sequences of all its messages, in order
+	Heard   uint64         `json:"heard_seq,omitempty"` // of the last one that is not of the watchdog
+	Wakes   bool           `json:"wakes,omitempty"`     // one of them wakes its reader
+	Whole   []BatchMessage `json:"whole,omitempty"`     // those that the reader is shown whole, in order
+	Senders []SenderGroup  `json:"senders,omitempty"`   // the others, by sender; who sent most is first
 
 	Talks team.Talks `json:"talks,omitzero"` // the reader's, after the last of them
 }

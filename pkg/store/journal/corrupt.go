@@ -30,7 +30,7 @@ func (b *Bad) Error() string { return b.err.Error() }
 // Unwrap returns the reason.
 func (b *Bad) Unwrap() error { return b.err }
 
-// Kept returns the name in the team's object store under which [SetAside] keeps the record of an agent's journal.
+// Kept returns the name in the team's object store under which [SkipUnreadable] keeps the record of an agent's journal.
 func (b *Bad) Kept(a team.AgentID) string { return fmt.Sprintf("damaged/%s/%d", a, b.Seq) }
 
 // Key returns the name of an agent's journal, in the form of a record's key.
@@ -62,11 +62,11 @@ type survey struct {
 	last        uint64   // sequence of the newest record, be it as it may
 	base        uint64   // of the newest that can be read and has a Context
 	incarnation uint64   // of the newest that can be read
-	aside       []uint64 // what notes say was set aside
+	quarantined []uint64 // what notes say was set aside
 }
 
-// look reads the part of a journal that the next process to open it would read; if that fails, all of it.
-func look(ctx context.Context, t *broker.Storage, a team.AgentID, takes Takes) (s survey, err error) {
+// inspect reads the part of a journal that the next process to open it would read; if that fails, all of it.
+func inspect(ctx context.Context, t *broker.Storage, a team.AgentID, takes Takes) (s survey, err error) {
 	j := &Journal{team: t, subject: subject.Log(t.ID, a)}
 	from, _, err := j.begin(ctx)
 	if err == nil {
@@ -86,7 +86,7 @@ func look(ctx context.Context, t *broker.Storage, a team.AgentID, takes Takes) (
 		case err != nil:
 			return err
 		default:
-			s.incarnation, s.aside = r.Incarnation, append(s.aside, r.Aside...)
+			s.incarnation, s.quarantined = r.Incarnation, append(s.quarantined, r.Unreadable...)
 			if r.Context != nil {
 				s.base = r.Seq
 			}
@@ -100,16 +100,16 @@ func look(ctx context.Context, t *broker.Storage, a team.AgentID, takes Takes) (
 // Damage returns the records because of which the next incarnation of an agent could not open its journal, oldest first.
 // Errors: Unavailable.
 func Damage(ctx context.Context, t *broker.Storage, a team.AgentID, takes Takes) ([]*Bad, error) {
-	s, err := look(ctx, t, a, takes)
+	s, err := inspect(ctx, t, a, takes)
 	return s.bad, err
 }
 
-// SetAside removes the records of [Damage] from an agent's journal and returns them. It keeps each in the team's object
-// store (see [Bad.Kept]), and a note informs the agent. A running incarnation is not disturbed. SetAside may run again
+// SkipUnreadable removes the records of [Damage] from an agent's journal and returns them. It keeps each in the team's object
+// store (see [Bad.Kept]), and a note informs the agent. A running incarnation is not disturbed. SkipUnreadable may run again
 // after a killed process, or in several processes at the same time, with the same result. Errors: Unavailable.
-func SetAside(ctx context.Context, t *broker.Storage, a team.AgentID, takes Takes) ([]*Bad, error) {
+func SkipUnreadable(ctx context.Context, t *broker.Storage, a team.AgentID, takes Takes) ([]*Bad, error) {
 	for {
-		s, err := look(ctx, t, a, takes)
+		s, err := inspect(ctx, t, a, takes)
 		if err != nil || len(s.bad) == 0 {
 			return nil, err
 		}
@@ -141,11 +141,11 @@ func (s survey) note(ctx context.Context, t *broker.Storage, a team.AgentID) err
 	r := Record{V: team.Protocol, ID: ulid.Make().String(), Kind: Note, Incarnation: s.incarnation, At: time.Now().UTC(), Base: s.base}
 	var kept []string
 	for _, b := range s.bad {
-		if !slices.Contains(s.aside, b.Seq) {
-			r.Aside, kept = append(r.Aside, b.Seq), append(kept, b.At.UTC().Format(time.DateTime))
+		if !slices.Contains(s.quarantined, b.Seq) {
+			r.Unreadable, kept = append(r.Unreadable, b.Seq), append(kept, b.At.UTC().Format(time.DateTime))
 		}
 	}
-	if len(r.Aside) == 0 {
+	if len(r.Unreadable) == 0 {
 		return nil
 	}
 	r.Text = fmt.Sprintf("What was recorded of your conversation at %s (UTC) could not be read and was set aside by a person: a message, a turn or a result may be missing. Look at the board and your mail before you go on.",

@@ -44,7 +44,7 @@ func TestGarbage(t *testing.T) {
 	}
 	first := spoil(t, bt, "garbage")
 	note("one")
-	spoil(t, bt, `{"v":1,"kind":"turn","incarnation":1}`)
+	spoil(t, bt, `{"v":2,"kind":"turn","incarnation":1}`)
 	last, err := bt.Logs.LastSeq(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +59,7 @@ func TestGarbage(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 3 {
 		wg.Go(func() {
-			if _, err := journal.SetAside(context.Background(), bt, "a", nil); err != nil {
+			if _, err := journal.SkipUnreadable(context.Background(), bt, "a", nil); err != nil {
 				t.Errorf("SetAside: %v", err)
 			}
 		})
@@ -72,7 +72,7 @@ func TestGarbage(t *testing.T) {
 	}
 	var aside []uint64
 	for _, r := range records {
-		aside = append(aside, r.Aside...)
+		aside = append(aside, r.Unreadable...)
 	}
 	if len(records) != 5 || len(aside) != 2 || aside[0] != first {
 		t.Errorf("the journal has %d records, set aside are %v", len(records), aside)
@@ -97,7 +97,7 @@ func TestUnreadableStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	spoil(t, bt, `{"v":2,"kind":"start","incarnation":2}`) // of a newer program
+	spoil(t, bt, `{"v":3,"kind":"start","incarnation":2}`) // of a newer program
 	if _, err := j.Append(t.Context(), journal.Record{Kind: journal.Note, Text: "late"}); !errors.Is(err, team.ErrSuperseded) {
 		t.Errorf("Append = %v", err)
 	}

@@ -56,28 +56,28 @@ type Record struct {
 	RunID       string                `json:"run_id,omitempty"`
 	At          time.Time             `json:"at"`
 
-	Message  *team.Message         `json:"message,omitempty"`   // mail
-	InboxSeq uint64                `json:"inbox_seq,omitempty"` // mail: the message's sequence in the stream; 0 of a prompt; backlog: that of the last one
-	InboxAt  time.Time             `json:"inbox_at,omitzero"`   // when the server stored that message
-	Spawn    uint64                `json:"spawn,omitempty"`     // mail: it is the prompt that this incarnation was spawned with
-	Backlog  *Batch                `json:"backlog,omitempty"`   // backlog
-	Task     *team.Task            `json:"task,omitempty"`      // task
-	Inputs   []team.Input          `json:"inputs,omitempty"`    // task: what came of its dependencies
-	LastTry  *team.Try             `json:"last_try,omitempty"`  // task: how the hold before this one ended
-	Unmerged *team.Try             `json:"unmerged,omitempty"`  // task: the last hold whose work was returned, if that is an earlier one
-	Brings   *team.Inherited       `json:"brings,omitempty"`    // task: its plan, and what was asked for it before; nil: nothing
-	Text     string                `json:"text,omitempty"`      // note, overview; compact: why
-	Folder   string                `json:"folder,omitempty"`    // project: relative to the workspace
-	Files    []projectcontext.File `json:"files,omitempty"`     // project: the instructions of the folder
-	NoAnswer bool                  `json:"no_answer,omitempty"` // note: the agent waits for no answer any more
-	Aside    []uint64              `json:"aside,omitempty"`     // note: the sequences of records that could not be read; see [SetAside]
-	SetBack  *uint64               `json:"set_back,omitempty"`  // note: where the message stream ended when it was found to hold less than the journal has taken in
-	Jobs     []team.Job            `json:"jobs,omitempty"`      // note: that have ended, or were lost
-	Turn     json.RawMessage       `json:"turn,omitempty"`      // turn: the model's reply; compact: the one that was a summary, if any
-	Result   *ToolResult           `json:"result,omitempty"`    // result
-	Refusal  *Refusal              `json:"refusal,omitempty"`   // refused
-	TaskID   team.TaskID           `json:"task_id,omitempty"`   // turn, refused: the task that the agent held
-	Stored   string                `json:"stored,omitempty"`    // mail, result: where its whole text lies, "stored:" and a digest; given is its head and tail
+	Message    *team.Message         `json:"message,omitempty"`    // mail
+	InboxSeq   uint64                `json:"inbox_seq,omitempty"`  // mail: the message's sequence in the stream; 0 of a prompt; backlog: that of the last one
+	InboxAt    time.Time             `json:"inbox_at,omitzero"`    // when the server stored that message
+	Spawn      uint64                `json:"spawn,omitempty"`      // mail: it is the prompt that this incarnation was spawned with
+	Backlog    *Batch                `json:"backlog,omitempty"`    // backlog
+	Task       *team.Task            `json:"task,omitempty"`       // task
+	Inputs     []team.Input          `json:"inputs,omitempty"`     // task: what came of its dependencies
+	LastTry    *team.Try             `json:"last_try,omitempty"`   // task: how the hold before this one ended
+	Unmerged   *team.Try             `json:"unmerged,omitempty"`   // task: the last hold whose work was returned, if that is an earlier one
+	Inherited  *team.Inherited       `json:"inherited,omitempty"`  // task: its plan, and what was asked for it before; nil: nothing
+	Text       string                `json:"text,omitempty"`       // note, overview; compact: why
+	Folder     string                `json:"folder,omitempty"`     // project: relative to the workspace
+	Files      []projectcontext.File `json:"files,omitempty"`      // project: the instructions of the folder
+	NoAnswer   bool                  `json:"no_answer,omitempty"`  // note: the agent waits for no answer any more
+	Unreadable []uint64              `json:"unreadable,omitempty"` // note: the sequences of records that could not be read; see [SkipUnreadable]
+	SetBack    *uint64               `json:"set_back,omitempty"`   // note: where the message stream ended when it was found to hold less than the journal has taken in
+	Jobs       []team.Job            `json:"jobs,omitempty"`       // note: that have ended, or were lost
+	Turn       json.RawMessage       `json:"turn,omitempty"`       // turn: the model's reply; compact: the one that was a summary, if any
+	Result     *ToolResult           `json:"result,omitempty"`     // result
+	Refusal    *Refusal              `json:"refusal,omitempty"`    // refused
+	TaskID     team.TaskID           `json:"task_id,omitempty"`    // turn, refused: the task that the agent held
+	Stored     string                `json:"stored,omitempty"`     // mail, result: where its whole text lies, "stored:" and a digest; given is its head and tail
 
 	// Context, if set, is the whole conversation from this record on, as package agent wrote it: earlier records
 	// are for people.
@@ -106,7 +106,7 @@ type ToolResult struct {
 	Verdict *team.Verdict `json:"verdict,omitempty"` // the call has answered a request to shut down
 	Jobs    []team.Job    `json:"jobs,omitempty"`    // that the call has begun, or shows to have ended
 	Images  []Image       `json:"images,omitempty"`  // what the result has beside its text
-	Account *team.Account `json:"account,omitempty"` // how the call was made, for audits; absent in records of older programs
+	Account *team.Account `json:"account,omitempty"` // how the call was made, for audits
 }
 
 // Image is a picture that lies in the team's object store.

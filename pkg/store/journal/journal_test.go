@@ -280,7 +280,7 @@ func TestLateRecordTakenIn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	late := []byte(`{"v":1,"id":"late","kind":"note","incarnation":1,"text":"late"}`)
+	late := []byte(`{"v":2,"id":"late","kind":"note","incarnation":1,"text":"late"}`)
 	if _, err := bt.Logs.Append(t.Context(), subject.Log("t", "coder-1"), late, last); err != nil {
 		t.Fatal(err)
 	}
@@ -293,9 +293,9 @@ func TestLateRecordTakenIn(t *testing.T) {
 func TestUnreadableRecord(t *testing.T) {
 	for name, data := range map[string]string{
 		"no JSON": "nonsense", "another version": `{"v":9,"kind":"note"}`,
-		"mail without a message": `{"v":1,"kind":"mail","inbox_seq":3}`, "a task without one": `{"v":1,"kind":"task","task":null}`,
-		"a turn without one": `{"v":1,"kind":"turn"}`, "a result without one": `{"v":1,"kind":"result"}`,
-		"a refusal without one": `{"v":1,"kind":"refused"}`, "a compaction without a context": `{"v":1,"kind":"compact"}`,
+		"mail without a message": `{"v":2,"kind":"mail","inbox_seq":3}`, "a task without one": `{"v":2,"kind":"task","task":null}`,
+		"a turn without one": `{"v":2,"kind":"turn"}`, "a result without one": `{"v":2,"kind":"result"}`,
+		"a refusal without one": `{"v":2,"kind":"refused"}`, "a compaction without a context": `{"v":2,"kind":"compact"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			bt := brokertest.Team(t, "t")

@@ -10,6 +10,7 @@ import (
 	"agentteam/pkg/store/subject"
 	"agentteam/pkg/team"
 	"agentteam/pkg/team/blob"
+	"agentteam/pkg/team/codec"
 )
 
 // maxRecord bounds the bytes of a record in the log stream. By default a server takes messages of 1 MiB with their
@@ -78,7 +79,7 @@ func decode(data []byte) (r Record, err error) {
 	case err != nil:
 		return r, err
 	case r.V != team.Protocol:
-		return r, fmt.Errorf("it has protocol version %d, this program speaks %d", r.V, team.Protocol)
+		return r, codec.OtherProtocol(r.V)
 	case r.StoredRecord != "":
 		return r, nil
 	}

@@ -120,7 +120,7 @@ func TestOversizeUnreadable(t *testing.T) {
 			}
 		},
 		"its object is another record's": func(t *testing.T, bt *broker.Storage, ref string) {
-			other, err := blob.In(bt.Files).Put(t.Context(), `{"v":1,"id":"other","kind":"note","incarnation":1,"text":"other"}`)
+			other, err := blob.In(bt.Files).Put(t.Context(), `{"v":2,"id":"other","kind":"note","incarnation":1,"text":"other"}`)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -356,7 +356,7 @@ func TestLostConnection(t *testing.T) {
 
 func TestUnreadable(t *testing.T) {
 	b, bt := open(t)
-	for i, data := range []string{"nonsense", `{"v":9,"content":"of another version"}`, `{"v":1,"type":"launch_rocket","from":"leader","content":"of no type that is known"}`, `{"v":1,"content":"of none"}`} {
+	for i, data := range []string{"nonsense", `{"v":9,"content":"of another version"}`, `{"v":2,"type":"launch_rocket","from":"leader","content":"of no type that is known"}`, `{"v":2,"content":"of none"}`} {
 		if _, err := bt.Messages.Publish(t.Context(), subject.Inbox("t", "coder-1", "tester-1"), fmt.Sprint(i), []byte(data)); err != nil {
 			t.Fatal(err)
 		}
@@ -379,7 +379,7 @@ func TestMetrics(t *testing.T) {
 	bt := brokertest.Team(t, "t")
 	reg := prometheus.NewRegistry()
 	b := mailbox.New(bt, mailbox.Options{Members: crew, Metrics: reg})
-	for i, data := range []string{`{"v":1,"type":"T-001"}`, `{"v":1,"type":"T-002"}`, "nonsense"} {
+	for i, data := range []string{`{"v":2,"type":"T-001"}`, `{"v":2,"type":"T-002"}`, "nonsense"} {
 		if _, err := bt.Messages.Publish(t.Context(), subject.Inbox("t", "coder-1", "tester-1"), fmt.Sprint(i), []byte(data)); err != nil {
 			t.Fatal(err)
 		}

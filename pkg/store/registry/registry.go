@@ -272,8 +272,8 @@ func (r *Registry) StartGoal(ctx context.Context, bt *broker.Storage, g NewGoal)
 			return true
 		}
 		t.PastGoals = t.Ended()
-		if t.Status != team.Active && t.Line != nil { // a decision for a goal that did not come is made again
-			t.Line.Goal = min(t.Line.Goal, t.GoalNumber)
+		if t.Status != team.Active && t.Branch != nil { // a decision for a goal that did not come is made again
+			t.Branch.Goal = min(t.Branch.Goal, t.GoalNumber)
 		}
 		t.Status, t.Goal, t.GoalNumber, t.Summary, t.Reason, t.GivenUp, t.FinishedAt = team.Active, g.Text, t.GoalNumber+1, "", "", nil, nil
 		t.End = ""

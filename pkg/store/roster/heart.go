@@ -37,7 +37,7 @@ type Heart struct {
 	claimed chan struct{} // signals that the member has begun on a task
 	back    chan struct{} // signals that the connection is back
 	mu      sync.Mutex
-	beat    team.Heartbeat
+	current team.Heartbeat
 	moved   time.Time // last progress, by this process's clock
 	untold  bool      // no heartbeat has shown the last task begun
 }
@@ -53,8 +53,8 @@ func NewHeart(r *Roster, m team.Member, lease time.Duration) *Heart {
 		check: func(ctx context.Context, lived time.Duration) error {
 			return r.Lives(ctx, m.AgentID, m.Incarnation, lived)
 		},
-		store: r.team.Conn.Refused,
-		beat:  team.Heartbeat{AgentID: m.AgentID, Incarnation: m.Incarnation, Role: m.Role, State: team.Running}, moved: now,
+		store:   r.team.Conn.Refused,
+		current: team.Heartbeat{AgentID: m.AgentID, Incarnation: m.Incarnation, Role: m.Role, State: team.Running}, moved: now,
 	}
 }
 
@@ -65,9 +65,9 @@ func (h *Heart) Jobs(jobs func() []team.Job) { h.jobs = jobs }
 // Only the change from idle to a task waits up to [claimGrace], and for [Heart.Run]. f must not call back into the Heart.
 func (h *Heart) Set(f func(*team.Heartbeat)) {
 	h.mu.Lock()
-	before := h.beat
-	f(&h.beat)
-	after := h.beat
+	before := h.current
+	f(&h.current)
+	after := h.current
 	claimed := before.State == team.Idle && after.State == team.Running && after.Task != ""
 	h.untold = h.untold || claimed
 	h.mu.Unlock()
@@ -93,8 +93,8 @@ func (h *Heart) Progress() {
 func (h *Heart) Now() team.Heartbeat {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.beat.N++
-	b := h.beat
+	h.current.N++
+	b := h.current
 	if h.jobs != nil {
 		b.Jobs = h.jobs()
 	}
@@ -118,7 +118,7 @@ func (h *Heart) publish(back bool) {
 func (h *Heart) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		h.beatOn(ctx)
+		h.sendOn(ctx)
 		return nil
 	})
 	g.Go(func() error {
@@ -137,7 +137,7 @@ func (h *Heart) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-func (h *Heart) beatOn(ctx context.Context) {
+func (h *Heart) sendOn(ctx context.Context) {
 	tick := time.NewTicker(Interval)
 	defer tick.Stop()
 	for back := false; ; {
@@ -152,15 +152,15 @@ func (h *Heart) beatOn(ctx context.Context) {
 			case <-h.back:
 				told, back = false, true
 			case <-h.claimed:
-				told = h.toldWithin(ctx, claimGrace)
+				told = h.sentWithin(ctx, claimGrace)
 			}
 		}
 	}
 }
 
-// toldWithin waits for d and reports whether a heartbeat has shown the last task begun in the meantime; true also if ctx
+// sentWithin waits for d and reports whether a heartbeat has shown the last task begun in the meantime; true also if ctx
 // ends.
-func (h *Heart) toldWithin(ctx context.Context, d time.Duration) bool {
+func (h *Heart) sentWithin(ctx context.Context, d time.Duration) bool {
 	if !shutdown.Sleep(ctx, d) {
 		return true
 	}
@@ -211,7 +211,7 @@ func (h *Heart) Allowed() (until time.Time, moved <-chan struct{}) { return h.fe
 // Listen calls f for every heartbeat of one member, or of [team.Everyone], until stop is called. f runs on one goroutine
 // and must not block.
 func (r *Roster) Listen(whose team.AgentID, f func(team.Heartbeat)) (stop func(), err error) {
-	subj := subject.Beats(r.team.ID)
+	subj := subject.Heartbeats(r.team.ID)
 	if whose != team.Everyone {
 		subj = subject.Heartbeat(r.team.ID, whose)
 	}

@@ -43,8 +43,8 @@ func Service(kind string) string { return "agentteam-" + kind }
 // Heartbeat returns the subject of an agent's heartbeats.
 func Heartbeat(t team.TeamID, a team.AgentID) string { return join(t, "hb", string(a)) }
 
-// Beats returns the filter of the heartbeats of a whole team.
-func Beats(t team.TeamID) string { return join(t, "hb", "*") }
+// Heartbeats returns the filter of the heartbeats of a whole team.
+func Heartbeats(t team.TeamID) string { return join(t, "hb", "*") }
 
 // Live returns the subject of the text that an agent's model is writing.
 func Live(t team.TeamID, a team.AgentID) string { return join(t, "live", string(a)) }
@@ -175,7 +175,7 @@ const (
 	KeySequence   = "seq.task" // the next task number, and tasks about to appear
 	KeyGraph      = "graph"    // guard of dependency edits
 	KeyWatchdog   = "watchdog" // the notices that the leader got
-	KeyLine       = "line"     // the head of the integration branch, and the queue that moves it now
+	KeyBranch     = "branch"   // the head of the integration branch, and the queue that moves it now
 	prefixOnce    = "once."
 	prefixTask    = "task."
 	prefixMember  = "member."
@@ -217,8 +217,8 @@ func MergeBundle(id team.TaskID, epoch uint64) string {
 // MergeOutcome returns the name of the file with the reason why that work was not merged.
 func MergeOutcome(id team.TaskID, epoch uint64) string { return MergeBundle(id, epoch) + "/outcome" }
 
-// LineBundle returns the name of the file by which another host gets a head of the integration branch.
-func LineBundle(commit string) string { return "line/" + commit }
+// BranchBundle returns the name of the file by which another host gets a head of the integration branch.
+func BranchBundle(commit string) string { return "branch/" + commit }
 
 // KeyRegistered returns the key of a team in the registry.
 func KeyRegistered(t team.TeamID) string { return prefixTeam + string(t) }
@@ -229,7 +229,7 @@ func KeyLead(t team.TeamID) string { return prefixLead + string(t) }
 // Ours reports whether agentteam writes this key of a team's bucket.
 func Ours(key string) bool {
 	switch key {
-	case KeyTeam, KeySequence, KeyGraph, KeyWatchdog, KeyLine:
+	case KeyTeam, KeySequence, KeyGraph, KeyWatchdog, KeyBranch:
 		return true
 	}
 	return slices.ContainsFunc([]string{prefixTask, prefixMember, prefixOnce, prefixPlan, prefixMerge}, func(p string) bool { return strings.HasPrefix(key, p) })

@@ -14,7 +14,7 @@ func TestNames(t *testing.T) {
 	stream := func(name string, subjects []string) string { return name + " " + strings.Join(subjects, " ") }
 	for got, want := range map[string]string{
 		subject.Heartbeat("t", "coder-1"):               "at.t.hb.coder-1",
-		subject.Beats("t"):                              "at.t.hb.*",
+		subject.Heartbeats("t"):                         "at.t.hb.*",
 		subject.Live("t", "coder-1"):                    "at.t.live.coder-1",
 		subject.LiveAll("t"):                            "at.t.live.>",
 		subject.Control("t", "coder-1", subject.Offer):  "at.t.ctl.coder-1.offer",

@@ -36,8 +36,8 @@ func NewPublisher(t *broker.Storage) *Publisher {
 	return &Publisher{t, make(chan team.Delta, maxQueued)}
 }
 
-// Tell queues d for publication, and drops it if the queue is full. It never blocks.
-func (p *Publisher) Tell(d team.Delta) {
+// Publish queues d for publication, and drops it if the queue is full. It never blocks.
+func (p *Publisher) Publish(d team.Delta) {
 	select {
 	case p.queue <- d:
 	default:

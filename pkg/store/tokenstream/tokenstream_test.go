@@ -33,7 +33,7 @@ func TestListen(t *testing.T) {
 				t.Fatalf("who listens or publishes has ended: %v", err)
 			default:
 			}
-			p.Tell(team.Delta{TeamID: "t", AgentID: a, Text: "ready"}) // what was said before it listened is lost
+			p.Publish(team.Delta{TeamID: "t", AgentID: a, Text: "ready"}) // what was said before it listened is lost
 			return len(heard[name]) > 0
 		})
 	}
@@ -49,7 +49,7 @@ func TestListen(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, a := range []team.AgentID{"leader", "coder-1", sub} {
-		p.Tell(team.Delta{TeamID: "t", AgentID: a, Text: "last"})
+		p.Publish(team.Delta{TeamID: "t", AgentID: a, Text: "last"})
 	}
 	for name, want := range map[string][]team.AgentID{"all": {"leader", "coder-1", sub}, "one": {"coder-1"}, "subagent": {sub}, "two": {"coder-1", sub}} {
 		for _, a := range want {

@@ -14,7 +14,7 @@ import (
 
 // A record of a newer program goes through this one and comes out whole.
 func TestFieldsOfNewerProgramsAreKept(t *testing.T) {
-	stored := `{"v":1,"id":"T-001","title":"题 🚀","status":"pending","epoch":0,"shape":{"a":[1,2]},"x<y":"&"}`
+	stored := `{"v":2,"id":"T-001","title":"题 🚀","status":"pending","epoch":0,"shape":{"a":[1,2]},"x<y":"&"}`
 	var task team.Task
 	var err error
 	if task.Kept, err = codec.Decode([]byte(stored), &task); err != nil {
@@ -32,7 +32,7 @@ func TestFieldsOfNewerProgramsAreKept(t *testing.T) {
 	if got["title"] != "changed" || got["x<y"] != "&" || got["shape"].(map[string]any)["a"].([]any)[1] != 2.0 {
 		t.Errorf("encoded as %s", data)
 	}
-	if task.Kept, err = codec.Decode([]byte(`{"v":1,"id":"T-001"}`), &task); err != nil || task.Kept != nil {
+	if task.Kept, err = codec.Decode([]byte(`{"v":2,"id":"T-001"}`), &task); err != nil || task.Kept != nil {
 		t.Errorf("kept %v of a record without unknown fields, %v", task.Kept, err)
 	}
 }
@@ -92,7 +92,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		f.Add(data)
 	}
-	f.Add([]byte(`{"v":1,"title":"\ud83d\ude80","status":"pending","shape":{"a":[1,2]},"Title":7}`))
+	f.Add([]byte(`{"v":2,"title":"\ud83d\ude80","status":"pending","shape":{"a":[1,2]},"Title":7}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var read team.Task
 		var err error
@@ -155,16 +155,16 @@ func compact(raw json.RawMessage) json.RawMessage {
 
 // What only looks like a record is refused.
 func TestRefuses(t *testing.T) {
-	deep := `{"v":1,"shape":` + strings.Repeat("[", 5_000_000) + strings.Repeat("]", 5_000_000) + `}` // a stack would not hold it
-	for _, data := range []string{``, `{`, `[]`, `{"v":1} x`, `{"v":"1"}`, `{"v":1,"title":7}`, deep,
-		`{"v":1,"epoch":73000000000000000000}`, `{"v":1,"epoch":18446744073709551616}`, `{"v":9223372036854775808}`, `{"v":-9223372036854775809}`,
-		`{"v":1,"title":"12345678901234567890","epoch":-1}`} {
+	deep := `{"v":2,"shape":` + strings.Repeat("[", 5_000_000) + strings.Repeat("]", 5_000_000) + `}` // a stack would not hold it
+	for _, data := range []string{``, `{`, `[]`, `{"v":2} x`, `{"v":"1"}`, `{"v":2,"title":7}`, deep,
+		`{"v":2,"epoch":73000000000000000000}`, `{"v":2,"epoch":18446744073709551616}`, `{"v":9223372036854775808}`, `{"v":-9223372036854775809}`,
+		`{"v":2,"title":"12345678901234567890","epoch":-1}`} {
 		var task team.Task
 		if kept, err := codec.Decode([]byte(data), &task); err == nil {
 			t.Errorf("%.40s is read as %+v, %v", data, task, kept)
 		}
 	}
-	for _, data := range []string{`{"v":1,"epoch":18446744073709551615}`, `{"v":1,"title":"73000000000000000000"}`} {
+	for _, data := range []string{`{"v":2,"epoch":18446744073709551615}`, `{"v":2,"title":"73000000000000000000"}`} {
 		var task team.Task
 		if _, err := codec.Decode([]byte(data), &task); err != nil {
 			t.Errorf("%s: %v", data, err)
@@ -177,7 +177,7 @@ func TestRefuses(t *testing.T) {
 	if data, err := codec.Encode(team.Task{}, team.Extra{"shape": inner}); err == nil {
 		t.Errorf("%d bytes were written with fields that nobody could read", len(data))
 	}
-	wide := `{"v":1,"metadata":[{}` + strings.Repeat(",{}", 20_000) + `]}`
+	wide := `{"v":2,"metadata":[{}` + strings.Repeat(",{}", 20_000) + `]}`
 	var task team.Task
 	if _, err := codec.Decode([]byte(wide), &task); err != nil || len(task.Metadata) < 60_000 {
 		t.Errorf("a wide record: %v", err)

@@ -54,7 +54,7 @@ func (s Situation) Why(v team.TaskView, status func(team.TaskID) team.TaskStatus
 			waits = m.Member.AgentID
 			continue
 		}
-		if v.Role == "" && s.Roles[m.Member.Role].Looks() && s.Others(team.Task{}, "") { // it leaves the task to others
+		if v.Role == "" && s.Roles[m.Member.Role].ReadsOnly() && s.Others(team.Task{}, "") { // it leaves the task to others
 			continue
 		}
 		if m.declined = v.HasDeclined(m.Member.AgentID); m.State == team.Idle && m.Task == "" && !m.declined {

@@ -63,7 +63,7 @@ func TestCommandAfterItsGuard(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer g.end()
-	brokertest.Until(t, "the guard is gone", func() bool { return w.Tell() != nil })
+	brokertest.Until(t, "the guard is gone", func() bool { return w.Report() != nil })
 	cmd := exec.CommandContext(t.Context(), "sleep", "600")
 	if err := g.run(cmd, w); err == nil || cmd.ProcessState.Exited() {
 		t.Errorf("ended with %v: %v", err, cmd.ProcessState)

@@ -32,7 +32,7 @@ func (g *group) run(cmd *exec.Cmd, w *Watch) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	if w.Tell() != nil { // the guard's time was up before the command was in the group
+	if w.Report() != nil { // the guard's time was up before the command was in the group
 		g.kill()
 	}
 	return cmd.Wait()

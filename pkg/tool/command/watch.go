@@ -19,7 +19,7 @@ type Watch struct {
 	ctx     context.Context // without the time limit
 	cancel  context.CancelFunc
 	allowed func() (time.Time, <-chan struct{})
-	tell    func(left time.Duration) error // of Guard
+	report  func(left time.Duration) error // of Guard
 	telling sync.Mutex
 	source  *os.File
 	copied  chan struct{}
@@ -54,7 +54,7 @@ func (w *Watch) Guard(tell func(left time.Duration) error) error {
 	if w.allowed == nil {
 		return nil
 	}
-	w.tell = tell
+	w.report = tell
 	moved, err := w.again()
 	if err != nil {
 		return err
@@ -72,9 +72,9 @@ func (w *Watch) Guard(tell func(left time.Duration) error) error {
 	return nil
 }
 
-// Tell repeats the last call of [Watch.Guard], and returns its error: the guard is gone.
-func (w *Watch) Tell() error {
-	if w.tell == nil {
+// Report repeats the last call of [Watch.Guard], and returns its error: the guard is gone.
+func (w *Watch) Report() error {
+	if w.report == nil {
 		return nil
 	}
 	_, err := w.again()
@@ -86,7 +86,7 @@ func (w *Watch) again() (moved <-chan struct{}, err error) {
 	defer w.telling.Unlock()
 	until, moved := w.allowed()
 	// 0 is sent as a very short time: to some readers, 0 means something else.
-	return moved, w.tell(max(time.Until(until), time.Millisecond))
+	return moved, w.report(max(time.Until(until), time.Millisecond))
 }
 
 // Cause returns why this process ended the command: [ErrNotAllowed], [ErrTimeout], the context's cause; nil if it did

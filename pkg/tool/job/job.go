@@ -154,7 +154,7 @@ func (s *Jobs) Begin(is team.Job, run func(ctx context.Context, j *Job) (ended s
 		ended := run(context.WithValue(ctx, jobKey{}, j), j)
 		s.free(is)
 		j.ends(ended)
-		s.tell(j)
+		s.notify(j)
 	}()
 	return j.Is(), nil
 }
@@ -232,8 +232,8 @@ func (s *Jobs) newID(k team.JobKind) string {
 	}
 }
 
-// tell notifies the agent that j has ended, unless a call has shown that or the jobs are closed.
-func (s *Jobs) tell(j *Job) {
+// notify notifies the agent that j has ended, unless a call has shown that or the jobs are closed.
+func (s *Jobs) notify(j *Job) {
 	defer s.forget(j)
 	select {
 	case <-j.known:

@@ -28,7 +28,7 @@ func (b *beside) begin(is team.Job, run func(context.Context, io.Writer) string)
 // A command in the background runs beside the calls, and ends with the tree of its task; in a folder
 // that members share it stays, and so in the tree of who holds no task, which follows the line.
 func TestBackground(t *testing.T) {
-	task, line := team.Task{ID: "T-001", Epoch: 1}, team.Team{Line: &team.WorkLine{}}
+	task, line := team.Task{ID: "T-001", Epoch: 1}, team.Team{Branch: &team.GoalBranch{}}
 	const left = "its owner has left the tree in which it was begun"
 	for name, tt := range map[string]struct {
 		work, then workspace.Work

@@ -17,12 +17,12 @@ type Current struct {
 	opts   Options
 	work   func() Work
 
-	mu  sync.Mutex // held while the source opens
-	now *lent      // nil: none
+	mu  sync.Mutex     // held while the source opens
+	now *delegatedFile // nil: none
 }
 
-// lent is a workspace that is released after its last use.
-type lent struct {
+// delegatedFile is a workspace that is released after its last use.
+type delegatedFile struct {
 	ws      *Workspace
 	work    Work
 	release func()
@@ -30,7 +30,7 @@ type lent struct {
 	gone    chan struct{} // closed when the tree is given up; of all that were lent for it
 }
 
-func (l *lent) done() {
+func (l *delegatedFile) done() {
 	if l.users.Add(-1) == 0 {
 		l.release()
 	}
@@ -53,7 +53,7 @@ func (c *Current) Use(ctx context.Context) (ws *Workspace, done func(), err erro
 
 // use is Use for work, while mu is held.
 func (c *Current) use(ctx context.Context, work Work) (ws *Workspace, done func(), err error) {
-	if c.now == nil || !sameTask(c.now.work, work) || !sameTree(c.now.work, work) || c.now.work.Head != work.Head || !sameHands(c.now.work, work) {
+	if c.now == nil || !sameTask(c.now.work, work) || !sameTree(c.now.work, work) || c.now.work.Head != work.Head || !samePolicy(c.now.work, work) {
 		gone := make(chan struct{})
 		if c.now != nil && sameTree(c.now.work, work) {
 			gone = c.now.gone
@@ -65,7 +65,7 @@ func (c *Current) use(ctx context.Context, work Work) (ws *Workspace, done func(
 			return nil, nil, err
 		}
 		c.giveBack(gone)
-		c.now = &lent{ws: ws, work: work, release: release, gone: gone}
+		c.now = &delegatedFile{ws: ws, work: work, release: release, gone: gone}
 		c.now.users.Add(1)
 	}
 	c.now.users.Add(1)
@@ -116,9 +116,9 @@ func (c *Current) Settle() {
 	}
 }
 
-// sameHands reports whether the member's commands run under the same policy: a person may have changed it. Policies by
+// samePolicy reports whether the member's commands run under the same policy: a person may have changed it. Policies by
 // which calls are judged do not matter to a running command.
-func sameHands(a, b Work) bool {
+func samePolicy(a, b Work) bool {
 	of := func(w Work) team.Policy {
 		h := w.Team.PolicyOf(w.Member.Role)
 		h.Permissions, h.PermissionMode, h.PermissionAsk = team.Permissions{}, "", ""

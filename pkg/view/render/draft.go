@@ -9,7 +9,7 @@ import (
 )
 
 // Drafts returns the ends of the texts that are being written, in at most rows lines, the oldest first. The caller
-// shows them below the lines of [Story.Tell] until those contain the texts; Drafts changes nothing.
+// shows them below the lines of [Story.Render] until those contain the texts; Drafts changes nothing.
 func (s *Story) Drafts(rows int) (lines []string) {
 	all := slices.DeleteFunc(s.team.Drafts(), func(d *state.Draft) bool { return s.o.Only != "" && d.AgentID != s.o.Only })
 	for i, d := range all {

@@ -50,9 +50,9 @@ func TestDraft(t *testing.T) {
 	s.Write(piece("ann", "m1", 90, "behind a gap"), noon)
 	s.Write(piece("bob", "m2", 0, "I too"), noon.Add(time.Second))
 	look("12:00:00 ann … behind a gap", "12:00:01 bob I too")
-	s.Tell(of("bob", team.EventBody{Type: team.ToolCallChunk, MessageID: "earlier", ToolCallName: "bash", Delta: "{}"}))
+	s.Render(of("bob", team.EventBody{Type: team.ToolCallChunk, MessageID: "earlier", ToolCallName: "bash", Delta: "{}"}))
 	look("12:00:00 ann … behind a gap", "12:00:01 bob I too")
-	if got := s.Tell(of("ann", team.EventBody{Type: team.TextChunk, MessageID: "m1", Delta: "The whole."})); len(got) != 1 {
+	if got := s.Render(of("ann", team.EventBody{Type: team.TextChunk, MessageID: "m1", Delta: "The whole."})); len(got) != 1 {
 		t.Errorf("the text is told as %q", got)
 	}
 	s.Write(piece("ann", "m1", 100, "late"), noon)
@@ -66,9 +66,9 @@ func TestDraft(t *testing.T) {
 		half, again := piece("bob", "m3", 0, "half"), of("bob", team.EventBody{Type: team.Retry, Value: []byte(`{"tried":1}`)})
 		half.MessageID, half.RunID, again.RunID, e.RunID = "m3 "+name, name, name, name // a run ends once
 		s.Write(half, noon)
-		s.Tell(again)
+		s.Render(again)
 		look("12:00:00 bob half")
-		s.Tell(e)
+		s.Render(e)
 		if got := drafts(s, 5); len(got) > 0 {
 			t.Errorf("when %s there is still %q", name, got)
 		}

@@ -65,26 +65,26 @@ const (
 
 // line is a fact before it is laid out.
 type line struct {
-	at     time.Time
-	who    team.AgentID // "" = nobody's
-	task   team.TaskID  // that it is about; "" = none, or the text names it
-	mark   string
-	body   string
-	beside string // behind the text, less bright
-	style  ink    // of the mark, and if it is faint of the text
+	at    time.Time
+	who   team.AgentID // "" = nobody's
+	task  team.TaskID  // that it is about; "" = none, or the text names it
+	mark  string
+	body  string
+	extra string // behind the text, less bright
+	style ink    // of the mark, and if it is faint of the text
 }
 
 // fact returns the lines for a fact of the team.
 func (s *Story) fact(at time.Time, who team.AgentID, style ink, mark, text string) []string {
-	return s.factBeside(at, who, style, mark, text, "")
+	return s.extraFact(at, who, style, mark, text, "")
 }
 
-func (s *Story) factBeside(at time.Time, who team.AgentID, style ink, mark, text, beside string) []string {
-	return s.text(line{at: at, who: who, mark: mark, body: text, beside: beside, style: style})
+func (s *Story) extraFact(at time.Time, who team.AgentID, style ink, mark, text, beside string) []string {
+	return s.text(line{at: at, who: who, mark: mark, body: text, extra: beside, style: style})
 }
 
-// aside returns the lines for a detail, which are faint.
-func (s *Story) aside(e feed.Entry, text, more string) []string {
+// note returns the lines for a detail, which are faint.
+func (s *Story) note(e feed.Entry, text, more string) []string {
 	if s.o.Full && more != "" {
 		text += ": " + more
 	}
@@ -99,8 +99,8 @@ func (s *Story) one(l line) []string {
 		room = endless
 	}
 	beside := ""
-	if l.beside != "" {
-		beside = "  " + Printable(l.beside)
+	if l.extra != "" {
+		beside = "  " + Printable(l.extra)
 		if room-ansi.StringWidth(beside) < leastText {
 			beside = ""
 		}
@@ -116,8 +116,8 @@ func (s *Story) text(l line) []string {
 		return nil
 	}
 	beside := ""
-	if l.beside != "" {
-		beside = strings.ReplaceAll(" ("+Printable(l.beside)+")", " ", noBreak)
+	if l.extra != "" {
+		beside = strings.ReplaceAll(" ("+Printable(l.extra)+")", " ", noBreak)
 		lines[len(lines)-1] += " " + beside[len(noBreak):]
 	}
 	told, lead := s.head(l)

@@ -83,9 +83,9 @@ func (s *Story) Know(members []team.Member, tasks []team.Task, counts func(team.
 	}
 }
 
-// Tell adds an entry and returns its lines, without line ends. A fact that may be shown together with later ones is
+// Render adds an entry and returns its lines, without line ends. A fact that may be shown together with later ones is
 // held back until then, or until [Story.Flush].
-func (s *Story) Tell(e feed.Entry) []string {
+func (s *Story) Render(e feed.Entry) []string {
 	changes := s.team.Apply(e)
 	if e.Event.Event.Type == team.MemberJoined { // whether it is told or not
 		s.widen(e.AgentID)
@@ -131,7 +131,7 @@ func (s *Story) lines(e feed.Entry, changes []state.Change) []string {
 		}
 		return append(s.Flush(), s.fact(e.Time, e.AgentID, red, "!", b.Message)...)
 	case team.TextChunk:
-		return slices.Concat(s.Flush(), s.answers(e, was), s.says(e, b.Delta))
+		return slices.Concat(s.Flush(), s.answers(e, was), s.textOf(e, b.Delta))
 	case team.ToolCallChunk:
 		return append(s.answers(e, was), s.called(e)...)
 	case team.Retry:
@@ -140,7 +140,7 @@ func (s *Story) lines(e feed.Entry, changes []state.Change) []string {
 		if b.Message == journal.NewGoal { // it begins one, which its task tells
 			return s.ifFull(e, "begins a new conversation: "+b.Message)
 		}
-		return append(s.Flush(), s.aside(e, "made its conversation shorter", b.Message)...)
+		return append(s.Flush(), s.note(e, "made its conversation shorter", b.Message)...)
 	case team.Custom:
 		return s.custom(e)
 	}
@@ -179,7 +179,7 @@ func (s *Story) ifFull(e feed.Entry, text string) []string {
 	if !s.o.Full {
 		return nil
 	}
-	return append(s.Flush(), s.aside(e, text, "")...)
+	return append(s.Flush(), s.note(e, text, "")...)
 }
 
 // answers returns the line that an agent's model answers again, if it did not before.
@@ -230,7 +230,7 @@ func (s *Story) custom(e feed.Entry) []string {
 			return append(s.Flush(), s.fact(e.Time, e.AgentID, cyan, "▸", string(t.ID)+" "+t.Title+"\n"+t.Description)...)
 		}
 	case b.Name == feed.Note:
-		return append(s.Flush(), s.aside(e, "is told: "+b.Message, "")...)
+		return append(s.Flush(), s.note(e, "is told: "+b.Message, "")...)
 	case b.Name == feed.Thinking:
 		return s.ifFull(e, "thinks: "+team.OneLine(b.Message))
 	}
@@ -276,7 +276,7 @@ func (s *Story) member(e feed.Entry, was state.Member) []string {
 		}
 		return s.together(e, m.AgentID, s.name(m.AgentID))
 	case team.MemberParked:
-		what, why := "waits until its model is mended", m.LastError
+		what, why := "waits until its model is repaired", m.LastError
 		switch {
 		case team.OneLine(why) == was.Trouble: // which was told
 			why = ""
@@ -337,7 +337,7 @@ func (s *Story) changed(e feed.Entry, c state.TaskChanged) []string {
 		first, _, _ := strings.Cut(why, "\n") // the rest is for the next holder
 		return fact(yellow, "↩", because(what, first))
 	case team.TaskCompleted:
-		return append(s.Flush(), s.factBeside(e.Time, by, green, "✓", string(t.ID)+" "+because(what, why), took(c.After))...)
+		return append(s.Flush(), s.extraFact(e.Time, by, green, "✓", string(t.ID)+" "+because(what, why), took(c.After))...)
 	case team.TaskFailed, team.TaskCancelled:
 		style, mark := red, "✗"
 		if b.Type == team.TaskCancelled {

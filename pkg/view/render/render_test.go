@@ -201,7 +201,7 @@ func told(o render.Options, entries []feed.Entry) []string {
 	s := render.New(o)
 	var lines []string
 	for _, e := range entries {
-		lines = append(lines, s.Tell(e)...)
+		lines = append(lines, s.Render(e)...)
 	}
 	lines = append(lines, s.Flush()...)
 	if o.Width > 0 {
@@ -267,7 +267,7 @@ func TestHostile(t *testing.T) {
 			}
 			s := render.New(render.Options{Traits: runtime.Traits})
 			for _, e := range w.entries {
-				s.Tell(e)
+				s.Render(e)
 			}
 			if l := s.Foot(w.now.Add(time.Second), noon, 500); acts(l) {
 				t.Errorf("of %q the line below acts on the terminal: %q", evil, l)
@@ -356,7 +356,7 @@ func TestFoot(t *testing.T) {
 	w.complete("coder-1", "T-001", "done")
 	s := render.New(render.Options{Traits: runtime.Traits})
 	for _, e := range w.entries {
-		s.Tell(e)
+		s.Render(e)
 	}
 	for width, want := range map[int]string{
 		200: "1/7 done · alice has T-007 6s · coder-3 waits for alice · coder-4 T-004 its model 15s · coder-5 T-005 its model 12s · coder-6 T-006 its model 9s · coder-2 T-002 bash 4s · coder-1 2s · 600 tok · 27s",

@@ -14,8 +14,8 @@ import (
 	"agentteam/pkg/team/explain"
 )
 
-// says returns the lines for a text of an agent.
-func (s *Story) says(e feed.Entry, text string) []string {
+// textOf returns the lines for a text of an agent.
+func (s *Story) textOf(e feed.Entry, text string) []string {
 	return s.text(line{at: e.Time, who: e.AgentID, task: s.team.Member(e.AgentID).Task, body: text})
 }
 
@@ -32,7 +32,7 @@ func (s *Story) called(e feed.Entry) []string {
 	text, rest := callText(tool, b.Delta)
 	l := line{at: e.Time, who: e.AgentID, task: task, body: text, style: faint}
 	if rest > 0 {
-		l.beside = more(rest)
+		l.extra = more(rest)
 	}
 	told := append(s.Flush(), s.one(l)...)
 	s.lastOf = key(e)
@@ -101,7 +101,7 @@ func (s *Story) folded(body line, id string, c *state.Call, lines []string, stat
 		}
 	}
 	for i, l := range lines {
-		body.body, body.beside = l, ""
+		body.body, body.extra = l, ""
 		if i == 0 {
 			if status != "" {
 				body.style, body.mark, body.body = red, "✗", strings.TrimSuffix(status+": "+l, ": ")
@@ -112,9 +112,9 @@ func (s *Story) folded(body line, id string, c *state.Call, lines []string, stat
 		}
 		if i == len(lines)-1 {
 			if rest > 0 {
-				body.beside = more(rest)
+				body.extra = more(rest)
 			}
-			body.beside = strings.TrimPrefix(strings.TrimSuffix(body.beside+", "+time, ", "), ", ")
+			body.extra = strings.TrimPrefix(strings.TrimSuffix(body.extra+", "+time, ", "), ", ")
 		}
 		told = append(told, s.one(body)...)
 	}
@@ -204,7 +204,7 @@ func (s *Story) mailed(e feed.Entry, m team.Message) []string {
 	case team.MsgShutdownRequest, team.MsgShutdownResponse:
 		if !s.o.Full {
 			l.mark = ""
-			l.body = because(s.farewell(m), team.OneLine(m.Content))
+			l.body = because(s.leaving(m), team.OneLine(m.Content))
 			return append(s.Flush(), s.text(l)...)
 		}
 	case team.MsgWatchdog, team.MsgTaskNotification:
@@ -216,11 +216,11 @@ func (s *Story) mailed(e feed.Entry, m team.Message) []string {
 			return append(s.Flush(), s.one(l)...)
 		}
 	}
-	return append(s.Flush(), s.letter(l, m)...)
+	return append(s.Flush(), s.mail(l, m)...)
 }
 
-// letter returns the lines for a message with its text, in the form of l.
-func (s *Story) letter(l line, m team.Message) []string {
+// mail returns the lines for a message with its text, in the form of l.
+func (s *Story) mail(l line, m team.Message) []string {
 	to := s.addressee(m.To) + ": "
 	l.body = to + m.Content
 	if m.Asks() && s.team.IsPerson(m.To) {
@@ -236,15 +236,15 @@ func (s *Story) letter(l line, m team.Message) []string {
 	if len(lines) <= fold {
 		return lines
 	}
-	l.body, l.beside = to+m.Summary, fmt.Sprintf("%d lines", len(lines))
+	l.body, l.extra = to+m.Summary, fmt.Sprintf("%d lines", len(lines))
 	if m.Summary == "" || m.Summary == team.Summarize(m.Content) {
 		l.body = to + team.OneLine(m.Content)
 	}
 	return s.one(l)
 }
 
-// farewell describes a request to shut down, or its answer.
-func (s *Story) farewell(m team.Message) string {
+// leaving describes a request to shut down, or its answer.
+func (s *Story) leaving(m team.Message) string {
 	switch {
 	case m.Type == team.MsgShutdownRequest && m.Drain:
 		return "asks " + s.addressee(m.To) + " to leave after its task"

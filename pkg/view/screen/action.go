@@ -11,29 +11,29 @@ import (
 	"agentteam/pkg/team"
 )
 
-// deedKind is the kind of a person's action.
-type deedKind string
+// actionKind is the kind of a person's action.
+type actionKind string
 
 const (
-	answers  deedKind = "answer"
-	approves deedKind = "approve"
-	rejects  deedKind = "reject"
-	writes   deedKind = "write"
-	assigns  deedKind = "assign"
-	releases deedKind = "release"
-	cancels  deedKind = "cancel"
-	adds     deedKind = "add"
-	stops    deedKind = "stop"
-	kills    deedKind = "kill"
-	drains   deedKind = "drain"
-	compacts deedKind = "compact"
-	sets     deedKind = "goal"
-	ends     deedKind = "end"
+	answers  actionKind = "answer"
+	approves actionKind = "approve"
+	rejects  actionKind = "reject"
+	writes   actionKind = "write"
+	assigns  actionKind = "assign"
+	releases actionKind = "release"
+	cancels  actionKind = "cancel"
+	adds     actionKind = "add"
+	stops    actionKind = "stop"
+	kills    actionKind = "kill"
+	drains   actionKind = "drain"
+	compacts actionKind = "compact"
+	sets     actionKind = "goal"
+	ends     actionKind = "end"
 )
 
 // action is an action of a person in a team; fields without a meaning for it are empty.
 type action struct {
-	kind    deedKind
+	kind    actionKind
 	team    team.TeamID
 	agent   team.AgentID
 	task    team.TaskID
@@ -78,7 +78,7 @@ func (m *model) question(d action) string {
 
 // doing returns the notice that an action is in progress.
 func (d action) doing() string {
-	text := map[deedKind]string{answers: "answering NAME", approves: "approving", rejects: "rejecting", writes: "writing to NAME", assigns: "giving ID to NAME", releases: "releasing ID",
+	text := map[actionKind]string{answers: "answering NAME", approves: "approving", rejects: "rejecting", writes: "writing to NAME", assigns: "giving ID to NAME", releases: "releasing ID",
 		cancels: "cancelling ID", adds: "adding the task", stops: "asking NAME to leave", kills: "stopping NAME", drains: "asking NAME to leave after its task",
 		compacts: "asking NAME", sets: "setting the goal", ends: "ending the goal"}[d.kind]
 	return strings.NewReplacer(" NAME", strings.TrimSuffix(" "+string(d.agent), " "), "ID", string(d.task)).Replace(text) + " …"
@@ -88,10 +88,10 @@ func (d action) doing() string {
 // only its beginning. It reports whether it handles the key.
 func (m *model) decide(id, pressed string) (tea.Cmd, bool) {
 	r := m.room
-	if l, ok := r.letter(id); ok {
+	if l, ok := r.message(id); ok {
 		switch {
 		case pressed == "a" && l.Open:
-			return tea.Batch(m.toLetter(id), m.answer(l, "")), true
+			return tea.Batch(m.toMessage(id), m.answer(l, "")), true
 		case pressed == "m", pressed == "u":
 			return m.writeTo(l.From, pressed == "u"), true
 		}
@@ -122,7 +122,7 @@ func (m *model) decide(id, pressed string) (tea.Cmd, bool) {
 	default:
 		return nil, false
 	}
-	return tea.Batch(m.toLetter(id), m.prompts(prompt{kind: textLine, ask: ask, then: func(text string) tea.Cmd {
+	return tea.Batch(m.toMessage(id), m.prompts(prompt{kind: textLine, ask: ask, then: func(text string) tea.Cmd {
 		d.text = text
 		return m.do(d)
 	}}, "")), true
@@ -178,7 +178,7 @@ func (m *model) do(d action) tea.Cmd {
 	}
 	var opens tea.Cmd
 	if d.scope == team.Always {
-		opens = m.toLetter(d.id)
+		opens = m.toMessage(d.id)
 	}
 	return tea.Batch(opens, m.asks(ask, does))
 }
@@ -187,10 +187,10 @@ func (m *model) do(d action) tea.Cmd {
 func (m *model) did(msg done) tea.Cmd {
 	if msg.err != nil {
 		m.fails(msg.err)
-		return m.retry(msg.deed)
+		return m.retry(msg.action)
 	}
 	m.notice, m.failed = msg.text, false
-	if p := m.page(); p.kind == letterPage && p.about == msg.deed.id {
+	if p := m.page(); p.kind == messagePage && p.about == msg.action.id {
 		return m.back()
 	}
 	return nil

@@ -25,8 +25,8 @@ const (
 	batchTime = 100 * time.Millisecond // of what happens, for one message
 	mostBatch = 500
 	recently  = 2000 // messages of each stream that are read when a team is entered
-	lookEvery = 2 * time.Second
-	costEvery = 2 * lookEvery
+	pollEvery = 2 * time.Second
+	costEvery = 2 * pollEvery
 	askedWait = 10 * time.Second // for an answer of the cluster
 	costWait  = time.Minute      // for the sum of all journals
 	againWait = time.Second      // before what failed is tried again
@@ -90,7 +90,7 @@ func nudge(c chan<- struct{}) {
 func (b *backend) teams(visit session) tea.Cmd {
 	ctx, nudged := b.begin(visit), b.nudge
 	b.run(ctx, func(ctx context.Context) {
-		every(ctx, nudged, lookEvery, func() error {
+		every(ctx, nudged, pollEvery, func() error {
 			ctx, cancel := context.WithTimeout(ctx, askedWait)
 			defer cancel()
 			teams, err := b.client.Teams(ctx)
@@ -146,7 +146,7 @@ func (b *backend) enter(visit session, id team.TeamID) tea.Cmd {
 		f := &following{backend: b, team: t, visit: visit, nudge: nudged}
 		f.asks.Store(true)
 		f.used.Store(true)
-		b.run(ctx, func(ctx context.Context) { every(ctx, nudged, lookEvery, func() error { return f.look(ctx) }) })
+		b.run(ctx, func(ctx context.Context) { every(ctx, nudged, pollEvery, func() error { return f.poll(ctx) }) })
 		b.run(ctx, func(ctx context.Context) { every(ctx, nil, costEvery, func() error { return f.cost(ctx) }) })
 		f.follow(ctx, after)
 	})
@@ -202,7 +202,7 @@ func (b *backend) follow(a team.AgentID) {
 			case <-ctx.Done():
 				return
 			case err := <-ended:
-				last := said{session: visit, agent: a, err: err}
+				last := reply{session: visit, agent: a, err: err}
 				for len(entries) > 0 {
 					last.entries = append(last.entries, <-entries)
 				}
@@ -211,7 +211,7 @@ func (b *backend) follow(a team.AgentID) {
 			case e := <-entries:
 				all := []client.Entry{e}
 				gather(ctx, entries, nil, func(e client.Entry) bool { all = append(all, e); return len(all) < mostBatch }, nil)
-				b.send(said{session: visit, agent: a, entries: all})
+				b.send(reply{session: visit, agent: a, entries: all})
 			}
 		}
 	})
@@ -333,7 +333,7 @@ func (b *backend) do(d action) tea.Cmd {
 	})
 	return func() tea.Msg {
 		msg := did().(done)
-		msg.deed = d
+		msg.action = d
 		return msg
 	}
 }
@@ -348,7 +348,7 @@ type following struct {
 	asks atomic.Bool // mail or plans may have changed since the last look
 	used atomic.Bool // models were called since the cost was read
 	over atomic.Bool // no goal is under way: the last cost is not put off
-	last look        // of the goroutine that looks
+	last snapshot    // of the goroutine that looks
 	mail time.Time   // when the mail was read, by the same
 	bill time.Time   // when the cost is read next, of the goroutine that does
 }
@@ -372,7 +372,7 @@ func (f *following) follow(ctx context.Context, after client.Cursor) {
 		}
 	})
 	for ctx.Err() == nil {
-		b := told{session: f.visit}
+		b := newEntries{session: f.visit}
 		add := func(e client.Entry) bool {
 			b.entries = append(b.entries, e)
 			return len(b.entries) < mostBatch && !feed.IsReset(e.Event)
@@ -398,7 +398,7 @@ func (f *following) follow(ctx context.Context, after client.Cursor) {
 }
 
 // hand passes on a batch, with the present records where entries are missing.
-func (f *following) hand(ctx context.Context, b told) {
+func (f *following) hand(ctx context.Context, b newEntries) {
 	if n := len(b.entries); n > 0 && feed.IsReset(b.entries[n-1].Event) {
 		b.known = f.records(ctx)
 	}
@@ -436,8 +436,8 @@ func (f *following) records(ctx context.Context) *known {
 	return nil
 }
 
-// look reads the state that is not in the feed.
-func (f *following) look(ctx context.Context) error {
+// poll reads the state that is not in the feed.
+func (f *following) poll(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, askedWait)
 	defer cancel()
 	l := f.last
@@ -445,8 +445,8 @@ func (f *following) look(ctx context.Context) error {
 		f.over.Store(l.record.Status != team.Active)
 		l.agents, l.err = f.team.Members().List(ctx, l.record.Status != team.Active)
 	}
-	if l.err == nil && (f.asks.Swap(false) || time.Since(f.mail) > 15*lookEvery) {
-		if l.err = f.lookAtMail(ctx, &l); l.err != nil {
+	if l.err == nil && (f.asks.Swap(false) || time.Since(f.mail) > 15*pollEvery) {
+		if l.err = f.pollMail(ctx, &l); l.err != nil {
 			f.asks.Store(true)
 		}
 		f.mail = time.Now()
@@ -458,16 +458,16 @@ func (f *following) look(ctx context.Context) error {
 	return l.err
 }
 
-func (f *following) lookAtMail(ctx context.Context, l *look) (err error) {
-	if l.letters, err = f.team.Mail().Inbox(ctx, team.UserAgent); err != nil {
+func (f *following) pollMail(ctx context.Context, l *snapshot) (err error) {
+	if l.messages, err = f.team.Mail().Inbox(ctx, team.UserAgent); err != nil {
 		return err
 	}
 	plans, err := f.team.Plans().List(ctx)
 	l.plans = slices.DeleteFunc(plans, func(p client.Plan) bool { return !p.Waits() || p.Asks() != team.UserAgent })
 	if l.record.Status != team.Active { // no member waits in it
 		l.plans = nil
-		for i := range l.letters {
-			l.letters[i].Open = false
+		for i := range l.messages {
+			l.messages[i].Open = false
 		}
 	}
 	return err

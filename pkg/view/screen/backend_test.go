@@ -118,14 +118,14 @@ func TestOutage(t *testing.T) {
 	s.note("first")
 	s.enter(1, "red")
 	gets(s, func(e entered) bool { return e.err == nil })
-	gets(s, func(l looked) bool { return l.look.err == nil })
+	gets(s, func(l looked) bool { return l.snapshot.err == nil })
 	s.run(s.ctx, func(ctx context.Context) {
 		s.client.Connection(ctx, func(connected bool) { s.send(linked(connected)) })
 	})
 	s.way.Close()
 	gets(s, func(l linked) bool { return !bool(l) })
 	s.follow(team.Leader)
-	gets(s, func(l looked) bool { return l.look.err != nil })
+	gets(s, func(l looked) bool { return l.snapshot.err != nil })
 	s.way.Open()
 	gets(s, func(l linked) bool { return bool(l) })
 	s.again()
@@ -133,7 +133,7 @@ func TestOutage(t *testing.T) {
 	hears := func(n int) {
 		t.Helper()
 		for len(heard) < n {
-			for _, e := range gets(s, func(m said) bool { return true }).entries {
+			for _, e := range gets(s, func(m reply) bool { return true }).entries {
 				heard = append(heard, e.Event.Event.Message)
 			}
 		}
@@ -144,7 +144,7 @@ func TestOutage(t *testing.T) {
 	if !slices.Equal(heard, []string{"first", "second"}) {
 		t.Errorf("of the conversation comes %q", heard)
 	}
-	gets(s, func(l looked) bool { return l.look.err == nil })
+	gets(s, func(l looked) bool { return l.snapshot.err == nil })
 }
 
 // How the team stands, and what waits for the person, is seen also where the cost cannot be read; that is
@@ -170,11 +170,11 @@ func TestLookWithoutCost(t *testing.T) {
 	if err := f.cost(late); err == nil || !f.used.Load() {
 		t.Errorf("too late the cost is read: %v; again: %v", err, f.used.Load())
 	}
-	if err := f.look(t.Context()); err != nil {
+	if err := f.poll(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if l := gets(s, func(looked) bool { return true }).look; l.err != nil || len(l.letters) != 1 {
-		t.Errorf("of the letters %v are seen, %v", l.letters, l.err)
+	if l := gets(s, func(looked) bool { return true }).snapshot; l.err != nil || len(l.messages) != 1 {
+		t.Errorf("of the letters %v are seen, %v", l.messages, l.err)
 	}
 	f.bill = time.Now().Add(time.Hour) // until when it waits, the longer the slower the machine is
 	if err := f.cost(t.Context()); err != nil || !f.used.Load() {
@@ -193,13 +193,13 @@ func TestEvery(t *testing.T) {
 	for _, tt := range []struct {
 		err   error
 		waits time.Duration
-	}{{team.Errorf(team.Unavailable, "no answer"), lookEvery / 4}, {nil, 4 * askedWait}} {
+	}{{team.Errorf(team.Unavailable, "no answer"), pollEvery / 4}, {nil, 4 * askedWait}} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			nudged := make(chan struct{}, 1)
 			nudge(nudged)
 			var ended, again time.Time
-			every(ctx, nudged, lookEvery, func() error {
+			every(ctx, nudged, pollEvery, func() error {
 				if !ended.IsZero() {
 					again = time.Now()
 					stop()
@@ -225,7 +225,7 @@ func TestDeedIsForItsTeam(t *testing.T) {
 	gets(s, func(e entered) bool { return e.err == nil && e.session == 2 })
 	for id, fails := range map[team.TeamID]bool{"red": true, "blue": false} {
 		d := action{kind: adds, team: id, text: "Port it"}
-		if msg := s.do(d)().(done); (msg.err != nil) != fails || msg.deed != d {
+		if msg := s.do(d)().(done); (msg.err != nil) != fails || msg.action != d {
 			t.Errorf("for %s comes %+v", id, msg)
 		}
 	}

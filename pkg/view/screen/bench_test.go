@@ -30,7 +30,7 @@ func BenchmarkFrame(b *testing.B) {
 		b.Run(tabNames[tab], func(b *testing.B) {
 			p := newPlay(160, 50)
 			p.show()
-			l := p.room.look
+			l := p.room.snapshot
 			tasks := make([]team.Task, 1000)
 			for i := range tasks {
 				tasks[i] = task(i+1, fmt.Sprintf("Do the part %d of the work", i+1), team.Pending)
@@ -54,12 +54,12 @@ func BenchmarkFrame(b *testing.B) {
 				}
 				return all
 			}
-			for range mostTold / 10 {
-				p.send(told{session: 1, entries: entries(), at: at(10)})
+			for range mostEntries / 10 {
+				p.send(newEntries{session: 1, entries: entries(), at: at(10)})
 			}
 			b.ResetTimer()
 			for b.Loop() {
-				p.send(told{session: 1, entries: entries(), at: at(10)})
+				p.send(newEntries{session: 1, entries: entries(), at: at(10)})
 				p.View()
 			}
 		})

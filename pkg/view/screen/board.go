@@ -129,7 +129,7 @@ func (r *room) standing(v team.TaskView, now time.Time) string {
 		if v.ClaimedAt != nil {
 			since = " for " + span(now.Sub(*v.ClaimedAt))
 		}
-		if slices.ContainsFunc(r.look.agents, func(a client.Agent) bool { return a.Task == v.ID && a.WaitsFor == team.ForMerge }) {
+		if slices.ContainsFunc(r.snapshot.agents, func(a client.Agent) bool { return a.Task == v.ID && a.WaitsFor == team.ForMerge }) {
 			since += ", merging"
 		}
 		return line(string(v.Assignee)) + since

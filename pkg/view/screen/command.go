@@ -176,7 +176,7 @@ func (m *model) endCommand(words []string, text string) tea.Cmd {
 	if err != nil {
 		return m.fails(err)
 	}
-	return m.do(action{kind: deedKind(words[0]), task: id, text: rest(text, 1)})
+	return m.do(action{kind: actionKind(words[0]), task: id, text: rest(text, 1)})
 }
 
 // memberCommand stops, kills, drains or compacts a member.
@@ -185,7 +185,7 @@ func (m *model) memberCommand(words []string, text string) tea.Cmd {
 	if err != nil {
 		return m.fails(err)
 	}
-	return m.do(action{kind: deedKind(words[0]), agent: name, text: rest(text, 1)})
+	return m.do(action{kind: actionKind(words[0]), agent: name, text: rest(text, 1)})
 }
 
 // complete returns the completions of the text behind the colon.
@@ -231,18 +231,18 @@ func (m *model) candidates(name, arg string) (all []string) {
 	case r == nil:
 	case name == "answer":
 		for _, l := range r.open() {
-			all = append(all, l.Which(r.look.letters))
+			all = append(all, l.Which(r.snapshot.messages))
 		}
 	case name == "approve" && arg == "[task|always]":
 		all = []string{string(team.ForTask), string(team.Always)}
 	case name == "approve", name == "reject":
-		for _, p := range r.look.plans {
+		for _, p := range r.snapshot.plans {
 			if arg == "ID" {
 				all = append(all, p.ID)
 			}
 		}
 	case arg == "NAME":
-		for _, a := range r.look.agents {
+		for _, a := range r.snapshot.agents {
 			all = append(all, string(a.AgentID))
 		}
 	case arg == "ID":

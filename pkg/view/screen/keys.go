@@ -90,7 +90,7 @@ func (m *model) moves(pressed string) (tea.Cmd, bool) {
 		return m.toTab((m.tab + int(tabCount) - 1) % int(tabCount)), true
 	default:
 		n, err := strconv.Atoi(pressed)
-		if l, is := m.room.letter(m.item()); err == nil && is && p.kind == letterPage && l.Open && n >= 1 && n <= len(l.Choices) {
+		if l, is := m.room.message(m.item()); err == nil && is && p.kind == messagePage && l.Open && n >= 1 && n <= len(l.Choices) {
 			return m.answer(l, l.Choices[n-1]), true
 		}
 		if err != nil || n < 1 || n > int(tabCount) {
@@ -149,11 +149,11 @@ func (m *model) listen() {
 	if a == r.agent {
 		return
 	}
-	r.agent, r.speech = a, nil
+	r.agent, r.drafts = a, nil
 	if a != "" {
 		o := m.telling(r)
 		o.Journal, o.Fold = true, 6
-		r.speech = newTale(o, records(r.state), r.tasks, r.counts)
+		r.drafts = newTranscript(o, records(r.state), r.tasks, r.counts)
 	}
 	m.behind.follow(a)
 }
@@ -206,18 +206,18 @@ func (m *model) into() tea.Cmd {
 	case boardPage:
 		return m.toTask(team.TaskID(id))
 	case mailPage:
-		return m.toLetter(id)
+		return m.toMessage(id)
 	}
 	return nil
 }
 
-// toLetter opens a letter, a plan or a call in full.
-func (m *model) toLetter(id string) tea.Cmd {
-	if p := m.page(); p.kind == letterPage && p.about == id {
+// toMessage opens a letter, a plan or a call in full.
+func (m *model) toMessage(id string) tea.Cmd {
+	if p := m.page(); p.kind == messagePage && p.about == id {
 		return nil
 	}
-	m.open(page{kind: letterPage, about: id})
-	if l, ok := m.room.letter(id); ok && l.Stored != "" {
+	m.open(page{kind: messagePage, about: id})
+	if l, ok := m.room.message(id); ok && l.Stored != "" {
 		return m.behind.whole(id)
 	}
 	return nil
@@ -229,7 +229,7 @@ func (m *model) neighbour(next bool) tea.Cmd {
 		return nil
 	}
 	var all []team.AgentID
-	for _, a := range m.room.look.agents {
+	for _, a := range m.room.snapshot.agents {
 		if a.Backend != team.Person {
 			all = append(all, a.AgentID)
 		}

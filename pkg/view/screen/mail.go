@@ -11,7 +11,7 @@ import (
 
 // open returns the open questions to the person, the oldest first.
 func (r *room) open() (all []client.StoredMessage) {
-	for _, l := range r.look.letters {
+	for _, l := range r.snapshot.messages {
 		if l.Open {
 			all = append(all, l)
 		}
@@ -20,7 +20,7 @@ func (r *room) open() (all []client.StoredMessage) {
 }
 
 // waits returns how many items wait for the person.
-func (r *room) waits() int { return len(r.open()) + len(r.look.plans) }
+func (r *room) waits() int { return len(r.open()) + len(r.snapshot.plans) }
 
 // mailRows returns the items that wait for the person, and the mail to it.
 func (m *model) mailRows() (rows []row) {
@@ -36,7 +36,7 @@ func (m *model) mailRows() (rows []row) {
 	for _, l := range r.open() {
 		rows = append(rows, m.mailRow(l.ID, yellow.Render("?"), l.From, "asks"+l.For(), line(l.Content), span(m.now.Sub(l.StoredAt))))
 	}
-	for _, p := range r.look.plans {
+	for _, p := range r.snapshot.plans {
 		what := "plan"
 		if p.Call != nil {
 			what = "call"
@@ -46,7 +46,7 @@ func (m *model) mailRows() (rows []row) {
 		}
 		rows = append(rows, m.mailRow(p.ID, yellow.Render("!"), p.AgentID, what, line(p.Brief()), span(m.now.Sub(p.CreatedAt))))
 	}
-	letters := slices.DeleteFunc(slices.Clone(r.look.letters), func(l client.StoredMessage) bool {
+	letters := slices.DeleteFunc(slices.Clone(r.snapshot.messages), func(l client.StoredMessage) bool {
 		_, waits := r.plan(l.RequestID) // it stands above
 		return l.Open || waits
 	})
@@ -55,7 +55,7 @@ func (m *model) mailRows() (rows []row) {
 	}
 	for _, l := range slices.Backward(letters) {
 		mark := " "
-		if len(l.Deliveries) > 0 && l.Deliveries[0].State == team.MailDelivered && !l.Asks() {
+		if len(l.Deliveries) > 0 && l.Deliveries[0].Status == team.MailDelivered && !l.Asks() {
 			mark = cyan.Render("•") // you have not written back
 		}
 		rows = append(rows, m.mailRow(l.ID, mark, l.From, string(l.Type), line(l.Content), span(m.now.Sub(l.StoredAt))))
@@ -71,12 +71,12 @@ func (m *model) mailRow(id, mark string, from team.AgentID, what, text, age stri
 	return row{id: id, lines: []string{pad(mark+" "+who, 18) + " " + pad(faint.Render(what), 22) + " " + pad(faint.Render(age), 6) + " " + text}}
 }
 
-// letterLines returns a letter, a plan or a call in full, with the possible actions.
-func (m *model) letterLines(id string) []string {
+// messageLines returns a letter, a plan or a call in full, with the possible actions.
+func (m *model) messageLines(id string) []string {
 	if p, ok := m.room.plan(id); ok {
 		return m.planLines(p)
 	}
-	l, ok := m.room.letter(id)
+	l, ok := m.room.message(id)
 	if !ok {
 		return []string{faint.Render(" it does not wait any more")}
 	}
@@ -100,11 +100,11 @@ func (m *model) letterLines(id string) []string {
 	case l.Open:
 		return append(all, yellow.Render(" a answers it"))
 	case l.Asks() && len(l.Deliveries) > 0:
-		fate := string(l.Deliveries[0].State)
-		if l.Deliveries[0].State == team.MailProcessed {
-			fate = "answered"
+		status := string(l.Deliveries[0].Status)
+		if l.Deliveries[0].Status == team.MailProcessed {
+			status = "answered"
 		}
-		return append(all, faint.Render(" "+fate))
+		return append(all, faint.Render(" "+status))
 	}
 	return append(all, faint.Render(" m writes back"))
 }

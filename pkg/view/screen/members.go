@@ -42,13 +42,13 @@ func atWork(a client.Agent) bool {
 
 // agents returns the members, first those that need a person.
 func (r *room) agents() []client.Agent {
-	all := slices.Clone(r.look.agents)
+	all := slices.Clone(r.snapshot.agents)
 	slices.SortStableFunc(all, func(a, b client.Agent) int { return cmp.Compare(urgency(a), urgency(b)) })
 	return all
 }
 
 func (r *room) member(id team.AgentID) client.Agent {
-	for _, a := range r.look.agents {
+	for _, a := range r.snapshot.agents {
 		if a.AgentID == id {
 			return a
 		}
@@ -59,7 +59,7 @@ func (r *room) member(id team.AgentID) client.Agent {
 // memberRows returns the rows of the members.
 func (m *model) memberRows() (rows []row) {
 	r := m.room
-	if len(r.look.agents) == 0 {
+	if len(r.snapshot.agents) == 0 {
 		text := "the team has no members yet; the leader spawns them once there is a goal: :goal TEXT"
 		if r.seen.IsZero() {
 			text = "reading …"
@@ -67,7 +67,7 @@ func (m *model) memberRows() (rows []row) {
 		return []row{{heading: true, lines: []string{faint.Render(" " + text)}}}
 	}
 	name := 4
-	for _, a := range r.look.agents {
+	for _, a := range r.snapshot.agents {
 		name = max(name, len(a.AgentID))
 	}
 	name = min(name, max(m.width/4, 10))
@@ -178,7 +178,7 @@ func (r *room) why(a client.Agent, now time.Time) string {
 
 // asked returns a member's request to the person.
 func (r *room) asked(a client.Agent) string {
-	if l, ok := r.letter(a.Asked); ok {
+	if l, ok := r.message(a.Asked); ok {
 		return "asks you: " + line(l.Content)
 	}
 	if p, ok := r.plan(a.Asked); ok {

@@ -13,7 +13,7 @@ import (
 func TestJobsBeneathTheirOwner(t *testing.T) {
 	p := newPlay(80, 24)
 	p.show()
-	p.room.look.agents[4].Jobs = []team.Job{
+	p.room.snapshot.agents[4].Jobs = []team.Job{
 		{ID: "a1b2c3d", Kind: team.JobSubagent, Type: "explorer", About: "look for tokens", Since: at(8), Turns: 3},
 		{ID: "a2b3c4d", Kind: team.JobSubagent, Type: "coder", About: "push it", Since: at(9), Asked: "C1"},
 		{ID: "b3c4d5e", Kind: team.JobCommand, About: "make watch", Background: true, Since: at(4), Still: 120},

@@ -49,7 +49,7 @@ type (
 		begun   time.Time              // of the goal; zero: there is none
 		err     error
 	}
-	told struct {
+	newEntries struct {
 		session
 		entries []feed.Entry
 		deltas  []team.Delta
@@ -58,13 +58,13 @@ type (
 	}
 	looked struct {
 		session
-		look look
+		snapshot snapshot
 	}
 	billed struct {
 		session
 		bill bill
 	}
-	said struct {
+	reply struct {
 		session
 		agent   team.AgentID
 		entries []feed.Entry
@@ -89,9 +89,9 @@ type (
 		err      error
 	}
 	done struct {
-		deed action
-		text string
-		err  error
+		action action
+		text   string
+		err    error
 	}
 	ended   struct{}  // the goal is over that the screen is shown for
 	linked  bool      // whether the server is connected
@@ -105,13 +105,13 @@ type known struct {
 	tasks   []team.Task
 }
 
-// look is the state that is not in the feed.
-type look struct {
-	record  team.Team
-	agents  []client.Agent
-	letters []client.StoredMessage
-	plans   []client.Plan // that wait for a person
-	err     error
+// snapshot is the state that is not in the feed.
+type snapshot struct {
+	record   team.Team
+	agents   []client.Agent
+	messages []client.StoredMessage
+	plans    []client.Plan // that wait for a person
+	err      error
 }
 
 // bill is the cost of model calls.
@@ -123,18 +123,18 @@ type bill struct {
 // room is the shown team.
 type room struct {
 	entered
-	state  *state.Team
-	groups []group         // its board; nil: it is to be made
-	rows   rowsOf          // of that
-	tale   *transcriptView // its stream
-	look   look
-	seen   time.Time // when that came; zero: none did
-	cost   bill
-	chart  chart
-	last   map[team.AgentID]string // what each has said last
+	state      *state.Team
+	groups     []group         // its board; nil: it is to be made
+	rows       rowsOf          // of that
+	transcript *transcriptView // its stream
+	snapshot   snapshot
+	seen       time.Time // when that came; zero: none did
+	cost       bill
+	chart      chart
+	last       map[team.AgentID]string // what each has said last
 
 	agent  team.AgentID    // whose conversation is read; "" = none
-	speech *transcriptView // it
+	drafts *transcriptView // it
 	full   bool            // calls and results are shown as they are
 	lives  map[team.TaskID][]string
 	texts  map[string]string // whole texts of messages, by their ids
@@ -259,10 +259,10 @@ func (m *model) enter(e entered) tea.Cmd {
 	}
 	again := m.room != nil && m.room.id == e.id // with another goal
 	r := &room{entered: e, state: state.New(), last: map[team.AgentID]string{}, lives: map[team.TaskID][]string{}, texts: map[string]string{}}
-	r.look.record = e.record
+	r.snapshot.record = e.record
 	r.state.KnowMembers(e.members)
 	r.state.KnowTasks(e.tasks, e.counts)
-	r.tale = newTale(m.telling(r), e.members, e.tasks, e.counts)
+	r.transcript = newTranscript(m.telling(r), e.members, e.tasks, e.counts)
 	m.room = r
 	if !again {
 		m.tab, m.over, m.prompt = 0, nil, nil // what is asked is about the team that was shown
@@ -293,9 +293,9 @@ func (m *model) telling(r *room) render.Options {
 // lay sets the width of the transcripts.
 func (m *model) lay() {
 	if r := m.room; r != nil {
-		r.tale.resize(m.width, r.full)
-		if r.speech != nil {
-			r.speech.resize(m.width, r.full)
+		r.transcript.resize(m.width, r.full)
+		if r.drafts != nil {
+			r.drafts.resize(m.width, r.full)
 		}
 	}
 }
@@ -303,15 +303,15 @@ func (m *model) lay() {
 // hear handles a message from the cluster about the team.
 func (m *model) hear(r *room, msg tea.Msg) tea.Cmd {
 	switch msg := msg.(type) {
-	case told:
+	case newEntries:
 		return m.take(r, msg)
 	case looked:
-		return m.look(r, msg.look)
+		return m.poll(r, msg.snapshot)
 	case billed:
 		r.cost = msg.bill
-	case said:
-		if msg.agent == r.agent && r.speech != nil {
-			m.grow(agentPage, r.speech.take(msg.entries))
+	case reply:
+		if msg.agent == r.agent && r.drafts != nil {
+			m.grow(agentPage, r.drafts.take(msg.entries))
 			if msg.err != nil {
 				m.notice, m.failed = team.Line(msg.err), true
 			}
@@ -330,15 +330,15 @@ func (m *model) hear(r *room, msg tea.Msg) tea.Cmd {
 	return nil
 }
 
-// look stores the state of the team. Another goal starts a new story.
-func (m *model) look(r *room, l look) tea.Cmd {
+// poll stores the state of the team. Another goal starts a new story.
+func (m *model) poll(r *room, l snapshot) tea.Cmd {
 	if l.err != nil {
 		if team.CodeOf(l.err) == team.NotFound { // it was deleted
 			return m.fails(l.err)
 		}
 		return nil // it is tried again; that the server is away, or the last look old, stands above
 	}
-	r.look, r.seen = l, m.now
+	r.snapshot, r.seen = l, m.now
 	if l.record.GoalNumber != r.record.GoalNumber {
 		return m.toTeam(r.id)
 	}
@@ -346,7 +346,7 @@ func (m *model) look(r *room, l look) tea.Cmd {
 }
 
 // take adds entries and deltas.
-func (m *model) take(r *room, msg told) (cmd tea.Cmd) {
+func (m *model) take(r *room, msg newEntries) (cmd tea.Cmd) {
 	if k := msg.known; k != nil {
 		r.state.KnowMembers(k.members)
 		r.state.KnowTasks(k.tasks, r.counts)
@@ -367,17 +367,17 @@ func (m *model) take(r *room, msg told) (cmd tea.Cmd) {
 	}
 	for _, d := range msg.deltas {
 		r.state.Write(d, msg.at)
-		r.tale.story.Write(d, msg.at)
+		r.transcript.story.Write(d, msg.at)
 	}
-	m.grow(streamPage, r.tale.take(msg.entries))
+	m.grow(streamPage, r.transcript.take(msg.entries))
 	return cmd
 }
 
 // flush shows entries that were held back.
 func (m *model) flush(r *room) {
-	m.grow(streamPage, r.tale.flush())
-	if r.speech != nil {
-		m.grow(agentPage, r.speech.flush())
+	m.grow(streamPage, r.transcript.flush())
+	if r.drafts != nil {
+		m.grow(agentPage, r.drafts.flush())
 	}
 }
 

@@ -26,21 +26,21 @@ func TestHostileTexts(t *testing.T) {
 	p := newPlay(80, 24)
 	p.show()
 	r := p.room
-	for i := range r.look.agents {
-		a := &r.look.agents[i]
+	for i := range r.snapshot.agents {
+		a := &r.snapshot.agents[i]
 		a.Trouble, a.Tool, a.LastError, a.Role, a.Model = hostile, hostile, hostile, hostile, hostile
 		a.Jobs = []team.Job{{ID: hostile, Type: hostile, About: hostile, Ended: hostile}}
 		r.cost.by[a.AgentID] = "1"
 	}
-	for i := range r.look.letters {
-		r.look.letters[i].Content, r.look.letters[i].Choices = hostile, []string{hostile, "b"}
+	for i := range r.snapshot.messages {
+		r.snapshot.messages[i].Content, r.snapshot.messages[i].Choices = hostile, []string{hostile, "b"}
 	}
 	record, _ := head(hostile, team.MaxTextBytes) // none may hold more
-	r.look.plans[0].Plan, r.look.plans[1].Call.Arguments, r.look.plans[1].Call.Why = record, hostile[:team.MaxAskedBytes], record[:2000]
-	r.look.record.Goal, r.look.record.Reason = hostile, hostile
+	r.snapshot.plans[0].Plan, r.snapshot.plans[1].Call.Arguments, r.snapshot.plans[1].Call.Why = record, hostile[:team.MaxAskedBytes], record[:2000]
+	r.snapshot.record.Goal, r.snapshot.record.Reason = hostile, hostile
 	bad := task(1, record[:team.MaxTitleBytes], team.Failed)
 	bad.Description, bad.Reason, bad.Check, bad.DeliverablePath, bad.Role = record, record, record, record, record
-	p.send(told{session: 1, at: at(10), entries: []feed.Entry{
+	p.send(newEntries{session: 1, at: at(10), entries: []feed.Entry{
 		entry(8, "ann", team.EventBody{Type: team.TaskFailed}, bad),
 		entry(8, "ann", team.EventBody{Type: team.TextChunk, MessageID: "h1", Delta: hostile}, nil),
 		entry(8, "ann", team.EventBody{Type: team.ToolCallChunk, MessageID: "h2", ToolCallID: "h", ToolCallName: hostile, Delta: hostile}, nil),
@@ -53,7 +53,7 @@ func TestHostileTexts(t *testing.T) {
 	pages := [][]string{{"1"}, {"2"}, {"enter"}, {"3"}, {"v"}, {"4"}, {"enter"}, {"esc", "down", "enter"}, {"esc", "down", "enter"}, {"esc", "down", "enter"}, {"5"}, {"1", "enter"}, {"m"}, {"esc", "s"}, {"n", "?"}, {"esc", "4", "g", "down", "down", "w"}, {"n", "y"}}
 	for _, keys := range pages {
 		p.press(t, keys...)
-		p.send(said{session: 1, agent: r.agent, entries: []feed.Entry{entry(8, "ann", team.EventBody{Type: team.TextChunk, MessageID: "h1", Delta: hostile}, nil)}})
+		p.send(reply{session: 1, agent: r.agent, entries: []feed.Entry{entry(8, "ann", team.EventBody{Type: team.TextChunk, MessageID: "h1", Delta: hostile}, nil)}})
 		for _, size := range []tea.WindowSizeMsg{{Width: 20, Height: 8}, {Width: 40, Height: 24}, {Width: 120, Height: 24}} {
 			width := size.Width
 			p.send(size)
@@ -78,7 +78,7 @@ func TestReadingStaysWhereItIs(t *testing.T) {
 		for n := from; n < to; n++ {
 			all = append(all, entry(9, "zoe", team.EventBody{Type: team.TextChunk, MessageID: fmt.Sprint("n", n), Delta: fmt.Sprintf("number %d", n)}, nil))
 		}
-		p.send(told{session: 1, entries: all, at: at(10)})
+		p.send(newEntries{session: 1, entries: all, at: at(10)})
 	}
 	body := func() string { return strings.Join(strings.Split(p.draw(t, false), "\n")[5:13], "\n") }
 	say(0, 100)
@@ -96,8 +96,8 @@ func TestReadingStaysWhereItIs(t *testing.T) {
 	if !strings.Contains(body(), "number 129") {
 		t.Errorf("G does not go to the end:\n%s", body())
 	}
-	say(130, 130+mostTold+2*dropTold)
-	if n := len(p.room.tale.entries); n > mostTold+dropTold+1 {
+	say(130, 130+mostEntries+2*dropEntries)
+	if n := len(p.room.transcript.entries); n > mostEntries+dropEntries+1 {
 		t.Errorf("%d entries are held", n)
 	}
 }
@@ -114,11 +114,11 @@ func TestWhatIsOldGoes(t *testing.T) {
 			n++
 			all = append(all, entry(9, "kim", team.EventBody{Type: team.TextChunk, MessageID: fmt.Sprint("n", n), Delta: fmt.Sprintf("number %d", n)}, nil))
 		}
-		p.send(told{session: 1, entries: all, at: at(10)})
+		p.send(newEntries{session: 1, entries: all, at: at(10)})
 	}
-	p.send(told{session: 1, entries: []feed.Entry{entry(8, "kim", team.EventBody{Type: team.MemberJoined}, member("kim", "coder", "magenta"))}})
+	p.send(newEntries{session: 1, entries: []feed.Entry{entry(8, "kim", team.EventBody{Type: team.MemberJoined}, member("kim", "coder", "magenta"))}})
 	p.press(t, "3")
-	for len(p.room.tale.told) < mostTold+dropTold {
+	for len(p.room.transcript.entries) < mostEntries+dropEntries {
 		say(1)
 	}
 	for _, filter := range []string{"", "number"} {
@@ -126,7 +126,7 @@ func TestWhatIsOldGoes(t *testing.T) {
 		p.press(t, "pgup", "pgup")
 		body := func() string { return strings.Join(strings.Split(p.draw(t, true), "\n")[5:13], "\n") }
 		before := body()
-		if say(dropTold + 1); body() != before {
+		if say(dropEntries + 1); body() != before {
 			t.Errorf("what was read has moved:\n%s\nbefore:\n%s", body(), before)
 		}
 		p.send(tea.WindowSizeMsg{Width: 100, Height: 14})
@@ -146,7 +146,7 @@ func TestShownIsReadAgain(t *testing.T) {
 	p.press(t, "2", "enter")
 	p.send(lived{session: 1, task: "T-001", steps: []string{"ann took it"}})
 	p.asked = nil
-	p.send(told{session: 1, at: at(10), entries: []feed.Entry{entry(10, "ann", team.EventBody{Type: team.TaskFailed}, task(1, "Port the tokens", team.Failed)), entry(10, "ann", team.EventBody{Type: team.TaskFailed}, task(2, "Other", team.Failed))}})
+	p.send(newEntries{session: 1, at: at(10), entries: []feed.Entry{entry(10, "ann", team.EventBody{Type: team.TaskFailed}, task(1, "Port the tokens", team.Failed)), entry(10, "ann", team.EventBody{Type: team.TaskFailed}, task(2, "Other", team.Failed))}})
 	if !slices.Equal(p.asked, []string{"read the life of T-001"}) || !strings.Contains(p.draw(t, false), "ann took it") {
 		t.Errorf("after another step it asks for %q and shows\n%s", p.asked, p.draw(t, false))
 	}
@@ -166,11 +166,11 @@ func TestResizing(t *testing.T) {
 	for _, width := range []int{90, 100} {
 		p.Update(tea.WindowSizeMsg{Width: width, Height: 24})
 	}
-	if p.Update(resized(p.sizes - 1)); p.room.tale.o.Width != 80 {
-		t.Errorf("the lines are made at %d cells while the window is pulled", p.room.tale.o.Width)
+	if p.Update(resized(p.sizes - 1)); p.room.transcript.o.Width != 80 {
+		t.Errorf("the lines are made at %d cells while the window is pulled", p.room.transcript.o.Width)
 	}
-	if p.Update(resized(p.sizes)); p.room.tale.o.Width != 100 {
-		t.Errorf("the lines are made at %d cells", p.room.tale.o.Width)
+	if p.Update(resized(p.sizes)); p.room.transcript.o.Width != 100 {
+		t.Errorf("the lines are made at %d cells", p.room.transcript.o.Width)
 	}
 }
 
@@ -179,12 +179,12 @@ func TestResizing(t *testing.T) {
 func TestVisits(t *testing.T) {
 	p := newPlay(80, 24)
 	p.show()
-	p.send(told{session: 0, entries: []feed.Entry{entry(9, "zoe", team.EventBody{Type: team.TextChunk, Delta: "of another team"}, nil)}})
+	p.send(newEntries{session: 0, entries: []feed.Entry{entry(9, "zoe", team.EventBody{Type: team.TextChunk, Delta: "of another team"}, nil)}})
 	p.press(t, "3")
 	if strings.Contains(p.draw(t, false), "of another team") {
 		t.Error("what another team has said is shown")
 	}
-	l := p.room.look
+	l := p.room.snapshot
 	l.record.GoalNumber++
 	p.asked = nil
 	p.send(looked{1, l})
@@ -192,7 +192,7 @@ func TestVisits(t *testing.T) {
 		t.Errorf("with another goal it asks for %q", p.asked)
 	}
 	p.send(entered{session: 2, id: "red", record: l.record})
-	p.send(looked{2, look{err: team.Errorf(team.NotFound, "there is no team red")}})
+	p.send(looked{2, snapshot{err: team.Errorf(team.NotFound, "there is no team red")}})
 	if text := p.draw(t, false); !strings.Contains(text, "there is no team red") {
 		t.Errorf("of a team that was deleted it shows\n%s", text)
 	}
@@ -225,7 +225,7 @@ func TestLeaving(t *testing.T) {
 	if p.quit {
 		t.Fatal("it was left without a yes")
 	}
-	l := p.room.look
+	l := p.room.snapshot
 	l.record.Status, l.record.Summary = team.TeamFinished, "It is ported."
 	p.send(looked{1, l})
 	if p.press(t, "q", "n"); p.quit {
@@ -245,7 +245,7 @@ func TestLeaving(t *testing.T) {
 func TestNextAgent(t *testing.T) {
 	p := newPlay(80, 24)
 	p.show()
-	p.room.look.agents = append(p.room.look.agents, client.Agent{Member: team.Member{AgentID: "carl", Backend: team.Person}})
+	p.room.snapshot.agents = append(p.room.snapshot.agents, client.Agent{Member: team.Member{AgentID: "carl", Backend: team.Person}})
 	for _, step := range []struct{ key, want string }{{"shift+down", "bob"}, {"shift+up", "ann"}, {"shift+up", "leader"}, {"shift+up", "zoe"}, {"shift+down", "leader"}} {
 		if p.press(t, step.key); p.room.agent != team.AgentID(step.want) {
 			t.Errorf("after %s it reads %s, want %s", step.key, p.room.agent, step.want)
@@ -309,8 +309,8 @@ func TestPagesAreWhole(t *testing.T) {
 		long := strings.Repeat("word ", 40) + "END."
 		whole := task(1, "Title "+long, team.InProgress)
 		whole.Check, whole.DeliverablePath, whole.Role = "check "+long, "deliverable "+long, "role "+long
-		p.send(told{session: 1, at: at(10), entries: []feed.Entry{entry(8, "ann", team.EventBody{Type: team.TaskUpdated}, whole)}})
-		call := p.room.look.plans[1].Call
+		p.send(newEntries{session: 1, at: at(10), entries: []feed.Entry{entry(8, "ann", team.EventBody{Type: team.TaskUpdated}, whole)}})
+		call := p.room.snapshot.plans[1].Call
 		call.Dir, call.Why = "/dir/"+long, "why "+long
 		for i, keys := range [][]string{{`":task 1"`, "enter"}, {"4", "g", "down", "down", "enter"}, {"?"}} {
 			p.press(t, keys...)
@@ -349,9 +349,9 @@ func TestMergingTask(t *testing.T) {
 		if got := p.room.standing(v, at(10)); got != want {
 			t.Errorf("%s is shown as %q, want %q", v.ID, got, want)
 		}
-		for i, a := range p.room.look.agents {
+		for i, a := range p.room.snapshot.agents {
 			if a.AgentID == v.Assignee {
-				p.room.look.agents[i].Task, p.room.look.agents[i].WaitsFor = v.ID, team.ForMerge
+				p.room.snapshot.agents[i].Task, p.room.snapshot.agents[i].WaitsFor = v.ID, team.ForMerge
 			}
 		}
 	}

@@ -22,7 +22,7 @@ const (
 
 	agentPage pageKind = iota
 	taskPage
-	letterPage
+	messagePage
 	helpPage
 	teamsPage
 )
@@ -200,11 +200,11 @@ func (m *model) subject() team.AgentID { return team.AgentID(m.about(agentPage, 
 func (m *model) object() team.TaskID { return team.TaskID(m.about(taskPage, boardPage)) }
 
 // item returns the id of the letter or plan that a page is about.
-func (m *model) item() string { return m.about(letterPage, mailPage) }
+func (m *model) item() string { return m.about(messagePage, mailPage) }
 
-// letter returns the letter of that id.
-func (r *room) letter(id string) (client.StoredMessage, bool) {
-	for _, l := range r.look.letters {
+// message returns the letter of that id.
+func (r *room) message(id string) (client.StoredMessage, bool) {
+	for _, l := range r.snapshot.messages {
 		if l.ID == id {
 			return l, true
 		}
@@ -214,7 +214,7 @@ func (r *room) letter(id string) (client.StoredMessage, bool) {
 
 // plan returns the pending plan, or call, of that id.
 func (r *room) plan(id string) (client.Plan, bool) {
-	for _, p := range r.look.plans {
+	for _, p := range r.snapshot.plans {
 		if p.ID == id {
 			return p, true
 		}

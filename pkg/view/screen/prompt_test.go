@@ -96,7 +96,7 @@ func TestLongRule(t *testing.T) {
 	for _, width := range []int{40, 80} {
 		p := newPlay(width, 24)
 		p.show()
-		call := p.room.look.plans[1].Call
+		call := p.room.snapshot.plans[1].Call
 		call.Rule = "Bash(" + strings.Repeat("echo word && ", 200) + "rm -rf / --\u202eoops)"
 		p.press(t, "4", "g", "down", "down", "w")
 		text := p.draw(t, false)
@@ -119,7 +119,7 @@ func TestDecidedIsSeen(t *testing.T) {
 	for _, key := range []string{"y", "n"} {
 		p := newPlay(80, 24)
 		p.show()
-		p.room.look.plans[0].Plan = "Begin.\n" + strings.Repeat("And so on.\n", 5) + "Then drop the tables."
+		p.room.snapshot.plans[0].Plan = "Begin.\n" + strings.Repeat("And so on.\n", 5) + "Then drop the tables."
 		p.press(t, "1", "g", "down", key)
 		if text := p.draw(t, false); !strings.Contains(text, "Then drop the tables.") {
 			t.Errorf("%s asks below\n%s", key, text)
@@ -184,7 +184,7 @@ func TestLeavingAnotherTeam(t *testing.T) {
 	p := newPlay(80, 24)
 	p.leave = Leave{Ask: "leave?", Ends: true}
 	p.show()
-	l := p.room.look
+	l := p.room.snapshot
 	l.record.Status = team.TeamStopped
 	p.send(looked{1, l})
 	for _, where := range []func(){func() {}, func() { p.toTeams() }} {
@@ -208,7 +208,7 @@ func TestOldIsSaid(t *testing.T) {
 	p.press(t, "5")
 	p.send(charted{session: 1, timeline: someTimeline(), took: 0})
 	gone := team.Errorf(team.Unavailable, "NATS is away")
-	p.send(looked{1, look{err: gone}})
+	p.send(looked{1, snapshot{err: gone}})
 	p.send(tick(at(11)))
 	if text := p.draw(t, false); !strings.Contains(text, "as of 1m ago") {
 		t.Errorf("of what is old it shows\n%s", text)
@@ -229,7 +229,7 @@ func TestOldIsSaid(t *testing.T) {
 	if !slices.Equal(p.asked, []string{"read it again", "read the timeline"}) {
 		t.Errorf("with a connection it asks for %q", p.asked)
 	}
-	p.send(looked{1, p.room.look})
+	p.send(looked{1, p.room.snapshot})
 	p.send(charted{session: 1, timeline: someTimeline()})
 	if text := p.draw(t, false); strings.Contains(text, "as of") {
 		t.Errorf("of what is new it shows\n%s", text)
@@ -240,12 +240,12 @@ func TestOldIsSaid(t *testing.T) {
 func TestAlwaysNeedsARule(t *testing.T) {
 	p := newPlay(80, 24)
 	p.show()
-	p.room.look.plans[1].Call.Rule = ""
+	p.room.snapshot.plans[1].Call.Rule = ""
 	p.asked = nil
 	if p.press(t, `":approve C1 always"`, "enter"); len(p.asked) > 0 || p.prompt != nil {
 		t.Errorf("without a rule it does %q", p.asked)
 	}
-	p.room.look.plans = slices.DeleteFunc(p.room.look.plans, func(c client.Plan) bool { return c.ID == "C1" })
+	p.room.snapshot.plans = slices.DeleteFunc(p.room.snapshot.plans, func(c client.Plan) bool { return c.ID == "C1" })
 	if p.press(t, `":approve C1 always"`, "enter"); len(p.asked) > 0 {
 		t.Errorf("of a call that is gone it does %q", p.asked)
 	}

@@ -45,7 +45,7 @@ func (s *stage) whole(id string) tea.Cmd                 { return s.note("read %
 func (s *stage) chart() tea.Cmd                          { return s.note("read the timeline") }
 func (s *stage) do(d action) tea.Cmd {
 	s.note("do: %s", d)
-	return func() tea.Msg { return done{deed: d, err: s.fault} }
+	return func() tea.Msg { return done{action: d, err: s.fault} }
 }
 
 // String is the deed in the order of its parts.
@@ -177,8 +177,8 @@ func (p *play) show() {
 	p.send(entered{session: 1, id: "red", record: record, members: members, tasks: tasks, counts: func(id team.TaskID) bool { return id != "T-007" }, begun: began})
 	question := team.Message{ID: "Q1", Type: team.MsgMessage, From: "ann", To: team.UserAgent, Content: "Shall I keep the names of all the tokens, as they are 今天?", Choices: []string{"keep them", "rename them"}, TaskID: "T-001", AwaitReply: true}
 	letter := team.Message{ID: "L1", Type: team.MsgMessage, From: "zoe", To: team.UserAgent, Content: "The build is set up.\nIt takes 3 s."}
-	look := look{record: record,
-		letters: []client.StoredMessage{{Message: letter, StoredAt: at(5), Deliveries: []client.Delivery{{AgentID: team.UserAgent, State: team.MailDelivered}}}, {Message: question, StoredAt: at(7), Open: true}},
+	look := snapshot{record: record,
+		messages: []client.StoredMessage{{Message: letter, StoredAt: at(5), Deliveries: []client.Delivery{{AgentID: team.UserAgent, Status: team.MailDelivered}}}, {Message: question, StoredAt: at(7), Open: true}},
 		plans: []client.Plan{{Approval: team.Approval{ID: "P1", AgentID: "bob", Task: "T-002", Approver: team.ByHuman, Plan: "1. Read the old grammar.\n2. Write each rule.", Status: team.PlanPending, CreatedAt: at(8)}},
 			{Approval: team.Approval{ID: "C1", Kind: team.OfPermission, AgentID: "eve", Approver: team.ByHuman, Status: team.PlanPending, CreatedAt: at(9),
 				Call: &team.AskedCall{Tool: "bash", Arguments: `{"command":"git push origin main"}`, Dir: "/w", Why: "the rule Bash(git push *) asks", Rule: "Bash(git push origin main)"}}}},
@@ -190,7 +190,7 @@ func (p *play) show() {
 	}
 	p.send(looked{1, look})
 	p.send(billed{1, bill{total: "1.25 USD", by: map[team.AgentID]string{"leader": "0.10 USD", "ann": "0.75 USD", "zoe": "0.40 USD"}}})
-	p.send(told{session: 1, at: at(10), entries: []feed.Entry{
+	p.send(newEntries{session: 1, at: at(10), entries: []feed.Entry{
 		entry(1, "leader", team.EventBody{Type: team.TextChunk, MessageID: "m1", Delta: "I split the work: the tokens, the grammar, and the tests that need both."}, nil),
 		entry(2, "ann", team.EventBody{Type: team.ToolCallChunk, MessageID: "m2", ToolCallID: "c1", ToolCallName: "bash", Delta: `{"command":"go test ./..."}`}, nil),
 		entry(3, "ann", team.EventBody{Type: team.ToolCallResult, MessageID: "m3", ToolCallID: "c1", Content: "ok  tokens\nok  tree\n"}, nil),

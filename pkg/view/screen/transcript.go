@@ -15,8 +15,8 @@ import (
 
 // How much of the past can be scrolled to.
 const (
-	mostTold = 3000 // entries
-	dropTold = 500  // that go together
+	mostEntries = 3000 // entries
+	dropEntries = 500  // that go together
 )
 
 // transcriptView is a story with its entries, so that its lines can be made again at another width.
@@ -26,7 +26,7 @@ type transcriptView struct {
 
 	entries []feed.Entry
 	story   *render.Story
-	told    []*entryView
+	views   []*entryView
 }
 
 // entryView is the lines of an entry.
@@ -45,7 +45,7 @@ func (t *entryView) has(text string) bool {
 
 func plain(lines []string) string { return strings.ToLower(ansi.Strip(strings.Join(lines, " "))) }
 
-func newTale(o render.Options, members []team.Member, tasks []team.Task, counts func(team.TaskID) bool) *transcriptView {
+func newTranscript(o render.Options, members []team.Member, tasks []team.Task, counts func(team.TaskID) bool) *transcriptView {
 	t := &transcriptView{o: o, past: state.New()}
 	t.past.KnowMembers(members)
 	t.past.KnowTasks(tasks, counts)
@@ -54,7 +54,7 @@ func newTale(o render.Options, members []team.Member, tasks []team.Task, counts 
 }
 
 func (t *transcriptView) begin() {
-	t.story, t.told = render.New(t.o), nil
+	t.story, t.views = render.New(t.o), nil
 	var tasks []team.Task
 	for _, task := range t.past.Tasks {
 		tasks = append(tasks, task.Task)
@@ -82,16 +82,16 @@ func (t *transcriptView) take(entries []feed.Entry) (added []*entryView) {
 	for _, e := range entries {
 		e = short(e)
 		t.entries = append(t.entries, e)
-		added = append(added, t.add(t.story.Tell(e))...)
+		added = append(added, t.add(t.story.Render(e))...)
 	}
-	if n := len(t.entries) - mostTold; n > dropTold {
+	if n := len(t.entries) - mostEntries; n > dropEntries {
 		for _, e := range t.entries[:n] {
 			t.past.Apply(e)
 		}
 		t.entries = append([]feed.Entry(nil), t.entries[n:]...)
 	}
-	if n := len(t.told) - mostTold; n > dropTold {
-		t.told = append([]*entryView(nil), t.told[n:]...)
+	if n := len(t.views) - mostEntries; n > dropEntries {
+		t.views = append([]*entryView(nil), t.views[n:]...)
 	}
 	return added
 }
@@ -101,7 +101,7 @@ func (t *transcriptView) add(lines []string) []*entryView {
 		return nil
 	}
 	added := []*entryView{{lines: lines}}
-	t.told = append(t.told, added...)
+	t.views = append(t.views, added...)
 	return added
 }
 
@@ -133,7 +133,7 @@ func linesOf(told []*entryView, with string) (all []string) {
 }
 
 // lines returns the lines of the entries that contain a text; "" is all.
-func (t *transcriptView) lines(with string) []string { return linesOf(t.told, with) }
+func (t *transcriptView) lines(with string) []string { return linesOf(t.views, with) }
 
 // has reports whether the lines contain a text, in upper or lower case.
 func has(lines []string, text string) bool {

@@ -80,7 +80,7 @@ func (m *model) header() []string {
 		}
 		return []string{spread(m.width, bold.Render("teams"), state), strings.Repeat("─", m.width)}
 	}
-	record := r.look.record
+	record := r.snapshot.record
 	if n := r.waits(); state == "" && n > 0 {
 		state = yellow.Bold(true).Render(fmt.Sprintf("%d for you", n))
 	}
@@ -91,10 +91,10 @@ func (m *model) header() []string {
 		part{some(running, "running"), 3}, part{some(blocked, "blocked"), 4},
 		part{r.cost.total, 2}, part{r.lasted(m), 5})
 	by := map[team.MemberState]int{}
-	for _, a := range r.look.agents {
+	for _, a := range r.snapshot.agents {
 		by[a.State]++
 	}
-	members := faint.Render(explain.Counted(len(r.look.agents), "member") + ": " + strings.Join(explain.ByName(by), ", "))
+	members := faint.Render(explain.Counted(len(r.snapshot.agents), "member") + ": " + strings.Join(explain.ByName(by), ", "))
 	if len(by) == 0 {
 		members = faint.Render("no members")
 	}
@@ -133,7 +133,7 @@ func (r *room) progress() (done, all, running, blocked int) {
 // lasted returns how long the goal has taken.
 func (r *room) lasted(m *model) string {
 	end := m.now
-	if at := r.look.record.FinishedAt; at != nil && r.look.record.Status != team.Active {
+	if at := r.snapshot.record.FinishedAt; at != nil && r.snapshot.record.Status != team.Active {
 		end = *at
 	}
 	if r.begun.IsZero() || end.IsZero() {
@@ -170,7 +170,7 @@ func (m *model) where(p *page) string {
 	if p.kind == helpPage {
 		return "› help"
 	}
-	if p.kind == letterPage {
+	if p.kind == messagePage {
 		return "› letter"
 	}
 	return "› " + line(p.about)
@@ -185,15 +185,15 @@ func (m *model) body(height int) []string {
 	case streamPage:
 		drafts := []string{}
 		if p.up == 0 && p.filter == "" {
-			drafts = m.room.tale.story.Drafts(min(height/3, 8))
+			drafts = m.room.transcript.story.Drafts(min(height/3, 8))
 		}
-		all = append(p.drawText(m.room.tale.lines(p.filter), height-len(drafts)), drafts...)
+		all = append(p.drawText(m.room.transcript.lines(p.filter), height-len(drafts)), drafts...)
 	case agentPage:
 		all = m.agentBody(p, height)
 	case taskPage:
 		all = p.drawText(m.taskLines(team.TaskID(p.about)), height)
-	case letterPage:
-		all = p.drawText(m.letterLines(p.about), height)
+	case messagePage:
+		all = p.drawText(m.messageLines(p.about), height)
 	case helpPage:
 		all = p.drawText(m.helpLines(), height)
 	case timelinePage:
@@ -231,10 +231,10 @@ func (m *model) agentBody(p *page, height int) []string {
 			draft = draft[len(draft)-height/3:]
 		}
 	}
-	if r.speech == nil {
+	if r.drafts == nil {
 		return append(top, faint.Render(" reading …"))
 	}
-	return append(append(top, p.drawText(r.speech.lines(p.filter), height-len(draft))...), draft...)
+	return append(append(top, p.drawText(r.drafts.lines(p.filter), height-len(draft))...), draft...)
 }
 
 func prefixed(before, s string) string {
@@ -273,8 +273,8 @@ func (m *model) footer() (all []string) {
 	if p.filter != "" {
 		return []string{spread(m.width, yellow.Render("/"+p.filter)+faint.Render("  Esc shows all again"), "")}
 	}
-	if r := m.room; r != nil && r.look.record.Status != team.Active && r.look.record.Status != "" && r.look.record.Goal != "" && len(m.over) == 0 {
-		return []string{m.ending(r.look.record)}
+	if r := m.room; r != nil && r.snapshot.record.Status != team.Active && r.snapshot.record.Status != "" && r.snapshot.record.Goal != "" && len(m.over) == 0 {
+		return []string{m.ending(r.snapshot.record)}
 	}
 	return []string{faint.Render(fit(m.width, "  ", m.hints(p)...))}
 }
@@ -307,7 +307,7 @@ func (m *model) hints(p *page) []part {
 		return []part{{"a assign", 0}, {"r release", 2}, {"c cancel", 1}, {"Esc back", 0}, {"? help", 1}}
 	case mailPage:
 		return append(m.wantedHints(m.item()), []part{{"m write", 3}, {"Enter reads", 2}, {"? help", 1}, {"q quit", 0}}...)
-	case letterPage:
+	case messagePage:
 		return append(m.wantedHints(m.item()), []part{{"m write", 2}, {"? help", 1}, {"Esc back", 0}}...)
 	case helpPage:
 		return []part{{"PgDn more", 1}, {"Esc back", 0}, {"q quit", 0}}
@@ -325,7 +325,7 @@ func (m *model) wantedHints(id string) []part {
 		}
 		return []part{{"y once", 0}, {"t for the task", 3}, {"w always", 3}, {"n refuse", 0}}
 	}
-	if l, ok := m.room.letter(id); ok && l.Open {
+	if l, ok := m.room.message(id); ok && l.Open {
 		return []part{{"a answer", 0}}
 	}
 	return nil

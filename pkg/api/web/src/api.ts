@@ -108,6 +108,11 @@ export interface AskedCall {
   why: string
 }
 
+export interface AssignOptions {
+  as: string
+  seat?: boolean
+}
+
 export interface AssignedTask {
   artifacts?: Artifact[] | null
   assignee: string
@@ -141,7 +146,7 @@ export interface AssignedTask {
   returned?: Try[] | null
   revision: number
   role?: string
-  seated: boolean
+  seat_created: boolean
   status: "pending" | "in_progress" | "completed" | "failed" | "cancelled"
   title: string
   undone?: string
@@ -192,6 +197,15 @@ export interface Bar {
   task: string
   title: string
   to: string
+}
+
+export interface BranchCommit {
+  agent: string
+  commit: string
+  subject: string
+  task?: string
+  time: string
+  undoes?: string
 }
 
 export interface Change {
@@ -258,10 +272,10 @@ export interface Delivery {
   agent_id: string
   dead_at?: string
   delivered_at?: string
-  fate: "pending" | "delivered" | "processed" | "refused" | "dead"
   processed_at?: string
   reason?: string
   refused_at?: string
+  status: "pending" | "delivered" | "processed" | "refused" | "dead"
 }
 
 export interface Delta {
@@ -276,7 +290,7 @@ export interface Delta {
 
 export interface Diff {
   branch: string
-  commits: LineCommit[]
+  commits: BranchCommit[]
   diff: string
   files: File[]
   from: string
@@ -372,6 +386,14 @@ export interface Goal {
   usage: Usage
 }
 
+export interface GoalBranch {
+  begun?: string
+  early?: boolean
+  goal: number
+  prefix?: string
+  why?: string
+}
+
 export interface GoalSet {
   existed: boolean
   goal: Goal
@@ -430,15 +452,6 @@ export interface Lane {
 export interface Letters {
   messages: StoredMessage[]
   next?: string
-}
-
-export interface LineCommit {
-  agent: string
-  commit: string
-  subject: string
-  task?: string
-  time: string
-  undoes?: string
 }
 
 export interface Loaded {
@@ -753,11 +766,6 @@ export interface SeatClaim {
   task: string
 }
 
-export interface Seated {
-  as: string
-  seat?: boolean
-}
-
 export interface Sent {
   delivered_to: string[]
   existed: boolean
@@ -822,9 +830,9 @@ export interface StoredMessage {
   choices?: string[] | null
   content: string
   created_at: string
+  deliveries: Delivery[] | null
   drain?: boolean
   exchange?: Exchange
-  fates: Delivery[] | null
   from: string
   id: string
   in_reply_to?: string
@@ -934,6 +942,7 @@ export interface TaskView {
 }
 
 export interface Team {
+  branch?: GoalBranch
   created_at: string
   created_by: string
   description: string
@@ -947,7 +956,6 @@ export interface Team {
   goal_seq?: number
   id: string
   lease_seconds: number
-  line?: WorkLine
   loaded?: Loaded
   max_teammates: number
   names?: string[] | null
@@ -969,6 +977,8 @@ export interface Team {
 }
 
 export interface TeamShown {
+  branch?: GoalBranch
+  branch_head?: string
   created_at: string
   created_by: string
   description: string
@@ -982,8 +992,6 @@ export interface TeamShown {
   goal_seq?: number
   id: string
   lease_seconds: number
-  line?: WorkLine
-  line_head?: string
   loaded?: Loaded
   max_teammates: number
   names?: string[] | null
@@ -1122,12 +1130,4 @@ export interface Work {
   task?: string
   tool?: string
   trouble?: string
-}
-
-export interface WorkLine {
-  begun?: string
-  early?: boolean
-  goal: number
-  prefix?: string
-  why?: string
 }

@@ -3,7 +3,7 @@
 
 import type { Agent as Said, Approval as Asked, Member as Stored, Message as Mail, Task as Work, TeamStatus as Standing } from "./api"
 
-export type { Delta, Delivery as Fate, Goal, Job, StoredMessage as Letter } from "./api"
+export type { Delta, Goal, Job, StoredMessage } from "./api"
 
 // Any field may be absent, and any word may be one of the future.
 type Loose<T> = { [K in keyof T]?: T[K] extends string | undefined ? string : T[K] }

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// look is the interval of the supervisor's counts.
-const look = 50 * time.Millisecond
+// check is the interval of the supervisor's counts.
+const check = 50 * time.Millisecond
 
 func init() {
 	switch {
@@ -108,7 +108,7 @@ func run(s Spec, ready <-chan struct{}, left <-chan time.Duration) (Report, erro
 		return Report{}, err
 	}
 	use := &meter{spec: s}
-	tick := time.NewTicker(look)
+	tick := time.NewTicker(check)
 	defer tick.Stop()
 	over := time.NewTimer(time.Hour)
 	over.Stop()
@@ -343,7 +343,7 @@ func (c *child) killAll() {
 func (c *child) wait() {
 	select {
 	case <-c.gone:
-	case <-time.After(look):
+	case <-time.After(check):
 	}
 }
 

@@ -44,7 +44,7 @@ func BenchmarkCycle(b *testing.B) {
 			now := start
 			beats := map[team.AgentID]uint64{}
 			hear := func(a *asker, st team.MemberState) {
-				beat := a.beat
+				beat := a.heartbeat
 				beat.N, beat.State = beat.N+1, st
 				beats[beat.AgentID] = beat.N
 				s.hear(beat, now)
@@ -63,7 +63,7 @@ func BenchmarkCycle(b *testing.B) {
 				under = under[1:]
 				t, a := o.node.task, o.agent
 				b.StopTimer() // what the agent does
-				t.Status, t.Assignee, t.Incarnation = team.InProgress, a.beat.AgentID, 1
+				t.Status, t.Assignee, t.Incarnation = team.InProgress, a.heartbeat.AgentID, 1
 				claim := write(t, s.seq+1)
 				t.Status = team.Completed
 				done := write(t, s.seq+2)
@@ -125,7 +125,7 @@ func BenchmarkLook(b *testing.B) {
 				on(s, task(n+1, heldBy(agent(n))))
 			}
 			for b.Loop() {
-				if l := s.look(); len(l.Running) != 100 {
+				if l := s.snapshot(); len(l.Running) != 100 {
 					b.Fatal(len(l.Running))
 				}
 			}

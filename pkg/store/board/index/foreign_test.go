@@ -47,7 +47,7 @@ func TestForeignBeats(t *testing.T) {
 			}
 			var state team.MemberState
 			if a := f.agents["coder-1"]; a != nil {
-				state = a.beat.State
+				state = a.heartbeat.State
 			}
 			if state != tt.state || taken != tt.taken || len(f.heard) != tt.late {
 				t.Errorf("it is %q, %d beats were news, %d with their record; want %q, %d, %d", state, taken, len(f.heard), tt.state, tt.taken, tt.late)

@@ -18,18 +18,18 @@ type graph struct {
 	inOrder bool
 
 	count    map[team.TaskStatus]int
-	running  map[*node]struct{}     // in progress
-	held     map[team.Holder]hold   // the tasks of each incarnation of an agent
-	free     map[string]int         // how many are claimable, by role; those that are reserved do not count
-	ready    pile                   // the claimable ones; the longest claimable is first
-	heaps    map[string]*pile       // the claimable ones without an offer or a reservation, by role; in order of work
-	kept     map[team.AgentID]*pile // the others of these, by the member that they are reserved for; none is empty
-	reserved map[*node]struct{}     // the pending ones that are reserved, claimable or not
-	resting  map[*node]struct{}     // those that would be in heaps, but for the cooldown of a member that has put them back
-	now      time.Time              // of the newest entry, or the newest match
-	ended    []mark                 // failed and cancelled ones, in the order of the feed
-	done     []mark                 // completed ones, in the same order
-	moved    uint64                 // newest revision at which any task changed
+	running  map[*node]struct{}        // in progress
+	held     map[team.Holder]hold      // the tasks of each incarnation of an agent
+	free     map[string]int            // how many are claimable, by role; those that are reserved do not count
+	ready    backlog                   // the claimable ones; the longest claimable is first
+	heaps    map[string]*backlog       // the claimable ones without an offer or a reservation, by role; in order of work
+	kept     map[team.AgentID]*backlog // the others of these, by the member that they are reserved for; none is empty
+	reserved map[*node]struct{}        // the pending ones that are reserved, claimable or not
+	resting  map[*node]struct{}        // those that would be in heaps, but for the cooldown of a member that has put them back
+	now      time.Time                 // of the newest entry, or the newest match
+	ended    []mark                    // failed and cancelled ones, in the order of the feed
+	done     []mark                    // completed ones, in the same order
+	moved    uint64                    // newest revision at which any task changed
 }
 
 // node is a task in the graph. Its task has no status if it is only named as a dependency, if its record cannot be read,
@@ -72,8 +72,8 @@ type mark struct {
 func newGraph() graph {
 	return graph{nodes: map[team.TaskID]*node{}, inOrder: true, count: map[team.TaskStatus]int{},
 		running: map[*node]struct{}{}, held: map[team.Holder]hold{}, free: map[string]int{},
-		ready: pile{before: (*node).older, at: func(n *node) *int { return &n.ready }}, heaps: map[string]*pile{},
-		kept: map[team.AgentID]*pile{}, reserved: map[*node]struct{}{}, resting: map[*node]struct{}{}}
+		ready: backlog{before: (*node).older, at: func(n *node) *int { return &n.ready }}, heaps: map[string]*backlog{},
+		kept: map[team.AgentID]*backlog{}, reserved: map[*node]struct{}{}, resting: map[*node]struct{}{}}
 }
 
 func (g *graph) node(id team.TaskID) *node {
@@ -239,25 +239,25 @@ func (g *graph) place(n *node) {
 	n.filed = true
 	if a := n.task.ReservedFor; a != "" {
 		if n.offer == nil {
-			heap.Push(pileOf(g.kept, team.AgentID(strings.Clone(string(a)))), n)
+			heap.Push(backlogOf(g.kept, team.AgentID(strings.Clone(string(a)))), n)
 		}
 		return
 	}
 	g.free[n.task.Role]++
 	switch {
 	case n.offer != nil:
-	case n.rests(g.now):
+	case n.backoffUntil(g.now):
 		g.resting[n] = struct{}{}
 	default:
-		heap.Push(pileOf(g.heaps, n.task.Role), n)
+		heap.Push(backlogOf(g.heaps, n.task.Role), n)
 	}
 }
 
-// pileOf returns the heap of that name, and makes it on first use.
-func pileOf[K comparable](heaps map[K]*pile, name K) *pile {
+// backlogOf returns the heap of that name, and makes it on first use.
+func backlogOf[K comparable](heaps map[K]*backlog, name K) *backlog {
 	h := heaps[name]
 	if h == nil {
-		h = &pile{before: (*node).sooner, at: func(n *node) *int { return &n.at }}
+		h = &backlog{before: (*node).sooner, at: func(n *node) *int { return &n.at }}
 		heaps[name] = h
 	}
 	return h
@@ -327,37 +327,37 @@ func dependents(n *node, which func(*node) bool) []team.TaskID {
 	return ids
 }
 
-// pile is a heap of tasks, each of which knows its place in it.
-type pile struct {
+// backlog is a heap of tasks, each of which knows its place in it.
+type backlog struct {
 	nodes  []*node
 	before func(n, o *node) bool
 	at     func(*node) *int // where a task keeps its place; -1 if it is not in the pile
 }
 
 // first returns the task that is before all others, nil if there is none.
-func (p *pile) first() *node {
+func (p *backlog) first() *node {
 	if len(p.nodes) == 0 {
 		return nil
 	}
 	return p.nodes[0]
 }
 
-func (p *pile) Len() int           { return len(p.nodes) }
-func (p *pile) Less(i, j int) bool { return p.before(p.nodes[i], p.nodes[j]) }
+func (p *backlog) Len() int           { return len(p.nodes) }
+func (p *backlog) Less(i, j int) bool { return p.before(p.nodes[i], p.nodes[j]) }
 
-func (p *pile) Swap(i, j int) {
+func (p *backlog) Swap(i, j int) {
 	w := p.nodes
 	w[i], w[j] = w[j], w[i]
 	*p.at(w[i]), *p.at(w[j]) = i, j
 }
 
-func (p *pile) Push(x any) {
+func (p *backlog) Push(x any) {
 	n := x.(*node)
 	*p.at(n) = len(p.nodes)
 	p.nodes = append(p.nodes, n)
 }
 
-func (p *pile) Pop() any {
+func (p *backlog) Pop() any {
 	last := len(p.nodes) - 1
 	n := p.nodes[last]
 	p.nodes[last], *p.at(n) = nil, -1

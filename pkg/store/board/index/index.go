@@ -200,11 +200,11 @@ func (x *Index) take(e broker.Entry) error {
 	return nil
 }
 
-// Look returns the present state of the team by the feed.
-func (x *Index) Look() Look {
+// Snapshot returns the present state of the team by the feed.
+func (x *Index) Snapshot() Snapshot {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.state.look()
+	return x.state.snapshot()
 }
 
 // EndsSince returns the tasks that failed or were cancelled after a revision of the bucket, in that order, and only those
@@ -254,7 +254,7 @@ func (x *Index) match(now time.Time) (made []offered) {
 		x.lapseAt = time.Time{}
 	}
 	for _, o := range x.state.match(now) {
-		made = append(made, offered{o.node.task, o.agent.beat.AgentID})
+		made = append(made, offered{o.node.task, o.agent.heartbeat.AgentID})
 	}
 	// Most offers are settled long before they lapse, so one timer setting serves many.
 	if due := x.state.due(); x.lapseAt.IsZero() && !due.IsZero() {

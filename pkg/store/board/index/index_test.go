@@ -106,7 +106,7 @@ func TestOffers(t *testing.T) {
 		}
 	}
 	r.ask(team.Query{})
-	if look := r.Look(); look.Tasks[team.Completed] != 2 || len(look.Running) != 0 || look.Seq < r.last() {
+	if look := r.Snapshot(); look.Tasks[team.Completed] != 2 || len(look.Running) != 0 || look.Seq < r.last() {
 		t.Errorf("Look = %+v", look)
 	}
 }

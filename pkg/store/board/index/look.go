@@ -10,9 +10,9 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Look is the state of the team by the feed so far. Its cost depends on the members and the tasks in progress, not on the
+// Snapshot is the state of the team by the feed so far. Its cost depends on the members and the tasks in progress, not on the
 // size of the board. The caller must not change it.
-type Look struct {
+type Snapshot struct {
 	Team        team.Team
 	Members     []team.Member           // in order of joining
 	Tasks       map[team.TaskStatus]int // how many of each status
@@ -25,13 +25,13 @@ type Look struct {
 	Seq         uint64                  // of the newest entry taken in
 }
 
-func (s *state) look() Look {
+func (s *state) snapshot() Snapshot {
 	if s.roster == nil {
 		s.roster = slices.SortedFunc(maps.Values(s.members), func(a, b team.Member) int {
 			return cmp.Or(a.JoinedAt.Compare(b.JoinedAt), cmp.Compare(a.AgentID, b.AgentID))
 		})
 	}
-	l := Look{Team: s.team, Members: s.roster, Tasks: maps.Clone(s.count), Claimable: maps.Clone(s.free),
+	l := Snapshot{Team: s.team, Members: s.roster, Tasks: maps.Clone(s.count), Claimable: maps.Clone(s.free),
 		Moved: s.moved, Quarantined: s.quarantined(), Seq: s.seq}
 	for _, n := range slices.SortedFunc(maps.Keys(s.running), (*node).compareNumber) {
 		l.Running = append(l.Running, n.task)

@@ -12,13 +12,13 @@ const silent = 3 * 2 * time.Second
 
 // asker is an agent that sends heartbeats.
 type asker struct {
-	beat    team.Heartbeat
-	heard   time.Time
-	offer   *offer        // under way; nil if there is none
-	place   *list.Element // in the queue of its role; nil if it is in none
-	queued  string        // that role
-	ticket  uint64        // grows with each entry into a queue: the lowest has waited longest
-	ignored int           // offers in a row that lapsed while it went on waiting for work
+	heartbeat team.Heartbeat
+	heard     time.Time
+	offer     *offer        // under way; nil if there is none
+	place     *list.Element // in the queue of its role; nil if it is in none
+	queued    string        // that role
+	ticket    uint64        // grows with each entry into a queue: the lowest has waited longest
+	ignored   int           // offers in a row that lapsed while it went on waiting for work
 }
 
 // maxIgnored is the number of offers in a row that an agent may let lapse before it counts as deaf.
@@ -35,7 +35,7 @@ type offer struct {
 
 // asks reports whether a waits for work.
 func (s *state) asks(a *asker) bool {
-	b := a.beat
+	b := a.heartbeat
 	if b.State != team.Idle || b.Unseen || b.Task != "" || b.AgentID == team.Leader || a.offer != nil {
 		return false
 	}
@@ -53,20 +53,20 @@ func (s *state) asks(a *asker) bool {
 // longer waits.
 func (s *state) enqueue(a *asker) {
 	asks := s.asks(a)
-	if a.place != nil && (!asks || a.queued != a.beat.Role) {
+	if a.place != nil && (!asks || a.queued != a.heartbeat.Role) {
 		s.idle[a.queued].Remove(a.place)
 		a.place = nil
 	}
 	if !asks || a.place != nil {
 		return
 	}
-	q := s.idle[a.beat.Role]
+	q := s.idle[a.heartbeat.Role]
 	if q == nil {
 		q = list.New()
-		s.idle[a.beat.Role] = q
+		s.idle[a.heartbeat.Role] = q
 	}
 	s.tickets++
-	a.ticket, a.queued, a.place = s.tickets, a.beat.Role, q.PushBack(a)
+	a.ticket, a.queued, a.place = s.tickets, a.heartbeat.Role, q.PushBack(a)
 }
 
 // hear applies a heartbeat, unless it is stale, or of another incarnation than its member's record.
@@ -79,7 +79,7 @@ func (s *state) hear(b team.Heartbeat, now time.Time) (news bool) {
 	if a == nil {
 		a = &asker{}
 		s.agents[b.AgentID] = a
-	} else if !b.Newer(a.beat) {
+	} else if !b.Newer(a.heartbeat) {
 		return false
 	}
 	if o := a.offer; o != nil && b.Back { // it did not arrive, or its claim fails by the board's word
@@ -91,10 +91,10 @@ func (s *state) hear(b team.Heartbeat, now time.Time) (news bool) {
 	if o := a.offer; o != nil && (b.State != team.Idle || b.BoardSeq > o.seq) {
 		a.offer = nil // the task stays bound: the agent may be about to claim it, or has
 	}
-	if b.State != team.Idle || b.BoardSeq > a.beat.BoardSeq || b.Incarnation != a.beat.Incarnation {
+	if b.State != team.Idle || b.BoardSeq > a.heartbeat.BoardSeq || b.Incarnation != a.heartbeat.Incarnation {
 		a.ignored = 0
 	}
-	a.beat, a.heard = b, now
+	a.heartbeat, a.heard = b, now
 	s.enqueue(a)
 	return true
 }
@@ -117,8 +117,8 @@ func (s *state) holdBack(b team.Heartbeat) {
 
 // takeEarly switches the heartbeats of m to those of its record's incarnation.
 func (s *state) takeEarly(m team.Member) {
-	if a := s.agents[m.AgentID]; a != nil && s.foreign(a.beat) {
-		s.holdBack(a.beat)
+	if a := s.agents[m.AgentID]; a != nil && s.foreign(a.heartbeat) {
+		s.holdBack(a.heartbeat)
 		s.forget(m.AgentID)
 	}
 	b, there := s.early[m.AgentID]
@@ -134,17 +134,17 @@ func (s *state) takeEarly(m team.Member) {
 // claimed updates the holder of t, which the feed shows in progress. o is the open offer of t, nil if there was none.
 func (s *state) claimed(t team.Task, o *offer) {
 	a := s.agents[t.Assignee]
-	if a == nil || a.beat.Incarnation != t.Incarnation {
+	if a == nil || a.heartbeat.Incarnation != t.Incarnation {
 		return
 	}
 	if a.offer == o {
 		a.offer = nil
 	}
-	if t.Revision <= a.beat.BoardSeq {
+	if t.Revision <= a.heartbeat.BoardSeq {
 		return // the heartbeat is newer than the claim: the task may be over
 	}
-	a.beat.State = team.Running // its heartbeat is older than its claim
-	if o := a.offer; o != nil { // and it was offered something else
+	a.heartbeat.State = team.Running // its heartbeat is older than its claim
+	if o := a.offer; o != nil {      // and it was offered something else
 		a.offer = nil
 		if o.node.offer == o {
 			s.bind(o.node, nil)
@@ -181,7 +181,7 @@ func (s *state) match(now time.Time) []*offer {
 		if n == nil {
 			return made
 		}
-		o := &offer{a, n, now.Add(s.patience), a.beat.BoardSeq}
+		o := &offer{a, n, now.Add(s.patience), a.heartbeat.BoardSeq}
 		s.bind(n, o)
 		a.offer = o
 		s.enqueue(a)
@@ -239,7 +239,7 @@ func (s *state) next(now time.Time) (first *node, to *asker) {
 		if a == nil || s.waits[role] {
 			continue
 		}
-		if (longest == nil || a.ticket < longest.ticket) && !(s.looks[role] && s.hands()) {
+		if (longest == nil || a.ticket < longest.ticket) && !(s.snapshots[role] && s.heldBy()) {
 			longest = a
 		}
 		if n := s.best(role); role != "" && n != nil && (first == nil || n.compare(first) < 0) {

@@ -217,7 +217,7 @@ func TestIndexIsTrue(t *testing.T) {
 				}
 				before := free()
 				for _, o := range s.match(now) {
-					id, a := o.node.id, o.agent.beat.AgentID
+					id, a := o.node.id, o.agent.heartbeat.AgentID
 					at := slices.IndexFunc(before, func(v team.TaskView) bool { return v.ID == id })
 					if at < 0 || !before[at].Claimable(a, roles[a]) {
 						t.Fatalf("%s was offered to %s, which may not be: %v", id, a, before)
@@ -238,7 +238,7 @@ func TestIndexIsTrue(t *testing.T) {
 				for _, v := range free() {
 					for _, a := range agents {
 						// What the feed has shown of it may make its last beat stale.
-						if asks(a) && s.agents[a].beat.State == team.Idle && s.agents[a].offer == nil && v.Claimable(a, roles[a]) {
+						if asks(a) && s.agents[a].heartbeat.State == team.Idle && s.agents[a].offer == nil && v.Claimable(a, roles[a]) {
 							t.Fatalf("%s is not offered to %s", v.ID, a)
 						}
 					}
@@ -269,7 +269,7 @@ func same(t *rapid.T, s *state, b *bucket) {
 			want = append(want, fmt.Sprint(v.ID, v.Revision))
 		}
 	}
-	l := s.look()
+	l := s.snapshot()
 	nonzero := func(m map[team.TaskStatus]int) map[team.TaskStatus]int {
 		maps.DeleteFunc(m, func(_ team.TaskStatus, n int) bool { return n == 0 })
 		return m

@@ -32,16 +32,16 @@ func (n *node) decline(next team.Task, now time.Time) {
 	n.declined = all
 }
 
-// rests reports whether a member still has a cooldown for n.
-func (n *node) rests(now time.Time) bool {
-	return slices.ContainsFunc(n.declined, func(d declined) bool { return now.Sub(d.at) < team.RestShared })
+// backoffUntil reports whether a member still has a cooldown for n.
+func (n *node) backoffUntil(now time.Time) bool {
+	return slices.ContainsFunc(n.declined, func(d declined) bool { return now.Sub(d.at) < team.BackoffShared })
 }
 
 // rested puts tasks without a cooldown back into their heaps.
 func (s *state) rested(now time.Time) {
 	s.now = now
 	for n := range s.resting {
-		if !n.rests(now) {
+		if !n.backoffUntil(now) {
 			s.lift(n)
 			s.place(n)
 		}
@@ -65,7 +65,7 @@ func (s *state) nextResting(now time.Time) (first *node, to *asker) {
 // unrested returns the longest waiting agent that may take n and has no cooldown for it.
 func (s *state) unrested(n *node, now time.Time) (longest *asker) {
 	for role, q := range s.idle {
-		if s.waits[role] || n.task.Role != "" && n.task.Role != role || n.task.Role == "" && s.looks[role] && s.hands() {
+		if s.waits[role] || n.task.Role != "" && n.task.Role != role || n.task.Role == "" && s.snapshots[role] && s.heldBy() {
 			continue
 		}
 		if a := s.firstOf(q, n, now); a != nil && (longest == nil || a.ticket < longest.ticket) {
@@ -79,18 +79,18 @@ func (s *state) unrested(n *node, now time.Time) (longest *asker) {
 func (s *state) firstOf(q *list.List, n *node, now time.Time) *asker {
 	for e := q.Front(); e != nil; e = e.Next() {
 		a := e.Value.(*asker)
-		if now.Sub(a.heard) < silent && !s.restsFrom(a.beat.AgentID, n, now) {
+		if now.Sub(a.heard) < silent && !s.backoffFrom(a.heartbeat.AgentID, n, now) {
 			return a
 		}
 	}
 	return nil
 }
 
-// restsFrom reports whether a member has a cooldown for n: it has put n back, and another member could take n, or that was
+// backoffFrom reports whether a member has a cooldown for n: it has put n back, and another member could take n, or that was
 // only just now and not done by the merge queue.
-func (s *state) restsFrom(a team.AgentID, n *node, now time.Time) bool {
+func (s *state) backoffFrom(a team.AgentID, n *node, now time.Time) bool {
 	i := slices.IndexFunc(n.declined, func(d declined) bool { return d.by == a })
-	return i >= 0 && now.Sub(n.declined[i].at) < n.task.Rest(s.handy(a, n))
+	return i >= 0 && now.Sub(n.declined[i].at) < n.task.Backoff(s.handy(a, n))
 }
 
 // handy reports whether a member other than a could take n and has not put it back.
@@ -103,10 +103,10 @@ func (s *state) handy(a team.AgentID, n *node) bool {
 	return false
 }
 
-// hands reports whether a member whose role does more than look could take a task without a role.
-func (s *state) hands() bool {
+// heldBy reports whether a member whose role does more than look could take a task without a role.
+func (s *state) heldBy() bool {
 	for _, m := range s.members {
-		if !s.looks[m.Role] && !s.waits[m.Role] && s.able(m) {
+		if !s.snapshots[m.Role] && !s.waits[m.Role] && s.able(m) {
 			return true
 		}
 	}
@@ -116,5 +116,5 @@ func (s *state) hands() bool {
 // able reports whether a member will take tasks sooner or later.
 func (s *state) able(m team.Member) bool {
 	a := s.agents[m.AgentID]
-	return a == nil && team.Able(m, team.Heartbeat{}) || a != nil && a.ignored < maxIgnored && team.Able(m, a.beat)
+	return a == nil && team.Able(m, team.Heartbeat{}) || a != nil && a.ignored < maxIgnored && team.Able(m, a.heartbeat)
 }

@@ -26,7 +26,7 @@ func member(a team.AgentID, role string) team.Member { return team.Member{AgentI
 
 // beats has a member beat again, in that state.
 func (f *feed) beats(a team.AgentID, s team.MemberState, now time.Time, change ...func(*team.Heartbeat)) {
-	b := f.agents[a].beat
+	b := f.agents[a].heartbeat
 	b.N, b.State, b.BoardSeq = b.N+1, s, f.seq
 	for _, f := range change {
 		f(&b)
@@ -70,7 +70,7 @@ func TestRests(t *testing.T) {
 	idles := func(f *feed, now time.Time) { // nobody is silent
 		for _, a := range []team.AgentID{"coder-1", "coder-2", "explorer-1"} {
 			if f.agents[a] != nil {
-				f.beats(a, f.agents[a].beat.State, now, func(b *team.Heartbeat) { b.BoardSeq-- })
+				f.beats(a, f.agents[a].heartbeat.State, now, func(b *team.Heartbeat) { b.BoardSeq-- })
 			}
 		}
 	}
@@ -82,14 +82,14 @@ func TestRests(t *testing.T) {
 		want    map[time.Duration]string     // what is offered, after how long
 	}{
 		"the other one is idle":            {two, func(*feed, time.Time) {}, map[time.Duration]string{0: "T-001:coder-2"}},
-		"the other one is at work":         {two, busy, map[time.Duration]string{0: "", team.RestAlone: "", team.RestShared - 1: "", team.RestShared: "T-001:coder-1"}},
-		"it is alone":                      {two[:1], func(*feed, time.Time) {}, map[time.Duration]string{0: "", team.RestAlone - 1: "", team.RestAlone: "T-001:coder-1"}},
-		"the other one waits for a person": {two, func(f *feed, now time.Time) { f.beats("coder-2", team.WaitingUser, now) }, map[time.Duration]string{team.RestAlone - 1: "", team.RestAlone: "T-001:coder-1"}},
+		"the other one is at work":         {two, busy, map[time.Duration]string{0: "", team.BackoffAlone: "", team.BackoffShared - 1: "", team.BackoffShared: "T-001:coder-1"}},
+		"it is alone":                      {two[:1], func(*feed, time.Time) {}, map[time.Duration]string{0: "", team.BackoffAlone - 1: "", team.BackoffAlone: "T-001:coder-1"}},
+		"the other one waits for a person": {two, func(f *feed, now time.Time) { f.beats("coder-2", team.WaitingUser, now) }, map[time.Duration]string{team.BackoffAlone - 1: "", team.BackoffAlone: "T-001:coder-1"}},
 		"the other one is parked": {two, func(f *feed, now time.Time) {
 			f.beats("coder-2", team.WaitingModel, now, func(b *team.Heartbeat) { b.RetryAt = &now })
-		}, map[time.Duration]string{team.RestAlone - 1: "", team.RestAlone: "T-001:coder-1"}},
-		"the other one has put it back, too": {two, func(f *feed, now time.Time) { f.backBy(1, now, "coder-2") }, map[time.Duration]string{0: "", team.RestAlone - 1: "", team.RestAlone: "T-001:coder-1"}},
-		"the other one only looks":           {[]team.Member{two[0], member("explorer-1", "explorer")}, func(*feed, time.Time) {}, map[time.Duration]string{0: "", team.RestAlone: "T-001:coder-1"}},
+		}, map[time.Duration]string{team.BackoffAlone - 1: "", team.BackoffAlone: "T-001:coder-1"}},
+		"the other one has put it back, too": {two, func(f *feed, now time.Time) { f.backBy(1, now, "coder-2") }, map[time.Duration]string{0: "", team.BackoffAlone - 1: "", team.BackoffAlone: "T-001:coder-1"}},
+		"the other one only looks":           {[]team.Member{two[0], member("explorer-1", "explorer")}, func(*feed, time.Time) {}, map[time.Duration]string{0: "", team.BackoffAlone: "T-001:coder-1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for after, want := range tt.want {
@@ -102,7 +102,7 @@ func TestRests(t *testing.T) {
 				if got := show(f.match(now)); got != want {
 					t.Errorf("after %v: %q, want %q", after, got, want)
 				}
-				if n := f.look().Claimable[""]; n != 1 {
+				if n := f.snapshot().Claimable[""]; n != 1 {
 					t.Errorf("after %v: %d tasks are claimable", after, n)
 				}
 			}
@@ -149,7 +149,7 @@ func TestRestingInOrder(t *testing.T) {
 	if got := show(f.match(start)); got != "T-002:coder-1 T-001:coder-2" {
 		t.Errorf("offered are %q", got)
 	}
-	later := start.Add(team.RestShared)
+	later := start.Add(team.BackoffShared)
 	f.match(later)
 	if len(f.resting) != 0 {
 		t.Errorf("%d tasks rest", len(f.resting))
@@ -201,7 +201,7 @@ func TestBothAuthorsRest(t *testing.T) {
 		members []team.Member
 		want    map[time.Duration]string
 	}{
-		"a third is at work": {three, map[time.Duration]string{0: "", team.RestAlone: "", team.RestShared - 1: "", team.RestShared: "T-001:coder-1"}},
+		"a third is at work": {three, map[time.Duration]string{0: "", team.BackoffAlone: "", team.BackoffShared - 1: "", team.BackoffShared: "T-001:coder-1"}},
 		"there is no third":  {two, map[time.Duration]string{0: "T-001:coder-1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -212,7 +212,7 @@ func TestBothAuthorsRest(t *testing.T) {
 					f.back(1, start, team.GiveBack{Merge: true, Others: []team.AgentID{"coder-1"}}, "coder-2")
 					if again {
 						for i := range f.nodes["T-001"].declined { // that is long ago
-							f.nodes["T-001"].declined[i].at = start.Add(-2 * team.RestShared)
+							f.nodes["T-001"].declined[i].at = start.Add(-2 * team.BackoffShared)
 						}
 						f.back(1, start, team.GiveBack{Merge: true, Others: []team.AgentID{"coder-1"}}, "coder-2")
 					}

@@ -18,15 +18,15 @@ const finishAfter = time.Second
 // of the bucket, not on the way there.
 type state struct {
 	graph
-	team    team.Team
-	looks   map[string]bool // roles whose members only look, see [team.Role.Looks]
-	waits   map[string]bool // roles whose members take nothing unassigned, see [team.Role.Claims]
-	members map[team.AgentID]team.Member
-	roster  []team.Member // the same in order of joining; nil after a change
-	bad     map[string]team.Quarantined
-	reader  board.Reader
-	begun   time.Time // when the creation began that is under way
-	seq     uint64    // newest entry
+	team      team.Team
+	snapshots map[string]bool // roles whose members only look, see [team.Role.ReadsOnly]
+	waits     map[string]bool // roles whose members take nothing unassigned, see [team.Role.Claims]
+	members   map[team.AgentID]team.Member
+	roster    []team.Member // the same in order of joining; nil after a change
+	bad       map[string]team.Quarantined
+	reader    board.Reader
+	begun     time.Time // when the creation began that is under way
+	seq       uint64    // newest entry
 
 	// Durations since the last collection, by the times in the records: of claims, from claimable to claimed; of
 	// completions, from claimed to completed.
@@ -106,9 +106,9 @@ func (s *state) read(e broker.Entry, now time.Time) error {
 		if t.LeaseSeconds <= 0 {
 			return misplaced(e)
 		}
-		s.team, s.looks, s.waits = t, map[string]bool{}, map[string]bool{}
+		s.team, s.snapshots, s.waits = t, map[string]bool{}, map[string]bool{}
 		for name, r := range t.Roles {
-			s.looks[name], s.waits[name] = r.Looks(), !r.Claims()
+			s.snapshots[name], s.waits[name] = r.ReadsOnly(), !r.Claims()
 		}
 	case e.Key == subject.KeyGraph, e.Key == subject.KeyWatchdog:
 		var g struct {
@@ -164,7 +164,7 @@ func (s *state) Show(id team.TaskID, t team.Task) {
 	was, o, since := n.task, n.offer, n.since
 	n.offer = nil // an offer of the copy before is stale
 	s.set(n, t, s.seq)
-	if o != nil && o.agent.offer == o && !t.HeldBy(team.Holder{Agent: o.agent.beat.AgentID, Incarnation: o.agent.beat.Incarnation}) {
+	if o != nil && o.agent.offer == o && !t.HeldBy(team.Holder{Agent: o.agent.heartbeat.AgentID, Incarnation: o.agent.heartbeat.Incarnation}) {
 		o.agent.offer = nil // its claim must fail, so the agent stays idle
 		s.enqueue(o.agent)
 	}

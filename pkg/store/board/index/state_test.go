@@ -44,7 +44,7 @@ func idle(a team.AgentID, role string) team.Heartbeat {
 func show(offers []*offer) string {
 	var s []string
 	for _, o := range offers {
-		s = append(s, fmt.Sprintf("%s:%s", o.node.id, o.agent.beat.AgentID))
+		s = append(s, fmt.Sprintf("%s:%s", o.node.id, o.agent.heartbeat.AgentID))
 	}
 	return strings.Join(s, " ")
 }
@@ -136,7 +136,7 @@ func TestReserved(t *testing.T) {
 	if got := show(s.match(start)); got != "T-001:coder-2 T-004:coder-3" {
 		t.Errorf("once it waits: %q", got)
 	}
-	l := s.look()
+	l := s.snapshot()
 	if len(l.Reserved) != 2 || l.Reserved[0].ID != "T-001" || !l.Reserved[0].Claimable || l.Reserved[1].Claimable || l.Claimable["tester"] != 0 {
 		t.Errorf("a look shows %+v, claimable %v", l.Reserved, l.Claimable)
 	}
@@ -145,8 +145,8 @@ func TestReserved(t *testing.T) {
 		t.Errorf("kept for another now, and T-003 free: %q", got)
 	}
 	on(&s, task(1), task(3, status(team.Cancelled)))
-	if got := show(s.match(start.Add(1))); got != "T-001:coder-1" || len(s.look().Reserved) != 0 || len(s.kept) != 0 {
-		t.Errorf("reserved for nobody: %q, %+v, %v", got, s.look().Reserved, s.kept)
+	if got := show(s.match(start.Add(1))); got != "T-001:coder-1" || len(s.snapshot().Reserved) != 0 || len(s.kept) != 0 {
+		t.Errorf("reserved for nobody: %q, %+v, %v", got, s.snapshot().Reserved, s.kept)
 	}
 }
 
@@ -175,7 +175,7 @@ func TestDeaf(t *testing.T) {
 	b := idle("rob", "coder")
 	now := start
 	for n := range maxIgnored + 1 {
-		if deaf := len(s.look().Deaf) > 0; deaf != (n == maxIgnored+1) && n < maxIgnored {
+		if deaf := len(s.snapshot().Deaf) > 0; deaf != (n == maxIgnored+1) && n < maxIgnored {
 			t.Fatalf("after %d offers it is deaf: %v", n, deaf)
 		}
 		b.N++
@@ -183,12 +183,12 @@ func TestDeaf(t *testing.T) {
 		s.match(now)
 		now = now.Add(patience)
 	}
-	if got := s.look().Deaf; len(got) != 1 || got[0] != "rob" {
+	if got := s.snapshot().Deaf; len(got) != 1 || got[0] != "rob" {
 		t.Errorf("deaf are %v", got)
 	}
 	b.N, b.State = b.N+1, team.Running
 	s.hear(b, now)
-	if got := s.look().Deaf; len(got) != 0 {
+	if got := s.snapshot().Deaf; len(got) != 0 {
 		t.Errorf("at work it is deaf: %v", got)
 	}
 }
@@ -418,7 +418,7 @@ func TestOneWakePerTask(t *testing.T) {
 		for {
 			for _, o := range s.match(now) {
 				offers++
-				a := o.agent.beat.AgentID
+				a := o.agent.heartbeat.AgentID
 				held := o.node.task
 				held.Status, held.Assignee, held.Incarnation = team.InProgress, a, 1
 				done := held

@@ -82,7 +82,7 @@ func TestTake(t *testing.T) {
 	f.task(1)
 	f.task(3, role("tester"))
 	f.task(4, behind("T-001"))
-	l := f.look()
+	l := f.snapshot()
 	if l.Team.Goal != "g" || l.Team.Revision != 1 || l.Seq != 10 || l.Moved != 10 {
 		t.Errorf("Look = %+v", l)
 	}
@@ -93,10 +93,10 @@ func TestTake(t *testing.T) {
 		t.Errorf("Look = %+v", l)
 	}
 	// One that has begun to read earlier may be shown an old value again.
-	if err := f.take(broker.Entry{Key: subject.KeyTask("T-002"), Value: []byte(`{"v":1,"id":"T-002","status":"pending"}`), Revision: 6}, start); err != nil {
+	if err := f.take(broker.Entry{Key: subject.KeyTask("T-002"), Value: []byte(`{"v":2,"id":"T-002","status":"pending"}`), Revision: 6}, start); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(f.look().Running); n != 1 || f.seq != 10 {
+	if n := len(f.snapshot().Running); n != 1 || f.seq != 10 {
 		t.Errorf("after an old value %d in progress at %d", n, f.seq)
 	}
 	f.put(subject.KeyTask("T-002"), nil, true) // nobody of ours does that
@@ -141,7 +141,7 @@ func TestPlan(t *testing.T) {
 		t.Errorf("half of a plan is there, and offered is %q", got)
 	}
 	f.want("1")
-	if l := f.look(); l.Tasks[team.Pending] != 1 {
+	if l := f.snapshot(); l.Tasks[team.Pending] != 1 {
 		t.Errorf("counts are %v", l.Tasks)
 	}
 	if f.unfinished(start.Add(finishAfter - 1)) {
@@ -179,7 +179,7 @@ func TestPlan(t *testing.T) {
 // good write heals it.
 func TestQuarantine(t *testing.T) {
 	foreign, other, status := task(1), task(2), task(1)
-	foreign.V, status.Status = 2, "done"
+	foreign.V, status.Status = team.Protocol+1, "done"
 	for name, bad := range map[string]any{
 		"no record":       "nonsense",
 		"another version": foreign,
@@ -199,7 +199,7 @@ func TestQuarantine(t *testing.T) {
 			if got := show(f.match(start)); got != "T-004:coder-1" {
 				t.Errorf("offered is %q: nobody knows whether T-001 is completed", got)
 			}
-			q := f.look().Quarantined
+			q := f.snapshot().Quarantined
 			if len(q) != 1 || q[0].Key != key || q[0].Revision != 3 || !strings.Contains(q[0].Error, key) {
 				t.Errorf("set aside is %+v", q)
 			}
@@ -222,13 +222,13 @@ func TestQuarantineOfOthers(t *testing.T) {
 	f.put(subject.KeyGraph, map[string]any{"v": team.Protocol, "op": "of an edit"}, true)
 	f.want("")
 	for key, bad := range map[string]any{
-		subject.KeyTeam: team.Team{V: 2, ID: "t"}, member: team.Member{V: team.Protocol, AgentID: "coder-9"},
-		subject.KeySequence: board.Sequence{V: 2}, subject.KeyGraph: 1,
+		subject.KeyTeam: team.Team{V: team.Protocol + 1, ID: "t"}, member: team.Member{V: team.Protocol, AgentID: "coder-9"},
+		subject.KeySequence: board.Sequence{V: team.Protocol + 1}, subject.KeyGraph: 1,
 	} {
 		f.put(key, bad, false)
 	}
 	f.want("", subject.KeyGraph, member, subject.KeySequence, subject.KeyTeam)
-	if l := f.look(); l.Team.V != team.Protocol || len(l.Members) != 1 || l.Members[0].AgentID != "coder-1" {
+	if l := f.snapshot(); l.Team.V != team.Protocol || len(l.Members) != 1 || l.Members[0].AgentID != "coder-1" {
 		t.Errorf("Look = %+v", l)
 	}
 	f.task(1)

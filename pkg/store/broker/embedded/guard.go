@@ -42,21 +42,21 @@ func spaceIn(fs unix.Statfs_t) (Space, error) {
 }
 
 const (
-	lookEvery = 250 * time.Millisecond
-	firstRest = 5 * time.Second // between restarts, if writes fail again immediately
-	maxRest   = time.Minute
+	pollEvery    = 250 * time.Millisecond
+	firstBackoff = 5 * time.Second // between restarts, if writes fail again immediately
+	maxBackoff   = time.Minute
 )
 
 // guard keeps the server from filling its disk, and restarts it after a failed write: the stream of such a write accepts no
 // more writes, and does not answer them, for as long as its server runs.
 type guard struct {
-	s    *Server
-	full bool          // the server refuses writes
-	rest time.Duration // before it may be started again
-	at   time.Time     // when it was last started again
+	s       *Server
+	full    bool          // the server refuses writes
+	backoff time.Duration // before it may be started again
+	at      time.Time     // when it was last started again
 }
 
-func (g *guard) look(ctx context.Context) {
+func (g *guard) poll(ctx context.Context) {
 	log := g.s.opt.Logger
 	space, err := g.s.opt.Space(g.s.opt.Dir)
 	if err != nil {
@@ -76,13 +76,13 @@ func (g *guard) look(ctx context.Context) {
 	case low:
 		return
 	}
-	if what := g.broken(); what != "" && time.Since(g.at) >= g.rest {
+	if what := g.broken(); what != "" && time.Since(g.at) >= g.backoff {
 		log.Warn("a write has failed: the server is started again", "err", what)
-		if time.Since(g.at) > maxRest+g.rest {
-			g.rest = 0
+		if time.Since(g.at) > maxBackoff+g.backoff {
+			g.backoff = 0
 		}
 		g.s.restart(ctx)
-		g.full, g.at, g.rest = false, time.Now(), min(max(2*g.rest, firstRest), maxRest)
+		g.full, g.at, g.backoff = false, time.Now(), min(max(2*g.backoff, firstBackoff), maxBackoff)
 		return
 	}
 	if g.full && g.limit(nil) {

@@ -87,7 +87,7 @@ func Start(o Options) (*Server, error) {
 	e := &Server{opt: o, url: s.ClientURL(), s: s, lock: lock, stop: stop, guarded: make(chan struct{})}
 	go func() {
 		defer close(e.guarded)
-		shutdown.Every(ctx, lookEvery, (&guard{s: e}).look)
+		shutdown.Every(ctx, pollEvery, (&guard{s: e}).poll)
 	}()
 	return e, nil
 }
@@ -124,7 +124,7 @@ func startWith(ctx context.Context, so *server.Options, log *slog.Logger) (*serv
 	}
 	s.SetLoggerV2(serverLog{log}, false, false, false)
 	s.Start()
-	for begun := time.Now(); !s.ReadyForConnections(lookEvery); {
+	for begun := time.Now(); !s.ReadyForConnections(pollEvery); {
 		if ctx.Err() != nil || time.Since(begun) > startWithin {
 			s.Shutdown()
 			s.WaitForShutdown() // before another opens its files

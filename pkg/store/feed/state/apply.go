@@ -76,7 +76,7 @@ func (t *Team) Apply(e feed.Entry) []Change {
 // a reader can get now: those that follow on its text so far, of a known run. The rest comes with the entry of the whole text.
 func (t *Team) Write(d team.Delta, now time.Time) []Change {
 	if r := t.runs[cmp.Or(d.RunID, string(d.AgentID))]; r == nil || !r.over {
-		t.pieces(t.text(d.AgentID).write(d, now))
+		t.chunks(t.text(d.AgentID).write(d, now))
 	}
 	return t.changed()
 }
@@ -125,7 +125,7 @@ func (t *Team) ran(e feed.Entry) {
 		t.end(r, b)
 	case team.TextChunk:
 		m.answers(of, e.Time)
-		t.pieces(t.text(a).store(of, b))
+		t.chunks(t.text(a).store(of, b))
 	case team.ToolCallChunk:
 		m.answers(of, e.Time)
 		t.text(a).turn = b.MessageID
@@ -134,7 +134,7 @@ func (t *Team) ran(e feed.Entry) {
 		t.returned(m, of, b, e.Time)
 	}
 	if !r.over {
-		t.pieces(t.text(a).enter(r.id))
+		t.chunks(t.text(a).enter(r.id))
 	}
 	if b.Type == team.Retry {
 		t.refused(m, r, b)
@@ -168,7 +168,7 @@ func (t *Team) end(r *run, b team.EventBody) {
 	if present {
 		m.Run = ""
 	}
-	t.pieces(t.text(r.agent).leave(r.id))
+	t.chunks(t.text(r.agent).leave(r.id))
 	// The result of a call that was over comes before the next run, if it comes.
 	t.calls[r.agent] = slices.DeleteFunc(t.calls[r.agent], func(c *Call) bool { return c.Over && present && c.RunID != r.id })
 	for _, c := range t.calls[r.agent] {
@@ -200,8 +200,8 @@ func (t *Team) forget(id string) {
 	delete(t.before, r.agent)
 }
 
-// pieces reports the pieces of an agent's text, and its run before them if that is new.
-func (t *Team) pieces(all []Piece) {
+// chunks reports the pieces of an agent's text, and its run before them if that is new.
+func (t *Team) chunks(all []Chunk) {
 	for _, p := range all {
 		r := t.runs[cmp.Or(p.RunID, string(p.AgentID))]
 		if r == nil {

@@ -2,7 +2,7 @@ package state
 
 import "agentteam/pkg/team"
 
-// Change is one change: a [RunBegan], [RunEnded], [Piece], [CallBegan], [CallEnded], [TaskChanged], [MailSent], [PlanChanged] or
+// Change is one change: a [RunBegan], [RunEnded], [Chunk], [CallBegan], [CallEnded], [TaskChanged], [MailSent], [PlanChanged] or
 // [MemberChanged]. Changes come in the order in which a reader of a stream gets them; MemberChanged comes last.
 type Change any
 
@@ -32,20 +32,20 @@ type RunEnded struct {
 	Body    team.EventBody // of the entry that ended it; of type "" by [Team.Close]
 }
 
-// PieceKind is the effect of a Piece on its text.
-type PieceKind int
+// ChunkKind is the effect of a Piece on its text.
+type ChunkKind int
 
 // The kinds of pieces. A text begins, has any number of pieces, and ends.
 const (
-	Begin PieceKind = iota
+	Begin ChunkKind = iota
 	More
 	End
 )
 
-// Piece is a part of an agent's text, for protocols in which a text has a beginning and an end of its own. See [Team.Write].
-type Piece struct {
+// Chunk is a part of an agent's text, for protocols in which a text has a beginning and an end of its own. See [Team.Write].
+type Chunk struct {
 	Of
-	Kind      PieceKind
+	Kind      ChunkKind
 	MessageID string
 	Text      string // of More; not empty
 }

@@ -79,7 +79,7 @@ func (w *watcher) see(changes []state.Change) {
 		case state.RunEnded:
 			w.of(c.Of)
 			w.runs[c.RunID] = "over"
-		case state.Piece:
+		case state.Chunk:
 			w.of(c.Of)
 			w.piece(c)
 		case state.CallBegan:
@@ -102,7 +102,7 @@ func (w *watcher) see(changes []state.Change) {
 	}
 }
 
-func (w *watcher) piece(p state.Piece) {
+func (w *watcher) piece(p state.Chunk) {
 	open := w.open[p.AgentID]
 	switch p.Kind {
 	case state.Begin:

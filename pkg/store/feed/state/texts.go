@@ -65,7 +65,7 @@ func (t *Team) text(a team.AgentID) *texts {
 }
 
 // write applies a chunk of a text that is being written.
-func (x *texts) write(d team.Delta, now time.Time) []Piece {
+func (x *texts) write(d team.Delta, now time.Time) []Chunk {
 	if d.MessageID <= x.closed || slices.Contains(x.cut, d.MessageID) {
 		return nil
 	}
@@ -83,7 +83,7 @@ func (x *texts) write(d team.Delta, now time.Time) []Piece {
 }
 
 // next returns the new pieces of the open text, which may be a text that was waiting.
-func (x *texts) next() (all []Piece) {
+func (x *texts) next() (all []Chunk) {
 	i := x.opened()
 	if i < 0 {
 		i = slices.IndexFunc(x.queue, func(w *Draft) bool { return w.RunID == x.run && w.From == 0 })
@@ -94,11 +94,11 @@ func (x *texts) next() (all []Piece) {
 	w := x.queue[i]
 	if !w.open {
 		w.open = true
-		all = append(all, w.piece(Begin, ""))
+		all = append(all, w.chunk(Begin, ""))
 	}
 	if rest, ok := strings.CutPrefix(w.Text, w.sent); ok && rest != "" && w.From == 0 {
 		w.sent = w.Text
-		all = append(all, w.piece(More, rest))
+		all = append(all, w.chunk(More, rest))
 	}
 	return all
 }
@@ -107,7 +107,7 @@ func (x *texts) next() (all []Piece) {
 func (x *texts) opened() int { return slices.IndexFunc(x.queue, func(w *Draft) bool { return w.open }) }
 
 // enter records that a run was reported.
-func (x *texts) enter(run string) (all []Piece) {
+func (x *texts) enter(run string) (all []Chunk) {
 	if i := x.opened(); i >= 0 && x.queue[i].RunID != run { // for example of a process that has died
 		all = x.end()
 	}
@@ -116,7 +116,7 @@ func (x *texts) enter(run string) (all []Piece) {
 }
 
 // store applies the whole text of a turn's entry.
-func (x *texts) store(of Of, b team.EventBody) (all []Piece) {
+func (x *texts) store(of Of, b team.EventBody) (all []Chunk) {
 	w, id := &Draft{}, b.MessageID
 	if id != "" && id == x.closed { // it is here twice
 		return nil
@@ -130,12 +130,12 @@ func (x *texts) store(of Of, b team.EventBody) (all []Piece) {
 		if slices.Contains(x.cut, id) {
 			w.MessageID += "-again"
 		}
-		all = append(all, w.piece(Begin, ""))
+		all = append(all, w.chunk(Begin, ""))
 	}
 	if rest := b.Delta[len(w.sent):]; rest != "" {
-		all = append(all, w.piece(More, rest))
+		all = append(all, w.chunk(More, rest))
 	}
-	all = append(all, w.piece(End, ""))
+	all = append(all, w.chunk(End, ""))
 	x.closed, x.turn = id, id
 	x.queue = slices.DeleteFunc(x.queue, func(w *Draft) bool { return w.MessageID <= id })
 	x.cut = slices.DeleteFunc(x.cut, func(earlier string) bool { return earlier <= id })
@@ -143,7 +143,7 @@ func (x *texts) store(of Of, b team.EventBody) (all []Piece) {
 }
 
 // leave records that a run is over: the rest of its texts will not come.
-func (x *texts) leave(run string) (all []Piece) {
+func (x *texts) leave(run string) (all []Chunk) {
 	if i := x.opened(); i >= 0 && x.queue[i].RunID == run {
 		all = x.end()
 	}
@@ -155,7 +155,7 @@ func (x *texts) leave(run string) (all []Piece) {
 }
 
 // end ends the open text, if there is one.
-func (x *texts) end() []Piece {
+func (x *texts) end() []Chunk {
 	i := x.opened()
 	if i < 0 {
 		return nil
@@ -163,7 +163,7 @@ func (x *texts) end() []Piece {
 	w := x.queue[i]
 	x.queue = slices.Delete(x.queue, i, i+1)
 	x.cut = append(x.cut, w.MessageID)
-	return []Piece{w.piece(End, "")}
+	return []Chunk{w.chunk(End, "")}
 }
 
 // hide hides the texts of these runs, or all: they will not be completed.
@@ -184,6 +184,6 @@ func (x *texts) shown() *Draft {
 	return nil
 }
 
-func (w *Draft) piece(k PieceKind, text string) Piece {
-	return Piece{Of: Of{AgentID: w.AgentID, RunID: w.RunID}, Kind: k, MessageID: w.MessageID, Text: text}
+func (w *Draft) chunk(k ChunkKind, text string) Chunk {
+	return Chunk{Of: Of{AgentID: w.AgentID, RunID: w.RunID}, Kind: k, MessageID: w.MessageID, Text: text}
 }

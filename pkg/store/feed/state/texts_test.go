@@ -16,7 +16,7 @@ import (
 func words(changes []state.Change) string {
 	var all []string
 	for _, c := range changes {
-		p, ok := c.(state.Piece)
+		p, ok := c.(state.Chunk)
 		switch {
 		case !ok:
 		case p.Kind == state.Begin:
@@ -107,7 +107,7 @@ func TestTextsOfSeveral(t *testing.T) {
 		x.Apply(feed.Entry{Event: team.Event{AgentID: a, RunID: "r-" + string(a), Event: team.EventBody{Type: team.RunStarted}}})
 		changes := x.Write(team.Delta{AgentID: a, MessageID: "1-" + string(a), RunID: "r-" + string(a), Text: "hello"}, noon)
 		if slices.ContainsFunc(changes, func(c state.Change) bool {
-			p, ok := c.(state.Piece)
+			p, ok := c.(state.Chunk)
 			return !ok || p.AgentID != a || p.RunID != "r-"+string(a)
 		}) {
 			t.Errorf("pieces of %s are %+v", a, changes)

@@ -17,7 +17,7 @@ import { Transcript } from "../transcript"
 import type { Entry } from "../types"
 import type { Route } from "../route"
 import type { View } from "../view"
-import { Delivery, letter } from "./delivery"
+import { Delivery, storedMessage } from "./delivery"
 
 let said = new Transcript("")
 let why: Problem | undefined
@@ -179,7 +179,7 @@ export const agent: View = {
         <Mail id={"say-" + r.id} to={r.id} label={"Message to " + line(r.id, 60)} placeholder={"A message to " + line(r.id, 60) + "  (w)"} button="Send"
           send={async (content) => { sent.push({ id: (await write("say-" + r.id, r.id, content, { urgent })).message_id, text: content }) }} extra={<label class="check" title="It interrupts the reader"><input type="checkbox" checked={urgent} onchange={(e: any) => { urgent = e.target.checked }} /> urgent</label>} />
         {sent.slice(-3).map((s) => {
-          const l = letter(s.id)
+          const l = storedMessage(s.id)
           return <p class="dim" key={s.id}>{line(s.text, 80)} — {l ? <Delivery of={l} /> : "sent"}</p>
         })}
       </div>

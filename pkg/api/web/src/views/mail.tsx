@@ -11,7 +11,7 @@ import { colour, OnlyMember, Who } from "../member"
 import { Button, Choice, Empty, Find, findKey, focus, has, Mail, moves, write } from "../ui"
 import type { Message } from "../types"
 import type { View } from "../view"
-import { Delivery, letter } from "./delivery"
+import { Delivery, storedMessage } from "./delivery"
 
 interface Thread { id: string; mail: Message[]; last: number }
 
@@ -63,8 +63,8 @@ function Detail(p: { t: Thread }) {
   return <section class="thread" aria-label="Thread">
     <div class="tools"><Button class="quiet back" do={() => show("")}>← All mail</Button></div>
     {more}{some.map((m) => {
-      const l = letter(m.id)
-      return <article class={"letter" + (m.from === "user" ? " mine" : "")} key={m.id}>
+      const l = storedMessage(m.id)
+      return <article class={"message" + (m.from === "user" ? " mine" : "")} key={m.id}>
         <div class="head"><Who of={m.from} /> → <Who of={m.to} />{m.urgent && <b class="badge warn">urgent</b>}{m.await_reply && <span class="badge">asks</span>}<span class="gap"></span><Time at={m.created_at} /></div>
         <Markdown id={"m" + m.id} of={(l || m).content || (l || m).summary || ""} />
         {l && <div class="dim small"><Delivery of={l} /></div>}

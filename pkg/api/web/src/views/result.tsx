@@ -34,7 +34,7 @@ function read(id: string) {
   ask(at + "/deliverables?limit=1000", (d) => { files = d.deliverables || [] })
   const of = asks()
   ask(at + "/usage" + of, (d) => { if (of === asks()) usage = d })
-  load(id, "", team?.record?.line_head)
+  load(id, "", team?.record?.branch_head)
 }
 
 function begin(r: Route) {
@@ -89,7 +89,7 @@ export const result: View = {
       {g && <Panel name={"Goal " + g.goal_number}><div class="text" dir="auto">{plain(line(g.goal, 2000))}</div></Panel>}
       {g?.reason && <p class="panel bad" dir="auto">{line(g.reason, 1000)}</p>}
       {g?.summary ? <Panel name="Summary"><Markdown id={"sum" + r.team + g.goal_number} of={g.summary} first={6000} /></Panel> : g && <p class="dim">{working ? "The summary comes with the end." : "It left no summary."}</p>}
-      {t.record?.line && !t.record.line.why && <Panel name="Take it over"><code class="mono command">{command}</code> <Button do={() => act("copy", () => navigator.clipboard.writeText(command), "Copied.")}>Copy</Button></Panel>}
+      {t.record?.branch && !t.record.branch.why && <Panel name="Take it over"><code class="mono command">{command}</code> <Button do={() => act("copy", () => navigator.clipboard.writeText(command), "Copied.")}>Copy</Button></Panel>}
       <Panel name="Deliverables"><Files id={r.team} /></Panel>
       <Panel name="Tasks">{tasks.length ? <Table id="tasks" head={["Task", "", "Result", "Check"]} of={tasks} row={(x) => <tr key={x.id}><th><TaskLink of={x.id} /></th><td><span class="badge">{words(x.status)}</span> <span dir="auto">{line(x.title, 120)}</span></td><td><Markdown id={"tr" + r.team + x.id} of={x.result_summary || x.reason || ""} first={200} /></td>
           <td>{x.check ? <code class="mono">{line(x.check, 60)}</code> : <span class="dim">none</span>}</td></tr>} /> : <p class="dim">None.</p>}</Panel>

@@ -16,18 +16,18 @@ import (
 
 // Fold makes a Timeline of the entries of a goal. It is not safe for concurrent use.
 type Fold struct {
-	from   time.Time
-	now    time.Time // of the newest entry
-	goal   int
-	onLine bool
-	counts func(team.TaskID) bool // whether a task is of the goal
-	team   *state.Team
-	lanes  map[team.AgentID]*lane
-	bars   []Bar
-	held   map[team.TaskID]int // the open bar of a task
-	series []Count
-	holes  bool
-	full   bool // members have no lane, since there were mostLanes before
+	from      time.Time
+	now       time.Time // of the newest entry
+	goal      int
+	hasBranch bool
+	counts    func(team.TaskID) bool // whether a task is of the goal
+	team      *state.Team
+	lanes     map[team.AgentID]*lane
+	bars      []Bar
+	held      map[team.TaskID]int // the open bar of a task
+	series    []Count
+	holes     bool
+	full      bool // members have no lane, since there were mostLanes before
 }
 
 // mostLanes bounds the lanes of a timeline: a team may have had any number of members, and a writer to its log can name any
@@ -55,7 +55,7 @@ type Start struct {
 
 // New returns the fold of a goal before its first entry.
 func New(s Start) *Fold {
-	f := &Fold{from: s.From, now: s.From, goal: s.Goal, onLine: s.HasBranch, counts: s.Counts, team: state.New(),
+	f := &Fold{from: s.From, now: s.From, goal: s.Goal, hasBranch: s.HasBranch, counts: s.Counts, team: state.New(),
 		lanes: map[team.AgentID]*lane{}, held: map[team.TaskID]int{}}
 	if f.counts == nil {
 		f.counts = func(team.TaskID) bool { return true }
@@ -186,7 +186,7 @@ func (f *Fold) waitOf(m state.Member, jobs int) team.WaitFor {
 		return team.ForAnswer
 	case m.Task != "" && rests && jobs > 0:
 		return team.ForJob
-	case m.Call != nil && f.onLine && completes(m.Call):
+	case m.Call != nil && f.hasBranch && completes(m.Call):
 		return team.ForMerge
 	}
 	return ""
