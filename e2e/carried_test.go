@@ -13,10 +13,13 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"agentteam/pkg/teamtest/testenv"
 )
 
 // Every request of the demo is a stream call of go-openai, in the leader and in its members.
 func TestGoOpenAICarriesTheDemo(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	const library = "github.com/sashabaranov/go-openai"
 	programs, counts := t.TempDir(), t.TempDir()

@@ -12,6 +12,7 @@ import (
 
 	"agentteam/pkg/client"
 	"agentteam/pkg/team"
+	"agentteam/pkg/teamtest/testenv"
 )
 
 // dayTasks are the tasks of a day: T-001 asks the person, T-002 and T-004 are of a member in plan mode, T-003 makes a call that the
@@ -227,6 +228,7 @@ func (s *session) completed(id team.TaskID) {
 // A day of work in a fresh repository, through two stops: each thing is asked once, nothing is done before it is approved, each task
 // is completed by the member that it was given to, and all files are in what the person lands.
 func TestDay(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	cache := t.TempDir()
 	d := &day{over: make(chan struct{})}

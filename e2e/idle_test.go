@@ -6,6 +6,7 @@ import (
 
 	"agentteam/pkg/client"
 	"agentteam/pkg/team"
+	"agentteam/pkg/teamtest/testenv"
 )
 
 const idlerScript = `
@@ -25,6 +26,7 @@ agents:
 // tell it: ten minutes at the lease of 30 s are twenty leases, which are short here. Meanwhile
 // it costs no model call, and nobody takes it for lost.
 func TestIdleForLong(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	const lease = 4 * time.Second // a busy machine may stand for two
 	c := upAt(t, rehearse(t, idlerScript), 1, "AGENTTEAM_LEASE="+lease.String())

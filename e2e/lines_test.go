@@ -15,12 +15,14 @@ import (
 	"agentteam/pkg/store/broker/brokertest"
 	"agentteam/pkg/store/subject"
 	"agentteam/pkg/team"
+	"agentteam/pkg/teamtest/testenv"
 )
 
 // Two hosts share nothing but the server: the second has neither the repository nor the trees of
 // the first. The process whose queue merges is frozen beyond its lease: another queue continues,
 // a member beside it is killed, and the frozen one moves nothing when it wakes.
 func TestLineOnTwoHosts(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	const tasks = 8
 	url := brokertest.Server(t)

@@ -19,6 +19,7 @@ import (
 	"agentteam/pkg/store/broker/brokertest"
 	"agentteam/pkg/store/subject"
 	"agentteam/pkg/team"
+	"agentteam/pkg/teamtest/testenv"
 )
 
 // fault is what the endpoint does to one of four teammates in the middle of a task.
@@ -264,6 +265,7 @@ func stages(t *testing.T, names ...string) map[string]*stage {
 // Each fault is played to one of four teammates in the middle of its work. No task has
 // an attempt counted or fails, and all are done in the end.
 func TestModelFaults(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	all := stages(t, "parking", "passing", "once")
 	rounds := map[string][]fault{"parking": slices.Concat(parking, rejecting), "passing": passing, "once": once}

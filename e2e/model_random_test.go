@@ -24,6 +24,7 @@ import (
 	"agentteam/pkg/store/broker"
 	"agentteam/pkg/store/broker/brokertest"
 	"agentteam/pkg/team"
+	"agentteam/pkg/teamtest/testenv"
 )
 
 // seedEnv repeats a test that chooses at random, by the seed that it printed.
@@ -95,6 +96,7 @@ func (f *fickle) fault(e *endpoint, r *request) answer {
 // in the end is a consistent conversation, its sums are the endpoint's own, and the key
 // is nowhere.
 func TestRandomFaults(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	const tasks, calls, key = 20, 9, "sk-proof-5ecre7-0123456789abcdef"
 	fick := &fickle{seed: seedOf(t), dice: map[string]*rand.Rand{}, mute: map[string]bool{}}

@@ -7,12 +7,14 @@ import (
 
 	"agentteam/pkg/store/board/boardtest"
 	"agentteam/pkg/team"
+	"agentteam/pkg/teamtest/testenv"
 )
 
 // Two of three teammates are sick: their endpoint lets no content through, or gives empty
 // answers, answers that meet their limit, or calls as text that are cut, whatever they ask. The third does all tasks. None
 // fails or has an attempt counted, and the sick ones park.
 func TestSickMembers(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	const tasks, mates = 12, 3
 	type ward struct {

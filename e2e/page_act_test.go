@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"agentteam/pkg/teamtest/testenv"
 )
 
 // drags has what a selector finds dropped on what another finds.
@@ -74,6 +76,7 @@ func TestPageStopsMember(t *testing.T) {
 // Something is said about a line of a difference, as mail and as a task that follows. What is shown
 // follows the team's line, but not while a comment is written: its line stays.
 func TestPageComments(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	f := newFakeAPI(t)
 	diff := func(line string) string {

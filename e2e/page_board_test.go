@@ -22,6 +22,7 @@ import (
 	"agentteam/pkg/store/mailbox"
 	"agentteam/pkg/store/roster"
 	"agentteam/pkg/team"
+	"agentteam/pkg/teamtest/testenv"
 )
 
 // holdScript has a coder that takes what it is assigned and holds it, and answers to mail.
@@ -241,6 +242,7 @@ const harmless = `^(Keys|Theme: |Find |Only (this member|with)|Jump to a |says$|
 // Nothing of what a hostile member says, does, names or writes runs, and a token for reading sees no
 // button that it may not press. All views are judged with it.
 func TestPageHostile(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	b := openBrowser(t)
 	c := up(t, holdScript, 0)
@@ -320,6 +322,7 @@ func mustJSON(t *testing.T, v any) []byte {
 // The server's process is killed under the page: that is said, and mended without a reload, without
 // a gap and without anything twice.
 func TestPageComesBack(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	b := openBrowser(t)
 	c := up(t, pageScript, 3)

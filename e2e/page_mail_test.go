@@ -8,12 +8,14 @@ import (
 
 	"agentteam/pkg/client"
 	"agentteam/pkg/team"
+	"agentteam/pkg/teamtest/testenv"
 )
 
 // A comment on a line goes to who is there to read it, and that is said before it is sent: to the holder of the
 // task, to the leader once that has left, and as a task, which wakes the team, once the team has ended. No view
 // offers mail then, and each says why. What a person opens is a step from which Back returns.
 func TestPageMailIsRead(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	b := openBrowser(t)
 	c := folder(t, rehearse(t, actScript), "AGENTTEAM_LEASE=5s", "XDG_CACHE_HOME="+t.TempDir())

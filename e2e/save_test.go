@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"agentteam/pkg/team"
+	"agentteam/pkg/teamtest/testenv"
 )
 
 // savedTasks is how many tasks the goal has whose team moves to another cluster.
@@ -19,6 +20,7 @@ const savedTasks = 8
 // caches, another clone of the repository. There it continues to its end: every task is in the line
 // once, those of before and those of after. It is worked on in one place only.
 func TestSavedGoalContinuesElsewhere(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	url := rehearse(t, lineScript(3, savedTasks, ""))
 	here := folder(t, url, "AGENTTEAM_LEASE=3s", "XDG_CACHE_HOME="+t.TempDir())

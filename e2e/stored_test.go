@@ -11,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"agentteam/pkg/teamtest/testenv"
 )
 
 // readers are the commands that need no cluster to show what is stored.
@@ -45,6 +47,7 @@ func held(t *testing.T, dir, tmp string) string {
 // While a cluster is down, whether it was ended or killed, the commands that read show the same as before, and nothing that is
 // stored changes. The others end with 5.
 func TestStoredBoard(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	tmp := t.TempDir()
 	c := folder(t, rehearse(t, lineScript(2, 3, "")), "XDG_CACHE_HOME="+t.TempDir(), "TMPDIR="+tmp)

@@ -29,6 +29,7 @@ import (
 	"agentteam/pkg/store/roster"
 	"agentteam/pkg/store/subject"
 	"agentteam/pkg/team"
+	"agentteam/pkg/teamtest/testenv"
 )
 
 // bin is the folder with the three programs, built once for all scripts.
@@ -52,7 +53,7 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs teamctl as people and programs do. Besides testscript's own
-// commands a script has those below, and two conditions. default-server: some server
+// commands a script has those below, and three conditions. long: as testenv.Long. default-server: some server
 // listens where one is looked for if none was named. confined: that sandbox works here.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -80,6 +81,8 @@ func TestScripts(t *testing.T) {
 			case "confined":
 				_, err := sandbox.Find(t.Context(), team.Confined)
 				return err == nil, nil
+			case "long":
+				return testenv.All(), nil
 			case "default-server":
 			default:
 				return false, fmt.Errorf("there is no condition %q", cond)

@@ -17,10 +17,13 @@ const AllEnv = "AGENTTEAM_TEST_ALL"
 // withoutEnv names the programs, parted by spaces, that CI could not install.
 const withoutEnv = "CI_WITHOUT"
 
-// Long marks a test that takes over 20 s on two idle cores: it is skipped unless AllEnv is set.
+// All reports whether long tests run.
+func All() bool { return os.Getenv(AllEnv) != "" }
+
+// Long marks a test that takes over 20 s on two idle cores: it is skipped unless [All].
 func Long(t testing.TB) {
 	t.Helper()
-	if os.Getenv(AllEnv) == "" {
+	if !All() {
 		t.Skip("a long test: make test-all runs it, or " + AllEnv + "=1")
 	}
 }
