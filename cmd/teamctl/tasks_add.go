@@ -20,7 +20,7 @@ import (
 // newTask holds the flags of `tasks add` for one task.
 type newTask struct {
 	title, description, priority, role, check, assignee string
-	after                                               []string
+	after, supersedes                                   []string
 	deliverable, seat                                   bool
 }
 
@@ -43,11 +43,12 @@ func (a *app) tasksAddCmd() *cobra.Command {
 	f.StringVar(&n.priority, "priority", "normal", "normal, high or critical; or 0, 1, 2")
 	f.StringSliceVar(&n.after, "depends-on", nil, "ids of the tasks that must be completed first, with commas between")
 	f.StringVar(&n.role, "role", "", "only members of this role take it by themselves")
+	f.StringSliceVar(&n.supersedes, "supersedes", nil, "tasks whose checks no longer count once this one is merged")
 	f.StringVar(&n.check, "check", "", "a shell command that must succeed before the task counts as completed")
 	f.BoolVar(&n.deliverable, "deliverable-required", false, "it counts as completed only if its deliverable is there")
 	f.StringVar(&n.assignee, "assignee", "", "the member that is to do it, as with tasks assign; left out, the next idle one takes it")
 	f.BoolVar(&n.seat, "seat", false, "with --assignee: if no member has that name, make a person's seat of it")
-	single := []string{"title", "description", "priority", "depends-on", "role", "check", "deliverable-required", "assignee", "seat"}
+	single := []string{"title", "description", "priority", "depends-on", "role", "check", "supersedes", "deliverable-required", "assignee", "seat"}
 	f.StringVarP(&file, "file", "f", "", "a plan; - reads it from stdin")
 	f.StringVar(&key, "key", "", "a key of your own that makes the call repeatable")
 	completeFlags(cmd, map[string]cobra.CompletionFunc{
@@ -87,6 +88,9 @@ func (a *app) addTask(cmd *cobra.Command, f newTask, key string) error {
 		return err
 	}
 	if n.Dependencies, err = parseAll(f.after, team.ParseTaskID); err != nil {
+		return err
+	}
+	if n.Supersedes, err = parseAll(f.supersedes, team.ParseTaskID); err != nil {
 		return err
 	}
 	if n.Description, err = textOf(cmd, f.description); err != nil {

@@ -179,7 +179,7 @@ func (a *app) onTeam(name string, f func(context.Context, *client.Team) error) e
 // choicesOf adds the flags for a team's choices to cmd, with a new team's defaults if fresh is set: else what
 // is not given stays unchanged. The returned function returns the choices that were given.
 func choicesOf(cmd *cobra.Command, fresh bool) func(*cobra.Command) team.Choices {
-	var description, create, respawn, approver, recheck, dialect, isolation string
+	var description, create, respawn, approver, check, dialect, isolation string
 	var teammates int
 	var planMode, delegate bool
 	f := cmd.Flags()
@@ -188,7 +188,7 @@ func choicesOf(cmd *cobra.Command, fresh bool) func(*cobra.Command) team.Choices
 	f.StringVar(&create, "create", onlyIf(fresh, string(team.CreateAll)), "who may create tasks: all, or the leader (and people)")
 	f.StringVar(&respawn, "respawn", onlyIf(fresh, string(team.RespawnAlways)), "what becomes of a lost member: respawn it, ask a person first, or release its task and leave it")
 	f.StringVar(&approver, "approver", onlyIf(fresh, string(team.ByLeader)), "who approves plans: leader or human")
-	f.StringVar(&recheck, "recheck", onlyIf(fresh, string(team.RecheckTouched)), "whose checks are run on merged files besides the task's own: own (no other), touched (of tasks that changed one of the same files) or all")
+	f.StringVar(&check, "check", "", "a command that must pass on each merge, in addition to the checks of tasks (\"\": none)")
 	f.StringVar(&dialect, "dialect", onlyIf(fresh, string(team.Native)), "the names of tools that models are told: native or claude; a role may have its own")
 	f.StringVar(&isolation, "isolation", "", isolationUsage+"; from its next goal on")
 	f.BoolVar(&delegate, "delegate", false, "the leader only leads: it has no tools of the workspace, from its next turn on; --delegate=false ends that")
@@ -197,7 +197,6 @@ func choicesOf(cmd *cobra.Command, fresh bool) func(*cobra.Command) team.Choices
 		"create":    fixed(string(team.CreateAll), string(team.CreateLeader)),
 		"respawn":   fixed(team.Strings(team.RespawnAlways, team.RespawnAsk, team.RespawnRelease)...),
 		"approver":  fixed(string(team.ByLeader), string(team.ByHuman)),
-		"recheck":   fixed(team.Recheck("").Values()...),
 		"dialect":   fixed(string(team.Native), string(team.Claude)),
 		"isolation": fixed(team.Isolation("").Values()...),
 	})
@@ -208,7 +207,7 @@ func choicesOf(cmd *cobra.Command, fresh bool) func(*cobra.Command) team.Choices
 			Create:       ifGiven(cmd, "create", team.Create(create)),
 			Respawn:      ifGiven(cmd, "respawn", team.Respawn(respawn)),
 			Approver:     ifGiven(cmd, "approver", team.Approver(approver)),
-			Recheck:      ifGiven(cmd, "recheck", team.Recheck(recheck)),
+			Check:        ifGiven(cmd, "check", check),
 			Dialect:      ifGiven(cmd, "dialect", team.Dialect(dialect)),
 			Isolation:    ifGiven(cmd, "isolation", team.Isolation(isolation)),
 			Delegate:     ifGiven(cmd, "delegate", delegate),
@@ -256,7 +255,7 @@ func (a *app) printTeam(t team.Team) error {
 	}
 	return a.printFields(t, string(t.ID), slices.Concat([]field{
 		{"name", string(t.ID)}, {"status", t.InWords()}, {"description", t.Description}, {"goal", t.Goal}, {"goals so far", fmt.Sprint(t.GoalNumber)},
-		{"max teammates", fmt.Sprint(t.MaxTeammates)}, {"create", string(t.Policies.Create)}, {"respawn", string(t.Policies.Respawn)}, {"approver", string(t.Policies.Approver)}, {"recheck", string(cmp.Or(t.Policies.Recheck, team.RecheckTouched))},
+		{"max teammates", fmt.Sprint(t.MaxTeammates)}, {"create", string(t.Policies.Create)}, {"respawn", string(t.Policies.Respawn)}, {"approver", string(t.Policies.Approver)}, {"check", cmp.Or(t.Policies.Check, "-")},
 		{"plan mode", fmt.Sprint(t.Policies.PlanMode)}, {"delegate mode", fmt.Sprint(t.Policies.Delegate)}, {"dialect", string(t.Dialect(team.Role{}))},
 		{"lease", t.Lease().String()}, {"roles", strings.Join(slices.Sorted(maps.Keys(t.Roles)), ", ")}, {"workspace", t.Workspace},
 	}, policyFields(p), []field{{"summary", t.Summary}, {"made", moment(&t.CreatedAt)}, {"ended", moment(t.FinishedAt)}, {"saved", savedShown(t)}}))

@@ -57,7 +57,7 @@ func (t Board) CompleteWith(ctx context.Context, id team.TaskID, as team.AgentID
 	if bundle == nil {
 		return t.board.Complete(ctx, id, h, task.Epoch, done)
 	}
-	e := mergequeue.Entry{Task: id, Epoch: task.Epoch, Incarnation: task.Incarnation, Agent: h.Agent, Base: p.head, Check: task.Check, Title: task.Title,
+	e := mergequeue.Entry{Task: id, Epoch: task.Epoch, Incarnation: task.Incarnation, Agent: h.Agent, Base: p.head, Check: task.Check, Supersedes: task.Supersedes, Title: task.Title,
 		Summary: summary, Deliverable: done.Digest, Returned: task.ReturnedEpochs()}
 	if task.Check != "" {
 		_, e.Links, _ = worktree.LinksOf(ctx, t.client.workspaces, slog.New(slog.DiscardHandler), record, h.Role)

@@ -76,7 +76,7 @@ func TestDefaults(t *testing.T) {
 		"model_connect": "", "model_first_byte": "", "model_idle": "", "model_total": "", "default_model": "", "replicas": "1", "lease": "30s", "stall_after": "15m", "keep_transcripts": "", "http": "127.0.0.1:0", "workspace": "",
 		"api": "", "api_token_file": "", "api_read_token_file": "", "api_tls_cert": "", "api_tls_key": "", "api_insecure": "false", "api_origins": "", "api_hosts": "",
 		"data_dir": filepath.Join(dir, ".agentteam", "data"), "log_level": "info", "log_format": "text",
-		"sandbox": "auto", "isolation": "auto", "network": "none", "permissions": "", "permission_mode": "default", "permission_ask": "wait", "credentials": "", "paths": "", "command_limits": "", "worktree_links": "", "on_edit": "", "description": "", "dialect": "", "teammate_mode": "auto", "branch_hook": "",
+		"sandbox": "auto", "isolation": "auto", "network": "none", "permissions": "", "permission_mode": "default", "permission_ask": "wait", "credentials": "", "paths": "", "command_limits": "", "worktree_links": "", "on_edit": "", "description": "", "dialect": "", "teammate_mode": "auto", "check": "", "branch_hook": "",
 	}
 	for _, o := range c.Origins() {
 		if v, ok := want[o.Name]; !ok || o.Value != v || o.Origin != "default" {
@@ -146,7 +146,7 @@ func TestEverySettingFromEnvironmentAndFile(t *testing.T) {
 			t.Errorf("%s: API = %+v", name, c.API)
 		}
 		for _, o := range c.Origins() {
-			if !strings.HasPrefix(o.Origin, name) && !strings.Contains(" api_key model_headers default_model description ", " "+o.Name+" ") {
+			if !strings.HasPrefix(o.Origin, name) && !strings.Contains(" api_key model_headers default_model description check ", " "+o.Name+" ") {
 				t.Errorf("%+v, want it from %s", o, name)
 			}
 		}

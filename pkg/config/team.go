@@ -50,7 +50,6 @@ type policiesSection struct {
 	Create   *team.Create   `yaml:"create,omitempty" harmless:"leader"`
 	Respawn  *team.Respawn  `yaml:"respawn,omitempty"`
 	Approver *team.Approver `yaml:"approver,omitempty" harmless:"human"`
-	Recheck  *team.Recheck  `yaml:"recheck,omitempty" harmless:"all"`
 	PlanMode *bool          `yaml:"plan_mode,omitempty" harmless:"true"`
 }
 
@@ -77,6 +76,7 @@ func teamSettings(c *Config) []setting {
 			return known(c.Choices.Dialect)(v)
 		})},
 		{name: "teammate_mode", flag: "teammate-mode", env: []string{"AGENTTEAM_TEAMMATE_MODE"}, def: string(PanesAuto), allowed: oneOfThese(PanesAuto.Values()), parse: known(&c.TeammateMode)},
+		{name: "check", runs: true, allowed: "a command", parse: optional(func(v string) (string, bool) { c.Choices.Check = &v; return v, true })},
 		{name: hookKey, runs: true, env: []string{"AGENTTEAM_BRANCH_HOOK"}, allowed: "a command", parse: text(&c.BranchHook)},
 		{name: "leader", section: &s.leader},
 		{name: rolesKey, section: &s.roles},
@@ -95,7 +95,7 @@ func (c *Config) takeTeam(file map[string]entry) {
 	s := &c.sections
 	s.node = file[rolesKey].node
 	c.Choices.Delegate = s.leader.Delegate
-	c.Choices.Create, c.Choices.Respawn, c.Choices.Approver, c.Choices.Recheck = s.policies.Create, s.policies.Respawn, s.policies.Approver, s.policies.Recheck
+	c.Choices.Create, c.Choices.Respawn, c.Choices.Approver = s.policies.Create, s.policies.Respawn, s.policies.Approver
 	c.Choices.MaxTeammates = s.limits.MaxTeammates
 	c.Choices.PlanMode = cmp.Or(s.policies.PlanMode, c.Choices.PlanMode)
 }

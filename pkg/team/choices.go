@@ -13,7 +13,7 @@ type Choices struct {
 	Create       *Create
 	Respawn      *Respawn
 	Approver     *Approver
-	Recheck      *Recheck
+	Check        *string // the command of the policy; "" = none
 	Dialect      *Dialect
 	PlanMode     *bool
 	Delegate     *bool
@@ -35,7 +35,7 @@ func (t *Team) Choose(c Choices) {
 	choose(&t.Policies.Create, c.Create)
 	choose(&t.Policies.Respawn, c.Respawn)
 	choose(&t.Policies.Approver, c.Approver)
-	choose(&t.Policies.Recheck, c.Recheck)
+	choose(&t.Policies.Check, c.Check)
 	choose(&t.Policies.Dialect, c.Dialect)
 	choose(&t.Policies.PlanMode, c.PlanMode)
 	choose(&t.Policies.Delegate, c.Delegate)

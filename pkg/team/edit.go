@@ -14,6 +14,7 @@ type Edit struct {
 	Priority           *int
 	AddDependencies    []TaskID
 	RemoveDependencies []TaskID
+	Supersedes         []TaskID // replaces those of the task; nil leaves them
 	Metadata           json.RawMessage
 }
 
@@ -48,7 +49,7 @@ func (e Edit) Apply(t Task, by AgentID, now time.Time) (Task, error) {
 
 // TouchesWork reports whether e changes more than metadata.
 func (e Edit) TouchesWork() bool {
-	return e.Title != nil || e.Description != nil || e.Priority != nil || e.TouchesGraph()
+	return e.Title != nil || e.Description != nil || e.Priority != nil || e.Supersedes != nil || e.TouchesGraph()
 }
 
 // made returns t with the edit, whatever its status.
@@ -57,7 +58,7 @@ func (e Edit) made(t Task) (Task, error) {
 	if err != nil {
 		return t, err
 	}
-	n := NewTask{Title: t.Title, Description: t.Description, Priority: t.Priority, Dependencies: deps, Role: t.Role, Metadata: e.Metadata}
+	n := NewTask{Title: t.Title, Description: t.Description, Priority: t.Priority, Dependencies: deps, Role: t.Role, Supersedes: t.Supersedes, Metadata: e.Metadata}
 	if e.Title != nil {
 		n.Title = *e.Title
 	}
@@ -67,12 +68,15 @@ func (e Edit) made(t Task) (Task, error) {
 	if e.Priority != nil {
 		n.Priority = *e.Priority
 	}
+	if e.Supersedes != nil {
+		n.Supersedes = e.Supersedes
+	}
 	if err := n.Validate(); err != nil {
 		return t, err
 	}
 	edited := n.Task(t.ID, t.CreatedBy, t.CreatedAt)
 	next := t
-	next.Title, next.Description, next.Priority, next.Dependencies = edited.Title, edited.Description, edited.Priority, edited.Dependencies
+	next.Title, next.Description, next.Priority, next.Dependencies, next.Supersedes = edited.Title, edited.Description, edited.Priority, edited.Dependencies, edited.Supersedes
 	if next.Title != t.Title || next.Description != t.Description {
 		next.Declined = nil // it is another task to whoever could not do it
 	}
@@ -97,7 +101,7 @@ func (e Edit) dependencies(t Task) ([]TaskID, error) {
 // Calls reports whether t and u have the same content: no field differs that an [Edit] can change.
 func (t Task) Calls(u Task) bool {
 	return t.Title == u.Title && t.Description == u.Description && t.Priority == u.Priority &&
-		slices.Equal(t.Dependencies, u.Dependencies) && bytes.Equal(compact(t.Metadata), compact(u.Metadata))
+		slices.Equal(t.Dependencies, u.Dependencies) && slices.Equal(t.Supersedes, u.Supersedes) && bytes.Equal(compact(t.Metadata), compact(u.Metadata))
 }
 
 // compact returns metadata without spaces, which the store may add; {} for none, as it is printed.

@@ -25,7 +25,6 @@ var words = map[reflect.Type][]string{
 	reflect.TypeFor[Create]():   Strings("", CreateAll, CreateLeader),
 	reflect.TypeFor[Respawn]():  Strings("", RespawnAlways, RespawnAsk, RespawnRelease),
 	reflect.TypeFor[Approver](): Strings("", ByLeader, ByHuman),
-	reflect.TypeFor[Recheck]():  Strings("", RecheckOwn, RecheckTouched, RecheckAll),
 	reflect.TypeFor[Dialect]():  Strings("", Native, Claude),
 	reflect.TypeFor[JobKind]():  Strings(JobSubagent, JobCommand),
 	reflect.TypeFor[WaitFor]():  Strings("", ForPerson, ForAnswer, ForPlan, ForPermission, ForModel, ForMerge, ForJob),

@@ -19,8 +19,9 @@ type NewTask struct {
 	Dependencies   []TaskID
 	After          []int // tasks of the same call, by position from 0, that must be completed first
 	Role           string
-	ReservedFor    AgentID // the member that is to do it; "" = any
-	Check          string  // a shell command that must succeed before the task is completed
+	ReservedFor    AgentID  // the member that is to do it; "" = any
+	Check          string   // a shell command that must succeed before the task is completed
+	Supersedes     []TaskID // tasks whose checks no longer count once this one is merged
 	DeliverableReq bool
 	Metadata       json.RawMessage
 }
@@ -42,6 +43,9 @@ func (n NewTask) Validate() error {
 	if all := len(n.Dependencies) + len(n.After); all > MaxDependencies {
 		return Errorf(InvalidArgument, "%d dependencies are too many, the limit is %d", all, MaxDependencies).
 			WithHint("let a task in between wait for some of them")
+	}
+	if len(n.Supersedes) > MaxDependencies {
+		return Errorf(InvalidArgument, "a task supersedes the checks of at most %d tasks, not of %d", MaxDependencies, len(n.Supersedes))
 	}
 	if err := checkMetadata(n.Metadata); err != nil {
 		return err
@@ -65,7 +69,7 @@ func (n NewTask) Task(id TaskID, by AgentID, now time.Time) Task {
 	slices.SortFunc(deps, func(a, b TaskID) int { return cmp.Compare(a.Number(), b.Number()) })
 	return Task{
 		V: Protocol, ID: id, Title: n.Title, Description: n.Description, Status: Pending,
-		Priority: n.Priority, Dependencies: slices.Compact(deps), Role: n.Role, ReservedFor: n.ReservedFor, Check: n.Check,
+		Priority: n.Priority, Dependencies: slices.Compact(deps), Role: n.Role, ReservedFor: n.ReservedFor, Check: n.Check, Supersedes: n.Supersedes,
 		DeliverableReq: n.DeliverableReq, DeliverablePath: deliverablePath(id, n.Title),
 		Metadata: n.Metadata, CreatedBy: by, CreatedAt: now, UpdatedAt: now, UpdatedBy: by,
 	}

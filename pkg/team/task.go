@@ -83,6 +83,7 @@ type Task struct {
 	Attempts        int             `json:"attempts"`               // see MaxAttempts
 	Op              string          `json:"op"`                     // id of the write that made this copy
 	Check           string          `json:"check,omitempty"`
+	Supersedes      []TaskID        `json:"supersedes,omitempty"` // tasks whose checks no longer count once this one is merged
 	DeliverablePath string          `json:"deliverable_path"`
 	DeliverableReq  bool            `json:"deliverable_required,omitempty"`
 	Digest          string          `json:"deliverable_digest,omitempty"` // of the stored deliverable, "sha256:" and hex; "" = none

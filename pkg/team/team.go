@@ -37,19 +37,6 @@ const (
 // Values returns the policies that people may write.
 func (Respawn) Values() []string { return Strings(RespawnAlways, RespawnAsk, RespawnRelease) }
 
-// Recheck selects whose checks run on merged files, in addition to the task's own.
-type Recheck string
-
-// The selections; the zero value means RecheckTouched.
-const (
-	RecheckOwn     Recheck = "own"     // none
-	RecheckTouched Recheck = "touched" // those of merged tasks that changed one of the files that the merge changes
-	RecheckAll     Recheck = "all"     // those of all merged tasks
-)
-
-// Values returns the values that people may write.
-func (Recheck) Values() []string { return Strings(RecheckOwn, RecheckTouched, RecheckAll) }
-
 // Create states who may create tasks.
 type Create string
 
@@ -79,7 +66,7 @@ type Policies struct {
 	Create   Create   `json:"create"`
 	Respawn  Respawn  `json:"respawn"`
 	Approver Approver `json:"approver"`
-	Recheck  Recheck  `json:"recheck,omitempty"`   // of a team whose tasks have trees
+	Check    string   `json:"check,omitempty"`     // a command that passes on each merge of a team whose tasks have trees; "" = none
 	Dialect  Dialect  `json:"dialect,omitempty"`   // in which models are told of the tools; a role's own goes before it
 	PlanMode bool     `json:"plan_mode,omitempty"` // every teammate that is spawned is in plan mode
 	Delegate bool     `json:"delegate,omitempty"`  // the leader only leads: it has no tools of the workspace
@@ -88,7 +75,7 @@ type Policies struct {
 // Validate refuses unknown values. Errors: InvalidArgument.
 func (p Policies) Validate() error {
 	return cmp.Or(oneOf("the policy create", p.Create), oneOf("the policy respawn", p.Respawn), oneOf("the policy approver", p.Approver),
-		oneOf("the policy recheck", p.Recheck), p.Dialect.Validate())
+		checkText("the check", p.Check, MaxTextBytes), p.Dialect.Validate())
 }
 
 // ClusterDir is the folder of a cluster's files, within the folder in which it was started.

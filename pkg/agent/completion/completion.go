@@ -62,21 +62,32 @@ func (e *CheckError) Counted(t team.Task) error {
 	return err.WithHint("fix it and complete the task again; this was attempt %d of %d", t.Attempts, team.MaxAttempts)
 }
 
-// Verify runs the check of t, which its caller holds, and stores its deliverable. It returns the
-// deliverable's digest, "" if there is none. It blocks for as long as the check runs.
-//
-// Errors: *CheckError; InvalidState if a required deliverable is missing or empty; InvalidArgument
-// if it is too large; Unavailable.
+// Verify is Check and Deliver.
 func Verify(ctx context.Context, t team.Task, ws Workspace, files Files) (digest string, err error) {
-	if t.Check != "" {
-		output, passed, err := ws.Check(ctx, t.Check)
-		if err != nil {
-			return "", fmt.Errorf("the check of %s: %w", t.ID, err)
-		}
-		if !passed {
-			return "", &CheckError{t.ID, t.Check, output}
-		}
+	if err := Check(ctx, t, ws); err != nil {
+		return "", err
 	}
+	return Deliver(ctx, t, ws, files)
+}
+
+// Check runs the check of t, if it has one, and blocks for as long as that takes. Errors: *CheckError; Unavailable.
+func Check(ctx context.Context, t team.Task, ws Workspace) error {
+	if t.Check == "" {
+		return nil
+	}
+	output, passed, err := ws.Check(ctx, t.Check)
+	if err != nil {
+		return fmt.Errorf("the check of %s: %w", t.ID, err)
+	}
+	if !passed {
+		return &CheckError{t.ID, t.Check, output}
+	}
+	return nil
+}
+
+// Deliver stores the deliverable of t, which its caller holds, and returns its digest, "" if there is none. Errors:
+// InvalidState if a required deliverable is missing or empty; InvalidArgument if it is too large; Unavailable.
+func Deliver(ctx context.Context, t team.Task, ws Workspace, files Files) (digest string, err error) {
 	f, info, err := ws.Regular(t.DeliverablePath)
 	switch {
 	case errors.Is(err, team.NotFound) && t.DeliverableReq:

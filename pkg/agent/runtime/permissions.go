@@ -126,7 +126,11 @@ func (m *member) mayRun(ctx context.Context, id team.TaskID, role, check, dir st
 		if j.Doubt {
 			denies = "may deny it: " + j.Why
 		}
-		err = team.Errorf(team.PermissionDenied, "the check of %s is not run: the rule %q %s", id, j.Rule, denies).
+		name := "the team's check"
+		if id != "" {
+			name = "the check of " + string(id)
+		}
+		err = team.Errorf(team.PermissionDenied, "%s is not run: the rule %q %s", name, j.Rule, denies).
 			WithHint("ask the leader for a check that may run")
 	}
 	return err

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"agentteam/pkg/agent"
+	"agentteam/pkg/agent/completion"
 	"agentteam/pkg/agent/control"
 	"agentteam/pkg/agent/engine"
 	"agentteam/pkg/execenv/projectcontext"
@@ -206,7 +207,10 @@ func (m *member) workspaceOptions(box *mailbox.Mailbox) worktree.Options {
 			_, _, err := box.Send(ctx, team.Message{ID: id, Type: team.MsgWatchdog, From: team.Watchdog, To: to, Content: team.Clean(text, team.MaxTextBytes)})
 			return err
 		},
-		ToStore: m.toStore, Peers: m.peers, Source: m.Workspaces, Level: m.Level, May: m.mayRun, Logger: m.Logger, Metrics: m.Metrics}
+		ToStore: m.toStore, Peers: m.peers, Source: m.Workspaces, Level: m.Level, May: m.mayRun,
+		Check: func(ctx context.Context, t team.Task, ws *workspace.Workspace) error {
+			return completion.Check(ctx, t, ws)
+		}, Logger: m.Logger, Metrics: m.Metrics}
 }
 
 // close ends the member's jobs and closes its workspace. It waits for work on trees: the process

@@ -70,10 +70,7 @@ func (m *member) tools(at *workspace.Current, box *mailbox.Mailbox, past *agent.
 				return "", nil, err
 			}
 			defer done()
-			if digest, err = completion.Verify(ctx, t, ws, m.Team.Files); err == nil {
-				kept, err = completion.Keep(ctx, t, ws, m.Team.Files, artifacts)
-			}
-			return digest, kept, err
+			return m.verify(ctx, t, ws, artifacts)
 		},
 		Complete: m.complete,
 		Exchange: func(ctx context.Context, to team.AgentID) (team.Exchange, error) {
@@ -199,6 +196,20 @@ func (m *member) delegate(files []tool.Tool, instead string) tool.Gate {
 		return team.Errorf(team.PermissionDenied, "%s: in delegate mode the leader has no tools of the workspace", r.Called).
 			WithHint("%s", instead)
 	}
+}
+
+// verify runs the check of a task and stores its deliverable and artifacts. In a team with an integration branch the queue runs
+// the check, on the merged files.
+func (m *member) verify(ctx context.Context, t team.Task, ws *workspace.Workspace, artifacts []string) (digest string, kept []team.Artifact, err error) {
+	if m.newest.Load().HasBranch() {
+		digest, err = completion.Deliver(ctx, t, ws, m.Team.Files)
+	} else {
+		digest, err = completion.Verify(ctx, t, ws, m.Team.Files)
+	}
+	if err == nil {
+		kept, err = completion.Keep(ctx, t, ws, m.Team.Files, artifacts)
+	}
+	return digest, kept, err
 }
 
 // complete completes a task that the member holds, and submits its files to the team's integration

@@ -40,6 +40,7 @@ type newTaskArgs struct {
 	Role                string        `json:"role,omitempty"`
 	Assignee            string        `json:"assignee,omitempty"`
 	Check               string        `json:"check,omitempty"`
+	Supersedes          []string      `json:"-"`
 	DeliverableRequired bool          `json:"deliverable_required,omitempty"`
 }
 
@@ -58,6 +59,7 @@ type plannedArgs struct {
 	Role                string        `json:"role,omitempty" jsonschema:"only this role may take it"`
 	Assignee            string        `json:"assignee,omitempty" jsonschema:"member who must do it; default: any idle teammate of the role. A new name is spawned if role is given"`
 	Check               string        `json:"check,omitempty" jsonschema:"shell command that proves the work, such as go test ./api/...; it must exit 0 within 5 minutes"`
+	Supersedes          []string      `json:"supersedes,omitempty" jsonschema:"ids of earlier tasks whose checks this one replaces"`
 	DeliverableRequired bool          `json:"deliverable_required,omitempty" jsonschema:"its deliverable file must not be empty"`
 }
 
@@ -75,6 +77,7 @@ type updateTaskArgs struct {
 	Title              *string        `json:"title,omitempty" jsonschema:"this and the next ones: only of a pending task"`
 	Description        *string        `json:"description,omitempty"`
 	Priority           *team.Priority `json:"priority,omitempty"`
+	Supersedes         []string       `json:"supersedes,omitempty" jsonschema:"ids of earlier tasks whose checks this one replaces"`
 	AddDependencies    []string       `json:"add_dependencies,omitempty"`
 	RemoveDependencies []string       `json:"remove_dependencies,omitempty"`
 	Metadata           map[string]any `json:"metadata,omitempty" jsonschema:"stored with the task"`
@@ -249,8 +252,12 @@ func (t tools) newTask(ctx context.Context, in newTaskArgs) (team.NewTask, error
 	if err != nil {
 		return team.NewTask{}, err
 	}
-	if !t.leads() && in.Check != "" {
-		return team.NewTask{}, team.Errorf(team.PermissionDenied, "only the leader may set a check")
+	if !t.leads() && (in.Check != "" || in.Supersedes != nil) {
+		return team.NewTask{}, team.Errorf(team.PermissionDenied, "only the leader may set a check or supersede one")
+	}
+	supersedes, err := parseIDs(in.Supersedes)
+	if err != nil {
+		return team.NewTask{}, err
 	}
 	if in.Role != "" { // no member would ever take a task for an unknown role
 		record, err := t.Team(ctx)
@@ -263,7 +270,7 @@ func (t tools) newTask(ctx context.Context, in newTaskArgs) (team.NewTask, error
 		}
 		in.Role = role.Name // the call may use another name of it
 	}
-	return team.NewTask{Title: in.Title, Description: in.Description, Priority: int(in.Priority), Role: in.Role, ReservedFor: member, Check: in.Check, DeliverableReq: in.DeliverableRequired}, nil
+	return team.NewTask{Title: in.Title, Description: in.Description, Priority: int(in.Priority), Role: in.Role, ReservedFor: member, Check: in.Check, Supersedes: supersedes, DeliverableReq: in.DeliverableRequired}, nil
 }
 
 // reservable checks the optional name of the member for which a task is reserved.
@@ -310,7 +317,7 @@ func (t tools) createTasks(ctx context.Context, in createTasksArgs) (tool.Output
 		if joins {
 			p.Assignee = ""
 		}
-		n, err := t.newTask(ctx, newTaskArgs{Title: p.Title, Description: p.Description, Priority: p.Priority, Role: p.Role, Assignee: p.Assignee, Check: p.Check, DeliverableRequired: p.DeliverableRequired})
+		n, err := t.newTask(ctx, newTaskArgs{Title: p.Title, Description: p.Description, Priority: p.Priority, Role: p.Role, Assignee: p.Assignee, Check: p.Check, Supersedes: p.Supersedes, DeliverableRequired: p.DeliverableRequired})
 		if err != nil {
 			return tool.Output{}, planError(i, p, err)
 		}
@@ -425,6 +432,12 @@ func (t tools) updateTask(ctx context.Context, in updateTaskArgs) (tool.Output, 
 			return tool.Output{}, err
 		}
 	}
+	if in.Supersedes != nil && !t.leads() {
+		return tool.Output{}, team.Errorf(team.PermissionDenied, "only the leader may supersede a check")
+	}
+	if edit.Supersedes, err = parseIDs(in.Supersedes); err != nil {
+		return tool.Output{}, err
+	}
 	if edit.AddDependencies, err = parseIDs(in.AddDependencies); err != nil {
 		return tool.Output{}, err
 	}
@@ -524,7 +537,11 @@ func (t tools) complete(ctx context.Context, id team.TaskID, summary string, art
 	if err != nil {
 		return task, err
 	}
-	done.Digest, done.Artifacts, err = t.Verify(ctx, task, artifacts)
+	if done.Digest, done.Artifacts, err = t.Verify(ctx, task, artifacts); err == nil && t.Complete != nil {
+		task, err = t.Complete(ctx, task, done)
+	} else if err == nil {
+		task, err = t.Slot.Complete(ctx, id, done)
+	}
 	if failed, ok := errors.AsType[*completion.CheckError](err); ok {
 		task, ferr := t.Slot.FailCheck(ctx, id, failed.Output)
 		if ferr != nil {
@@ -533,13 +550,7 @@ func (t tools) complete(ctx context.Context, id team.TaskID, summary string, art
 		err := failed.Counted(task)
 		return task, tool.Plain(err, fmt.Sprintf("%s\n[%s]", failed, team.ModelHintOf(err)))
 	}
-	if err != nil {
-		return task, err
-	}
-	if t.Complete != nil {
-		return t.Complete(ctx, task, done)
-	}
-	return t.Slot.Complete(ctx, id, done)
+	return task, err
 }
 
 func (t tools) held(id team.TaskID) bool {

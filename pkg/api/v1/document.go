@@ -82,7 +82,6 @@ func nameWords(r huma.Registry) {
 	wordedAs[team.Respawn](r)
 	wordedAs[team.Isolation](r)
 	wordedAs[team.Approver](r)
-	wordedAs[team.Recheck](r)
 	wordedAs[team.Dialect](r)
 	wordedAs[team.JobKind](r)
 	wordedAs[team.WaitFor](r)

@@ -43,7 +43,7 @@ func TestDocumentSaysItAll(t *testing.T) {
 		}
 	}
 	words := map[string]string{ // fields by name, and one of their words
-		"status": "", "state": "waiting_answer", "backend": "pool", "approver": "human", "create": "leader", "respawn": "release", "recheck": "touched", "dialect": "claude",
+		"status": "", "state": "waiting_answer", "backend": "pool", "approver": "human", "create": "leader", "respawn": "release", "dialect": "claude",
 		"code": "", "type": "", "kind": "teammate", "priority": "", "scope": "task", "outcome": "not_run",
 	}
 	plain := []string{"EventBody.code", "Document.status", "Plan.kind", "Approval.kind", "Job.kind", "Span.kind", "Job.type"} // other things of the same name

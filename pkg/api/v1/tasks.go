@@ -82,6 +82,7 @@ type newTask struct {
 	Assignee            string   `json:"assignee,omitempty" doc:"The member that is to do it, as by assign; left out, the next idle one takes it."`
 	Seat                bool     `json:"seat,omitempty" doc:"If no member has the assignee's name, make a person's seat with it."`
 	Check               string   `json:"check,omitempty" doc:"A shell command that must succeed before the task counts as completed."`
+	Supersedes          []string `json:"supersedes,omitempty" doc:"Tasks whose checks no longer count once this one is merged."`
 	DeliverableRequired bool     `json:"deliverable_required,omitempty" doc:"It counts as completed only if its deliverable is there."`
 	Metadata            object   `json:"metadata,omitempty" doc:"Any JSON object; it is stored as it is."`
 
@@ -287,8 +288,12 @@ func newTasks(in []newTask) ([]team.NewTask, error) {
 		if err != nil {
 			return nil, fmt.Errorf("body.tasks[%d].assignee: %w", i, err)
 		}
+		supersedes, err := idsOf(n.Supersedes)
+		if err != nil {
+			return nil, fmt.Errorf("body.tasks[%d].supersedes: %w", i, err)
+		}
 		tasks[i] = team.NewTask{
-			Title: n.Title, Description: n.Description, Priority: int(n.Priority), Role: team.CanonicalRole(n.Role), ReservedFor: assignee,
+			Supersedes: supersedes, Title: n.Title, Description: n.Description, Priority: int(n.Priority), Role: team.CanonicalRole(n.Role), ReservedFor: assignee,
 			Check: n.Check, DeliverableReq: n.DeliverableRequired, Metadata: json.RawMessage(n.Metadata),
 		}
 		for k, on := range n.Dependencies {

@@ -24,7 +24,7 @@ type policyChoices struct {
 	Create   *team.Create   `json:"create,omitempty" doc:"Who may create tasks: all, or leader (and people)."`
 	Respawn  *team.Respawn  `json:"respawn,omitempty" doc:"What happens to a lost member: respawn brings it back, ask does so once a person allows it, release does not."`
 	Approver *team.Approver `json:"approver,omitempty" doc:"Who approves plans: leader or human."`
-	Recheck  *team.Recheck  `json:"recheck,omitempty" doc:"Whose checks are run on merged files besides the task's own: own runs no other, touched those of tasks that changed one of the same files, all those of all tasks in the line."`
+	Check    *string        `json:"check,omitempty" doc:"A command that must pass on each merge, in addition to the checks of tasks. Empty: none."`
 	Dialect  *team.Dialect  `json:"dialect,omitempty" doc:"The tool names that models see: native or claude."`
 	Delegate *bool          `json:"delegate,omitempty" doc:"The leader only leads: it has no tools of the workspace."`
 	PlanMode *bool          `json:"plan_mode,omitempty" doc:"Teammates that are spawned change nothing before their plans are approved."`
@@ -35,7 +35,7 @@ type policyChoices struct {
 func (c choices) client() team.Choices {
 	ch := team.Choices{Description: c.Description, MaxTeammates: c.MaxTeammates, Isolation: c.Isolation}
 	if p := c.Policies; p != nil {
-		ch.Create, ch.Respawn, ch.Approver, ch.Recheck, ch.Dialect, ch.PlanMode, ch.Delegate = p.Create, p.Respawn, p.Approver, p.Recheck, p.Dialect, p.PlanMode, p.Delegate
+		ch.Create, ch.Respawn, ch.Approver, ch.Check, ch.Dialect, ch.PlanMode, ch.Delegate = p.Create, p.Respawn, p.Approver, p.Check, p.Dialect, p.PlanMode, p.Delegate
 	}
 	return ch
 }

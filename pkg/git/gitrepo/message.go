@@ -12,12 +12,13 @@ import (
 
 // Message is the text of a commit of the integration branch, with its author and task.
 type Message struct {
-	Subject string // one line; a longer one is cut
-	Body    string
-	Agent   team.AgentID // the author, team.UserAgent for a person; required
-	Task    team.TaskID  // "" if it is for no task
-	Undoes  team.TaskID  // the task that the commit undoes, if any
-	Time    time.Time    // default: now
+	Subject    string // one line; a longer one is cut
+	Body       string
+	Agent      team.AgentID  // the author, team.UserAgent for a person; required
+	Task       team.TaskID   // "" if it is for no task
+	Undoes     team.TaskID   // the task that the commit undoes, if any
+	Supersedes []team.TaskID // the tasks whose checks no longer count
+	Time       time.Time     // default: now
 }
 
 const mostSubject, mostBody = 200, 8 << 10
@@ -40,6 +41,9 @@ func (m Message) text(t team.TeamID) string {
 	}
 	add("Task", string(m.Task))
 	add("Undoes", string(m.Undoes))
+	for _, id := range m.Supersedes {
+		add("Supersedes", string(id))
+	}
 	add("Agent", string(m.Agent))
 	add("Team", string(t))
 	return subject + "\n\n" + body + trailers
@@ -60,7 +64,7 @@ func (m Message) check() error {
 			return err
 		}
 	}
-	for _, id := range []team.TaskID{m.Task, m.Undoes} {
+	for _, id := range append([]team.TaskID{m.Task, m.Undoes}, m.Supersedes...) {
 		if id == "" {
 			continue
 		}
@@ -109,12 +113,13 @@ func (r *Repo) Commit(ctx context.Context, tree Hash, m Message, parents ...Hash
 
 // Entry is a commit of the integration branch.
 type Entry struct {
-	Commit  Hash         `json:"commit"`
-	Task    team.TaskID  `json:"task,omitempty"`
-	Undoes  team.TaskID  `json:"undoes,omitempty"`
-	Agent   team.AgentID `json:"agent"`
-	Subject string       `json:"subject"`
-	Time    time.Time    `json:"time"`
+	Commit     Hash          `json:"commit"`
+	Task       team.TaskID   `json:"task,omitempty"`
+	Undoes     team.TaskID   `json:"undoes,omitempty"`
+	Supersedes []team.TaskID `json:"supersedes,omitempty"` // the tasks whose checks no longer count
+	Agent      team.AgentID  `json:"agent"`
+	Subject    string        `json:"subject"`
+	Time       time.Time     `json:"time"`
 
 	Body string `json:"-"` // of its message, without the trailers
 }
@@ -170,6 +175,8 @@ func entry(text string, t team.TeamID) (e Entry, ok bool) {
 			e.Task = team.TaskID(value)
 		case "Undoes":
 			e.Undoes = team.TaskID(value)
+		case "Supersedes":
+			e.Supersedes = append(e.Supersedes, team.TaskID(value))
 		case "Agent":
 			e.Agent = team.AgentID(value)
 		case "Team":

@@ -21,9 +21,9 @@ import (
 	"agentteam/pkg/telemetry"
 )
 
-// Check is the check of a task, in its assignee's name.
+// Check is the check of a task, in its assignee's name, or the team's.
 type Check struct {
-	Task    team.TaskID
+	Task    team.TaskID  // "" = it is the team's
 	Title   string       // of that task
 	Agent   team.AgentID // the member whose sandbox and grant it runs under
 	Command string
@@ -82,6 +82,7 @@ type Outcome struct {
 	Conflicts []gitrepo.Conflict `json:"conflicts,omitempty"` // the files, with both differences
 	Since     []Since            `json:"since,omitempty"`     // the commits since the work's base, the newest last: in the files that conflict, or in all
 	Failed    team.TaskID        `json:"failed,omitempty"`    // the task whose check fails
+	Own       bool               `json:"own,omitempty"`       // that check also fails on the work without what was merged since its base
 	Output    string             `json:"output,omitempty"`    // of that check
 	Reason    string             `json:"reason"`              // in one line
 }
@@ -94,12 +95,12 @@ type Since struct {
 
 // Options configure a queue.
 type Options struct {
-	Site    *Site               // required
-	Tasks   Tasks               // required
-	Checker Checker             // required
-	Process string              // names this queue in the lease; unique, required
-	Recheck func() team.Recheck // the team's present policy; default: always touched
-	Lease   time.Duration       // default: [election.LeaseOn]
+	Site    *Site         // required
+	Tasks   Tasks         // required
+	Checker Checker       // required
+	Process string        // names this queue in the lease; unique, required
+	Check   func() string // the team's present check of each merge, "" = none; default: none
+	Lease   time.Duration // default: [election.LeaseOn]
 	Logger  *slog.Logger
 	Metrics prometheus.Registerer // may be nil
 }
@@ -141,8 +142,8 @@ func NewQueue(o Options) (*Queue, error) {
 	if o.Site == nil || o.Tasks == nil || o.Checker == nil || o.Process == "" {
 		return nil, team.Errorf(team.InvalidArgument, "a queue needs a site, tasks, a checker and the name of its process")
 	}
-	if o.Recheck == nil {
-		o.Recheck = func() team.Recheck { return team.RecheckTouched }
+	if o.Check == nil {
+		o.Check = func() string { return "" }
 	}
 	o.Lease = cmp.Or(o.Lease, election.LeaseOn(o.Site.Records.bucket.Replicas()))
 	o.Logger = telemetry.OrDiscard(o.Logger)
@@ -247,10 +248,10 @@ const idle = time.Hour
 
 // turn reports whether this queue should take the lease now, and else the time to wait, unless there is news before.
 func (q *Queue) turn(ctx context.Context, now time.Time) (seen Head, ready bool, wait time.Duration) {
-	next, any := q.first(ctx, now)
+	next, any := q.next(ctx, now, 1)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	_, open := q.openEntry()
+	open := q.open()
 	switch {
 	case q.head.Revision == 0 || !any && !open:
 		return q.head, false, idle
@@ -258,28 +259,27 @@ func (q *Queue) turn(ctx context.Context, now time.Time) (seen Head, ready bool,
 		return q.head, false, q.failed.until.Sub(now)
 	case q.head.Process != "" && now.Sub(q.changed) < q.o.Lease:
 		return q.head, false, q.changed.Add(q.o.Lease).Sub(now)
-	case !open && next.Task == "":
+	case !open && len(next) == 0:
 		return q.head, false, q.soonest(now)
 	}
 	return q.head, true, 0
 }
 
-// openEntry returns the entry of the task that was merged last, if it still exists: the task may not be completed yet.
-func (q *Queue) openEntry() (Entry, bool) {
-	e, ok := q.entries[q.head.Task]
-	return e, ok && q.head.has(e.Task, e.Epoch)
+// open reports whether an entry is left of the work that the last move brought: its task may not be completed yet.
+func (q *Queue) open() bool {
+	return slices.ContainsFunc(q.head.Last, func(m Merge) bool { return q.entries[m.Task].same(m.Task, m.Epoch) })
 }
 
-// first returns the entry whose turn it is; Task is "" if all entries have to wait. any reports whether there are entries. An
-// entry that this process may not merge now it may merge later: Able may lack information.
-func (q *Queue) first(ctx context.Context, now time.Time) (e Entry, any bool) {
+// next returns the entries whose turn it is, at most so many, in order; none if all have to wait. any reports whether there are
+// entries. An entry that this process may not merge now it may merge later: Able may lack information.
+func (q *Queue) next(ctx context.Context, now time.Time, most int) (all []Entry, any bool) {
 	for _, e := range q.due(now) {
 		any = true
-		if e.Task != "" && q.o.Checker.Able(ctx, e) == nil { // asks the server, so not under the lock
-			return e, true
+		if e.Task != "" && len(all) < most && q.o.Checker.Able(ctx, e) == nil { // asks the server, so not under the lock
+			all = append(all, e)
 		}
 	}
-	return Entry{}, any
+	return all, any
 }
 
 // due returns the waiting entries, in order; an entry with a backoff on this host is replaced by the zero Entry.
@@ -307,12 +307,6 @@ func (q *Queue) soonest(now time.Time) time.Duration {
 		wait = min(wait, max(t.until.Sub(now), time.Millisecond))
 	}
 	return wait
-}
-
-// next returns the entry whose turn it is now.
-func (q *Queue) next(ctx context.Context) (Entry, bool) {
-	e, _ := q.first(ctx, time.Now())
-	return e, e.Task != ""
 }
 
 // postpone records that an entry could not be merged here, with a backoff.

@@ -41,7 +41,8 @@ type Entry struct {
 	Base        gitrepo.Hash    `json:"base,omitempty"`               // the commit of the integration branch that the work builds on
 	Bundle      string          `json:"bundle,omitempty"`             // the name of its file in the team's object store
 	Digest      string          `json:"digest,omitempty"`             // of that file
-	Check       string          `json:"check,omitempty"`              // the task's check, which has passed on the holder's tree
+	Check       string          `json:"check,omitempty"`              // the task's check
+	Supersedes  []team.TaskID   `json:"supersedes,omitempty"`         // of the task
 	Title       string          `json:"title,omitempty"`              // the subject of its commit
 	Summary     string          `json:"summary,omitempty"`            // the body: the holder's summary
 	Deliverable string          `json:"deliverable_digest,omitempty"` // of the task, as its holder has stored it
@@ -65,11 +66,9 @@ type Head struct {
 	V      int          `json:"v"`
 	Op     string       `json:"op"`
 	Commit gitrepo.Hash `json:"head"`
-	Begun  gitrepo.Hash `json:"begun"` // the first head of the integration branch
-	Task   team.TaskID  `json:"task,omitempty"`
-	Epoch  uint64       `json:"epoch,omitempty"`
-	Merged gitrepo.Hash `json:"merged,omitempty"` // the commit of that task, the last that was merged
-	At     time.Time    `json:"at"`               // when the head was moved
+	Begun  gitrepo.Hash `json:"begun"`          // the first head of the integration branch
+	Last   []Merge      `json:"last,omitempty"` // the work that the last move brought, in order; its tasks may not be completed yet
+	At     time.Time    `json:"at"`             // when the head was moved
 
 	Process string `json:"process,omitempty"` // of the queue that holds the lease; "" = none
 	Term    uint64 `json:"term"`              // grows each time that the lease is taken
@@ -79,9 +78,16 @@ type Head struct {
 	kept     team.Extra
 }
 
-// has reports whether the hold's work was merged last.
+// Merge is the work of a hold in the integration branch.
+type Merge struct {
+	Task   team.TaskID  `json:"task"`
+	Epoch  uint64       `json:"epoch"`
+	Commit gitrepo.Hash `json:"commit"`
+}
+
+// has reports whether the last move brought the hold's work.
 func (h Head) has(id team.TaskID, epoch uint64) bool {
-	return h.Task != "" && h.Task == id && h.Epoch == epoch
+	return slices.ContainsFunc(h.Last, func(m Merge) bool { return m.Task == id && m.Epoch == epoch })
 }
 
 // Records stores a team's head and entries. Safe for concurrent use, also from many processes.

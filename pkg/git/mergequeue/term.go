@@ -75,45 +75,63 @@ func (q *Queue) hear(ctx context.Context, revision uint64) error {
 	}
 }
 
-// serve merges waiting entries, in order, until there is none that this queue can merge now.
+// serve merges waiting entries until there is none that this queue can merge now.
 func (q *Queue) serve(ctx context.Context, h *hold) error {
-	for open := true; ; {
-		// No work is merged onto work whose task is open: the head names only one.
-		if open {
-			if err := q.finish(ctx, h.now()); err != nil {
-				return err
-			}
-		}
-		e, ok := q.next(ctx)
-		if !ok {
+	if err := q.finish(ctx, h.now()); err != nil {
+		return err
+	}
+	for {
+		seen, _ := q.next(ctx, time.Now(), mostTogether)
+		if len(seen) == 0 {
 			return ctx.Err()
 		}
-		var err error
-		open, err = q.one(ctx, h, e)
-		switch {
-		case err == nil, errors.Is(err, errMoved): // the latter again, on the new head
-		case errors.Is(err, errLost) || ctx.Err() != nil:
+		var batch []Entry
+		for _, e := range seen {
+			now, ok, err := q.ready(ctx, h, e)
+			if err := q.endured(ctx, e, err); err != nil {
+				return err
+			} else if ok {
+				batch = append(batch, now)
+			}
+		}
+		if err := q.settle(ctx, h, batch); err != nil {
 			return err
-		default:
-			q.o.Logger.Warn("an entry could not be merged; it is tried again later", "task", e.Task, "err", err)
-			q.postpone(e, err)
 		}
 	}
 }
 
-// finish completes the task that was merged last, unless that is done.
-func (q *Queue) finish(ctx context.Context, head Head) error {
-	if head.Task == "" {
+// endured postpones an entry with an error that does not end the term, and returns the other errors. A moved head and a withdrawn
+// entry have no consequence but that the queue looks again.
+func (q *Queue) endured(ctx context.Context, e Entry, err error) error {
+	switch {
+	case err == nil, errors.Is(err, errMoved):
+		return ctx.Err()
+	case errors.Is(err, errGone):
+		q.forget(e) // the watch brings the newer copy
 		return nil
-	}
-	e, err := q.o.Site.Records.Get(ctx, head.Task)
-	if errors.Is(err, team.NotFound) || err == nil && (!head.has(e.Task, e.Epoch) || e.State == Merged) {
-		return nil
-	}
-	if err != nil {
+	case errors.Is(err, errLost) || ctx.Err() != nil:
 		return err
 	}
-	return q.complete(ctx, head.Commit, head.Merged, e)
+	q.o.Logger.Warn("an entry could not be merged; it is tried again later", "task", e.Task, "err", err)
+	q.postpone(e, err)
+	return nil
+}
+
+// finish completes the tasks of the last move, as far as that is not done.
+func (q *Queue) finish(ctx context.Context, head Head) error {
+	for _, m := range head.Last {
+		e, err := q.o.Site.Records.Get(ctx, m.Task)
+		if errors.Is(err, team.NotFound) || err == nil && (!e.same(m.Task, m.Epoch) || e.State == Merged) {
+			continue
+		}
+		if err == nil {
+			err = q.complete(ctx, head.Commit, m.Commit, e)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // complete moves the host's branch to the head, completes the task, and removes its stored work, the entry last: if the
@@ -187,56 +205,34 @@ func answered(err error) bool {
 	return code != "" && code != team.Unavailable && !errors.Is(err, team.ErrUnreadable)
 }
 
-// one merges an entry, or returns its task. merged reports whether the task must be completed now.
-func (q *Queue) one(ctx context.Context, h *hold, seen Entry) (merged bool, err error) {
-	e, err := q.o.Site.Records.Get(ctx, seen.Task)
+// ready returns an entry as it is now, and whether its work is to be merged; else it has done what was left to do for the entry.
+func (q *Queue) ready(ctx context.Context, h *hold, seen Entry) (e Entry, ok bool, err error) {
+	e, err = q.o.Site.Records.Get(ctx, seen.Task)
 	if errors.Is(err, team.NotFound) || err == nil && e.Revision != seen.Revision {
-		q.forget(seen) // the watch brings the newer copy
-		return false, nil
+		return e, false, errGone
 	}
 	if err != nil {
-		return false, err
+		return e, false, err
 	}
 	if e.State == Merged {
-		return false, q.complete(ctx, h.now().Commit, e.Merged, e)
+		return e, false, q.complete(ctx, h.now().Commit, e.Merged, e)
 	}
 	if err := q.o.Tasks.Held(ctx, e); err != nil {
 		if !answered(err) {
-			return false, fmt.Errorf("look at %s: %w", e.Task, err)
+			return e, false, fmt.Errorf("look at %s: %w", e.Task, err)
 		}
-		q.o.Logger.Info("what was submitted is no longer its holder's to complete", "task", e.Task, "epoch", e.Epoch, "why", err)
-		return false, q.drop(ctx, e)
+		q.o.Logger.Info("the submitted work no longer belongs to the holder of its task", "task", e.Task, "epoch", e.Epoch, "why", err)
+		return e, false, q.drop(ctx, e)
 	}
 	if e.State == Returned {
-		return false, q.release(ctx, e)
+		return e, false, q.release(ctx, e)
 	}
-	head, began := h.now(), time.Now()
-	next, out, err := q.merge(ctx, head, e)
-	switch {
-	case err != nil:
-		return false, err
-	case out != nil:
-		err = q.giveUp(ctx, h, e, *out)
-	default:
-		err = q.move(ctx, h, head.Commit, next, e)
-		merged = err == nil
-	}
-	if errors.Is(err, errGone) {
-		q.forget(e)
-		return false, nil
-	}
-	if err == nil {
-		q.m.took(e.At, began)
-	}
-	if merged {
-		q.m.done(isMerged)
-		q.o.Logger.Info("task merged", "task", e.Task, "agent", e.Agent, "commit", next)
-	}
-	return merged, err
+	return e, true, nil
 }
 
 // move stores the new commits for other hosts, and then moves the head. From then on the work is in the integration branch.
-func (q *Queue) move(ctx context.Context, h *hold, from, to gitrepo.Hash, e Entry) error {
+func (q *Queue) move(ctx context.Context, h *hold, from gitrepo.Hash, work []merged) error {
+	to := work[len(work)-1].next
 	if err := q.step(ctx, "store"); err != nil {
 		return err
 	}
@@ -247,17 +243,20 @@ func (q *Queue) move(ctx context.Context, h *hold, from, to gitrepo.Hash, e Entr
 		return err
 	}
 	return h.change(ctx, func(ctx context.Context, next *Head) error {
-		if next.has(e.Task, e.Epoch) {
+		if next.Commit == to && next.has(work[0].Task, work[0].Epoch) {
 			return nil // an earlier try, which was in doubt
 		}
 		if next.Commit != from {
 			return errMoved
 		}
-		// After the head, so that a Withdraw shows in one of the two.
-		if err := q.unchanged(ctx, e); err != nil {
-			return err
+		next.Commit, next.Last, next.At = to, nil, work[len(work)-1].At
+		for _, w := range work {
+			// After the head, so that a Withdraw shows in one of the two.
+			if err := q.unchanged(ctx, w.Entry); err != nil {
+				return err
+			}
+			next.Last = append(next.Last, Merge{w.Task, w.Epoch, w.next})
 		}
-		next.Commit, next.Merged, next.Task, next.Epoch, next.At = to, to, e.Task, e.Epoch, e.At
 		return nil
 	})
 }

@@ -3,6 +3,7 @@ package worktree
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -15,9 +16,9 @@ import (
 
 // Complete submits the files of a task, which the member holds and which is done as in d, to the merge queue. It waits until
 // the queue has merged them, behind earlier entries, and completed the task. If ctx ends before, the work stays in the queue:
-// the same call again waits for the same outcome. A task without changed files is completed without the queue. The result's
-// summary names new files that git ignores, or that are in a submodule: the branch does not get them. If a task has only such
-// files, the first call that finds them is refused.
+// the same call again waits for the same outcome. A task without changed files is completed without the queue, after its check.
+// The result's summary names new files that git ignores, or that are in a submodule: the branch does not get them. If a task has
+// only such files, the first call that finds them is refused.
 //
 // Errors: Busy for a leader whose work waits long, as if ctx had ended; InvalidState if the work was not merged, with all facts
 // for its next holder: the member itself, whose tree is then at the new head with its changes in it, unless another member is
@@ -44,6 +45,11 @@ func (l *Workspaces) Complete(ctx context.Context, t team.Task, d team.Done) (te
 	if err != nil {
 		return t, err
 	}
+	if bundle == nil && l.o.Check != nil {
+		if err := l.o.Check(ctx, t, ws); err != nil {
+			return t, err
+		}
+	}
 	if bundle == nil {
 		t, err := l.o.Slot.Complete(ctx, t.ID, d)
 		p.over.Store(err == nil)
@@ -52,12 +58,12 @@ func (l *Workspaces) Complete(ctx context.Context, t team.Task, d team.Done) (te
 	if err := l.refused(ctx, bundle, p.tree.Base); err != nil {
 		return t, err
 	}
-	e := mergequeue.Entry{Task: t.ID, Epoch: t.Epoch, Incarnation: t.Incarnation, Agent: l.o.Member.AgentID, Base: p.tree.Base, Check: t.Check, Title: t.Title,
+	e := mergequeue.Entry{Task: t.ID, Epoch: t.Epoch, Incarnation: t.Incarnation, Agent: l.o.Member.AgentID, Base: p.tree.Base, Check: t.Check, Supersedes: t.Supersedes, Title: t.Title,
 		Summary: d.Summary, Deliverable: d.Digest, Artifacts: d.Artifacts, Returned: t.ReturnedEpochs()}
 	if l.o.Level != nil {
 		e.Sandbox = l.o.Level(ctx, l.o.Record(), l.o.Member.Role)
 	}
-	if t.Check != "" {
+	if t.Check != "" || l.o.Record().Policies.Check != "" {
 		_, e.Links, _ = l.links(ctx, l.o.Member.Role)
 	}
 	p.submitted.Store(true) // before Submit: without an answer it may be submitted
@@ -140,7 +146,7 @@ func (l *Workspaces) outcome(ctx context.Context, was team.Task) (team.Task, err
 	// Confirm updates the slot, too.
 	t, err := l.o.Slot.Confirm(ctx, was.ID)
 	if err == nil {
-		if t.Unmerged > was.Unmerged && name(workspace.Work{Task: t}) == name(workspace.Work{Task: was}) {
+		if t.Unmerged+t.Attempts > was.Unmerged+was.Attempts && name(workspace.Work{Task: t}) == name(workspace.Work{Task: was}) {
 			return l.notMerged(ctx, was, t)
 		}
 		return t, nil // it was taken again meanwhile
@@ -205,7 +211,11 @@ func (l *Workspaces) notMerged(ctx context.Context, was, t team.Task) (team.Task
 		l.o.Logger.WarnContext(ctx, "a tree continues at an older commit of the line", "task", t.ID, "tree", p.tree.Root, "err", err)
 		return t, team.Errorf(team.InvalidState, "%w", why).WithModelHint("%s is still yours, and your files are as you have left them: they could not be brought to what the line has now (%s)", t.ID, team.Line(err))
 	}
-	return t, team.Errorf(team.InvalidState, "%w", why).WithModelHint("%s is still yours, and your files are those of the line with your changes in them: continue there, and complete it again", t.ID)
+	attempt := ""
+	if t.Attempts > was.Attempts {
+		attempt = fmt.Sprintf("; this was attempt %d of %d", t.Attempts, team.MaxAttempts)
+	}
+	return t, team.Errorf(team.InvalidState, "%w", why).WithModelHint("%s is still yours, and your files are those of the line with your changes in them: continue there, and complete it again%s", t.ID, attempt)
 }
 
 // third reports whether another member could take t now that did not do the conflicting work. The leader keeps its task.

@@ -53,7 +53,7 @@ func (s tasks) Complete(ctx context.Context, e mergequeue.Entry, commit gitrepo.
 // Release implements [mergequeue.Tasks].
 func (s tasks) Release(ctx context.Context, e mergequeue.Entry, o mergequeue.Outcome) error {
 	o.Agent, o.Base = cmp.Or(o.Agent, e.Agent), cmp.Or(o.Base, e.Base) // earlier programs store outcomes without
-	g := team.GiveBack{Freed: team.Freed{Reason: report(e.Task, e.Epoch, o)}, Merge: true, Others: others(o)}
+	g := team.GiveBack{Freed: team.Freed{Reason: report(e.Task, e.Epoch, o), Attempt: o.Own}, Merge: !o.Own, Others: others(o)}
 	if o.Commit != "" {
 		g.Work = &team.Try{By: e.Agent, Epoch: e.Epoch, Commit: string(o.Commit), Base: string(o.Base)}
 	}
@@ -189,14 +189,14 @@ func (c checker) LeftOut(ctx context.Context, e mergequeue.Entry, k mergequeue.C
 		return nil
 	}
 	reason := team.Clean(team.Line(why), 1000)
-	text := fmt.Sprintf("[Not checked] The work of %s on %s (%s) is merged without the check of %s (%s), which belongs to it by the policy recheck. Host %s does not run it: %s. To have it run, change the rule, or give a member the task to run it.",
+	text := fmt.Sprintf("[Not checked] The work of %s on %s (%s) is merged without the check of %s (%s), whose files it changes. Host %s does not run it: %s. To have it run, change the rule, or give a member the task to run it.",
 		e.Agent, e.Task, e.Title, k.Task, k.Title, host(), reason)
 	if errors.Is(why, mergequeue.ErrNotHere) {
-		text = fmt.Sprintf("[Not checked] The work of %s on %s (%s) is merged without the check of %s (%s), which belongs to it by the policy recheck. On host %s %s. To have it run where that is, give the task to a member there.",
+		text = fmt.Sprintf("[Not checked] The work of %s on %s (%s) is merged without the check of %s (%s), whose files it changes. On host %s %s. To have it run where that is, give the task to a member there.",
 			e.Agent, e.Task, e.Title, k.Task, k.Title, host(), reason)
 	}
 	if k.Unknown != nil {
-		text = fmt.Sprintf("[Not checked] The work of %s on %s (%s) is merged without the check of %s, if that has one, which belongs to it by the policy recheck: %s. A person can repair the record. Then give a member the task to run the check.",
+		text = fmt.Sprintf("[Not checked] The work of %s on %s (%s) is merged without the check of %s, if that has one, whose files it changes: %s. A person can repair the record. Then give a member the task to run the check.",
 			e.Agent, e.Task, e.Title, k.Task, reason)
 	}
 	return c.l.o.Notify(ctx, team.Leader, fmt.Sprintf("unchecked-%s-%d-%s", e.Task, e.Epoch, k.Task), text)

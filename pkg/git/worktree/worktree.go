@@ -46,6 +46,7 @@ type Options struct {
 	Peers   Peers                 // nil: no other member is known
 	Level   Level                 // nil: commands run in no sandbox that is known
 	May     May                   // nil: no rule denies a check
+	Check   Check                 // of a task without changed files; nil: none has one
 	Dir     string                // below which each team has its folder; default: agentteam/lines in the user's cache folder
 	Logger  *slog.Logger          // default: discard
 	Metrics prometheus.Registerer // of the member's queue; may be nil
@@ -56,6 +57,9 @@ type Level func(ctx context.Context, t team.Team, role string) team.Sandbox
 
 // May returns an error if a rule denies, on this machine, the check of a task as a command of a role in dir.
 type May func(ctx context.Context, id team.TaskID, role, check, dir string) error
+
+// Check returns an error if the check of a task fails in a workspace.
+type Check func(ctx context.Context, t team.Task, ws *workspace.Workspace) error
 
 // Peers returns the state of the team's members.
 type Peers func(context.Context) (explain.Situation, error)
@@ -126,7 +130,7 @@ func (l *Workspaces) at(ctx context.Context) (*mergequeue.Site, *mergequeue.Queu
 		return nil, nil, err
 	}
 	queue, err := mergequeue.NewQueue(mergequeue.Options{Site: site, Tasks: l.tasks, Checker: checker{l}, Process: l.o.Process + "-" + string(l.o.Member.AgentID),
-		Recheck: func() team.Recheck { return l.o.Record().Policies.Recheck }, Lease: l.o.Record().Lease(), Logger: l.o.Logger, Metrics: l.o.Metrics})
+		Check: func() string { return l.o.Record().Policies.Check }, Lease: l.o.Record().Lease(), Logger: l.o.Logger, Metrics: l.o.Metrics})
 	if err != nil {
 		return nil, nil, err
 	}

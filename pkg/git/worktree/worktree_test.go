@@ -577,10 +577,10 @@ func TestCheckFailsOnMergedFiles(t *testing.T) {
 	r := setUp(t)
 	one, two := r.mate("coder-1", 1), r.mate("coder-2", 1)
 	one.merges()
-	id := r.add("Mine", "test ! -e theirs.txt")
+	id := r.add("Mine", "test $(cat mine.txt) = $(cat theirs.txt || echo none)")
 	for n := range 3 {
-		mine := two.does(id, "echo mine > mine.txt")
-		_, err := one.completes(one.does(r.add("Theirs", ""), fmt.Sprintf("echo %d >> theirs.txt", n)))
+		mine := two.does(id, "(cat theirs.txt || echo none) > mine.txt")
+		_, err := one.completes(one.does(r.add("Theirs", ""), fmt.Sprintf("echo %d > theirs.txt", n)))
 		r.must(err)
 		back, err := two.completes(mine)
 		attempts := 0

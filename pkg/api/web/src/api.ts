@@ -148,6 +148,7 @@ export interface AssignedTask {
   role?: string
   seat_created: boolean
   status: "pending" | "in_progress" | "completed" | "failed" | "cancelled"
+  supersedes?: string[] | null
   title: string
   undone?: string
   unmerged?: number
@@ -203,6 +204,7 @@ export interface BranchCommit {
   agent: string
   commit: string
   subject: string
+  supersedes?: string[] | null
   task?: string
   time: string
   undoes?: string
@@ -571,6 +573,7 @@ export interface NewTask {
   priority?: 0 | 1 | 2 | "normal" | "high" | "critical"
   role?: string
   seat?: boolean
+  supersedes?: string[] | null
   title: string
 }
 
@@ -661,11 +664,11 @@ export interface Plan {
 
 export interface Policies {
   approver: "" | "leader" | "human"
+  check?: string
   create: "" | "all" | "leader"
   delegate?: boolean
   dialect?: "" | "native" | "claude"
   plan_mode?: boolean
-  recheck?: "" | "own" | "touched" | "all"
   respawn: "" | "respawn" | "ask" | "release"
 }
 
@@ -684,11 +687,11 @@ export interface Policy {
 
 export interface PolicyChoices {
   approver?: "" | "leader" | "human"
+  check?: string
   create?: "" | "all" | "leader"
   delegate?: boolean
   dialect?: "" | "native" | "claude"
   plan_mode?: boolean
-  recheck?: "" | "own" | "touched" | "all"
   respawn?: "" | "respawn" | "ask" | "release"
 }
 
@@ -879,6 +882,7 @@ export interface Task {
   returned?: Try[] | null
   role?: string
   status: "pending" | "in_progress" | "completed" | "failed" | "cancelled"
+  supersedes?: string[] | null
   title: string
   undone?: string
   unmerged?: number
@@ -931,6 +935,7 @@ export interface TaskView {
   revision: number
   role?: string
   status: "pending" | "in_progress" | "completed" | "failed" | "cancelled"
+  supersedes?: string[] | null
   title: string
   undone?: string
   unmerged?: number
