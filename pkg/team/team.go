@@ -99,6 +99,7 @@ type Team struct {
 	Policy       Policy          `json:"policy,omitzero"`        // of all members; a role's own go before it
 	Branch       *GoalBranch     `json:"branch,omitempty"`       // nil: members share the workspace
 	WithChanges  int             `json:"with_changes,omitempty"` // the number of the goal whose line begins with the uncommitted changes of the workspace; 0 = none
+	Budgets      Budgets         `json:"budgets,omitzero"`       // of its model calls
 	LeaseSeconds int             `json:"lease_seconds"`
 	StallSeconds int             `json:"stall_seconds,omitempty"` // 0 = DefaultStall
 	MaxTeammates int             `json:"max_teammates"`

@@ -176,6 +176,8 @@ const (
 	KeyGraph      = "graph"    // guard of dependency edits
 	KeyWatchdog   = "watchdog" // the notices that the leader got
 	KeyBranch     = "branch"   // the head of the integration branch, and the queue that moves it now
+	KeyBudget     = "budget"   // what model calls have used, and the slices drawn of budgets
+	prefixSlice   = "budget."
 	prefixOnce    = "once."
 	prefixTask    = "task."
 	prefixMember  = "member."
@@ -203,6 +205,9 @@ func KeyOnce(key string) string {
 // KeyMember returns the key of a member.
 func KeyMember(a team.AgentID) string { return prefixMember + string(a) }
 
+// KeySlice returns the key under which a member records its use of a slice of the budgets.
+func KeySlice(a team.AgentID) string { return prefixSlice + string(a) }
+
 // KeyPlan returns the key of a plan that was submitted for approval.
 func KeyPlan(id string) string { return prefixPlan + id }
 
@@ -229,10 +234,10 @@ func KeyLead(t team.TeamID) string { return prefixLead + string(t) }
 // Ours reports whether agentteam writes this key of a team's bucket.
 func Ours(key string) bool {
 	switch key {
-	case KeyTeam, KeySequence, KeyGraph, KeyWatchdog, KeyBranch:
+	case KeyTeam, KeySequence, KeyGraph, KeyWatchdog, KeyBranch, KeyBudget:
 		return true
 	}
-	return slices.ContainsFunc([]string{prefixTask, prefixMember, prefixOnce, prefixPlan, prefixMerge}, func(p string) bool { return strings.HasPrefix(key, p) })
+	return slices.ContainsFunc([]string{prefixTask, prefixMember, prefixOnce, prefixPlan, prefixMerge, prefixSlice}, func(p string) bool { return strings.HasPrefix(key, p) })
 }
 
 // Kind is the type of the value under a key.
