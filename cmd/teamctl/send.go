@@ -95,6 +95,8 @@ func readWhen(state team.MemberState, urgent bool) string {
 		return ", which is lost: it reads it when it is back"
 	case team.Unknown:
 		return ", whose process does not answer now: it reads it later, or when it is back"
+	case team.WaitingBudget:
+		return ", which waits for a budget: it reads it once that is raised"
 	case team.WaitingModel:
 		return ", which waits for its model: it reads it then"
 	case team.WaitingRepair:

@@ -133,6 +133,7 @@ type Agent struct {
 
 	unused  time.Time        // since when it has had no work; zero: it has work
 	retired bool             // the slot takes no further task, since the agent is about to leave
+	short   string           // the budget that it waits for, in words; "": none
 	shown   team.MemberState // the state in the last heartbeat
 	retry   *time.Time
 
@@ -375,7 +376,9 @@ func (a *Agent) heartbeatAgain() {
 		b.Trouble, b.Awaits, b.Asked, b.About = a.engine.Trouble, "", "", ""
 		b.Project = a.conv.notedFiles()
 		b.Drains = a.drained()
-		if w, ok := a.waiting(); ok && b.State.Waits() {
+		if b.State == team.WaitingBudget {
+			b.Awaits, b.About = team.UserAgent, a.short
+		} else if w, ok := a.waiting(); ok && b.State.Waits() {
 			b.Awaits, b.Asked, b.About = w.Awaits, w.Asked, w.About
 		}
 		a.metrics.show(*b)

@@ -13,12 +13,13 @@ import (
 
 // wants selects the input that an agent takes.
 type wants struct {
-	wait  bool             // wait until input arrives; else take only available input
-	until <-chan time.Time // ends the wait; nil: no time limit
-	work  bool             // also take a task that is offered or found
-	retry bool             // a change of the model's settings ends the wait, and so does a message of a person
-	loss  bool             // a lost task ends the wait, and the next turn records it
-	ended <-chan string    // receives a text once the awaited event has happened
+	wait   bool             // wait until input arrives; else take only available input
+	until  <-chan time.Time // ends the wait; nil: no time limit
+	work   bool             // also take a task that is offered or found
+	retry  bool             // a change of the model's settings ends the wait, and so does a message of a person
+	loss   bool             // a lost task ends the wait, and the next turn records it
+	budget <-chan struct{}  // closed by a change of the budgets, which ends the wait
+	ended  <-chan string    // receives a text once the awaited event has happened
 }
 
 // next takes the next input and adds it to the conversation. came is false if none was available,
@@ -80,6 +81,8 @@ func (a *Agent) nextInput(ctx context.Context, w wants) (func(context.Context) e
 	case <-w.until:
 		return nil, nil
 	case <-changed:
+		return nil, nil
+	case <-w.budget:
 		return nil, nil
 	case text := <-w.ended:
 		return func(ctx context.Context) error { return a.stopWaiting(ctx, text) }, nil

@@ -17,7 +17,10 @@ import (
 // used is the cost of the probe.
 func (a *Agent) probe(ctx context.Context) (next step, used model.Usage, err error) {
 	answers, used, err := a.engine.Probe(ctx)
-	if r, refused := errors.AsType[*model.Refusal](err); refused {
+	if r, refused := errors.AsType[*model.Refusal](err); refused && r.OverBudget {
+		_, err := a.awaitsBudget(ctx, err)
+		return rest, r.Used, err
+	} else if refused {
 		if r.Advice == model.TryAgain {
 			return wait, used, nil
 		}

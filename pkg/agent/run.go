@@ -132,7 +132,10 @@ func (a *Agent) turns(ctx context.Context) error {
 		}
 		a.takeMode()
 		if err := a.engine.MakeRoom(ctx); err != nil {
-			return err
+			if over, err := a.awaitsBudget(ctx, err); !over || err != nil {
+				return err
+			}
+			continue
 		}
 		if err := a.noteFolders(ctx); err != nil {
 			return err
@@ -145,6 +148,8 @@ func (a *Agent) turns(ctx context.Context) error {
 		var over bool
 		switch {
 		case errors.Is(err, engine.ErrInterrupted): // check the changes and ask again
+		case errors.As(err, &refusal) && refusal.OverBudget:
+			_, err = a.awaitsBudget(ctx, err)
 		case errors.As(err, &refusal):
 			over, err = a.refused(ctx, refusal)
 		case err == nil:

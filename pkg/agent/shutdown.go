@@ -138,7 +138,7 @@ func (a *Agent) free(drain bool) bool {
 // stuck reports whether the agent leaves because it cannot ask its model now. With a drain it keeps
 // its task.
 func (a *Agent) stuck(drain bool) bool {
-	return a.shown == team.WaitingModel && (!drain || !a.holds())
+	return (a.shown == team.WaitingModel || a.shown == team.WaitingBudget) && (!drain || !a.holds())
 }
 
 // dismissed reports whether one of the requests to leave applies now.

@@ -74,6 +74,8 @@ type Team interface {
 	// Parked is called with the cause when the model's endpoint begins to refuse the
 	// agent, and with "" when it answers again.
 	Parked(ctx context.Context, cause string)
+	// BudgetChanged returns a channel that is closed when the team's record changes, which holds its budgets.
+	BudgetChanged() <-chan struct{}
 	// EndGoal ends the leader's goal as failed, since its model refuses it.
 	EndGoal(ctx context.Context, cause string)
 	// ModelChanged returns a channel that is closed when the model's settings change; nil: they

@@ -14,6 +14,7 @@ import (
 type rigTeam struct {
 	expected atomic.Bool // open work is kept for the agent
 	looks    atomic.Int32
+	raised   chan struct{} // closed when a budget is raised
 	r        *rig
 
 	left     func(ctx context.Context, person team.AgentID) error
@@ -131,6 +132,8 @@ func (t *rigTeam) EndGoal(ctx context.Context, cause string) {
 		t.endGoal(ctx, cause)
 	}
 }
+
+func (t *rigTeam) BudgetChanged() <-chan struct{} { return t.raised }
 
 func (t *rigTeam) ModelChanged() <-chan struct{} {
 	if t.changed == nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"net/url"
@@ -144,18 +145,22 @@ func (c *Client) complete(ctx context.Context, req Request, onDelta func(string)
 				return Reply{}, err
 			}
 		}
-		if req.OnTry != nil {
-			req.OnTry()
+		used, err := c.metered(ctx, req, len(q.body), wasted)
+		if err != nil {
+			return Reply{}, err
 		}
 		reply, fail := c.attempt(ctx, req, q, onDelta)
 		if fail == nil {
+			used(reply.Usage)
 			c.known.turn()
+			c.known.counted(reply.Usage, len(q.body))
 			if req.unlearnt {
 				c.dialect.unlearn()
 			}
 			reply.Usage = reply.Usage.Add(wasted)
 			return reply, nil
 		}
+		used(fail.wasted)
 		wasted = wasted.Add(fail.wasted)
 		c.metrics.wasted(fail.wasted)
 		if ctx.Err() != nil {
@@ -182,6 +187,28 @@ func (c *Client) complete(ctx context.Context, req Request, onDelta func(string)
 			return Reply{}, ctx.Err()
 		}
 	}
+}
+
+// metered calls req.Meter, and then req.OnTry, before a try of a request of so many bytes. wasted is what the tries before have used.
+func (c *Client) metered(ctx context.Context, req Request, bytes int, wasted Usage) (used func(Usage), err error) {
+	if req.OnTry != nil {
+		defer func() {
+			if err == nil {
+				req.OnTry()
+			}
+		}()
+	}
+	if req.Meter == nil {
+		return func(Usage) {}, nil
+	}
+	most := Usage{PromptTokens: c.known.mostTokens(bytes), CompletionTokens: cmp.Or(req.MaxTokens, c.Limits().MaxOutput)}
+	used, err = req.Meter(ctx, "", most)
+	if r, ok := errors.AsType[*Refusal](err); ok {
+		refused := *r
+		refused.Used = wasted.Add(r.Used)
+		err = &refused
+	}
+	return used, err
 }
 
 // retries reports a failed try that another one follows.

@@ -2,6 +2,7 @@ package model
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -89,6 +90,10 @@ type Request struct {
 	// Ready, if not nil, is called once the request is encoded and before it is sent. An
 	// error ends the call, which returns it as it is.
 	Ready func() error
+
+	// Meter, if not nil, is called before each try with the alias and the most that the try may use, and returns the
+	// function that takes the use of the try. An error ends the call.
+	Meter func(ctx context.Context, alias string, most Usage) (used func(Usage), err error)
 
 	// OnTry, if not nil, is called before each try of the call: what onDelta gets from
 	// then on is the text from its beginning. It must not block.

@@ -75,6 +75,10 @@ type Refusal struct {
 	Longest int    // tokens of the longest prompt of those
 	Alias   string // of the endpoint, as the process's settings name it
 	Err     error  // one line for people, without the key
+
+	// OverBudget: the call was not made, since it would exceed a budget. Keep the state, and wait until a person has
+	// raised it.
+	OverBudget bool
 }
 
 func (r *Refusal) Error() string { return r.Err.Error() }

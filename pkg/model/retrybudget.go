@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -90,6 +91,29 @@ type endpointHealth struct {
 	mu       sync.Mutex
 	answered bool // it has given a turn
 	strays   int  // answers since then that no model endpoint gives
+
+	perByte float64 // tokens of a request for each of its bytes, of recent calls and rather more; 0: not known
+}
+
+// A request whose tokens were never counted has no more than one for so many bytes.
+const fewestBytes = 3
+
+// counted learns from a turn how many tokens the endpoint counts for a byte.
+func (a *endpointHealth) counted(u Usage, request int) {
+	if u.Estimated || u.PromptTokens == 0 || request == 0 {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := 1.02 * float64(u.PromptTokens) / float64(request)
+	a.perByte = max(now, 0.9*a.perByte+0.1*now) // up at once, and down slowly
+}
+
+// mostTokens returns how many tokens a request of so many bytes has at most, by the counts of earlier ones.
+func (a *endpointHealth) mostTokens(request int) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return int(float64(request)*cmp.Or(a.perByte, 1.0/fewestBytes)) + 1
 }
 
 // turn records that the endpoint has given a turn.

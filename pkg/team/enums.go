@@ -17,7 +17,7 @@ var words = map[reflect.Type][]string{
 	reflect.TypeFor[CallState]():      Strings("", CallNotRun, CallUnknown),
 	reflect.TypeFor[Scope]():          Strings("", Once, ForTask, Always),
 	reflect.TypeFor[MemberState](): Strings(Created, Joined, Running, Stalled, Idle, WaitingAnswer, WaitingUser, WaitingApproval,
-		WaitingModel, WaitingRepair, Lost, Stopped, Unknown, Unreadable),
+		WaitingModel, WaitingBudget, WaitingRepair, Lost, Stopped, Unknown, Unreadable),
 	reflect.TypeFor[MessageType](): Strings(MsgMessage, MsgBroadcast, MsgUser, MsgShutdownRequest, MsgShutdownResponse, MsgPlanRequest, MsgPlanResponse,
 		MsgTaskAssigned, MsgIdle, MsgWatchdog, MsgTaskNotification),
 	reflect.TypeFor[Code]():     Strings(PermissionDenied, Conflict, Blocked, Busy, NotFound, InvalidState, InvalidArgument, BudgetExceeded, Unavailable),
@@ -27,7 +27,7 @@ var words = map[reflect.Type][]string{
 	reflect.TypeFor[Approver](): Strings("", ByLeader, ByHuman),
 	reflect.TypeFor[Dialect]():  Strings("", Native, Claude),
 	reflect.TypeFor[JobKind]():  Strings(JobSubagent, JobCommand),
-	reflect.TypeFor[WaitFor]():  Strings("", ForPerson, ForAnswer, ForPlan, ForPermission, ForModel, ForMerge, ForJob),
+	reflect.TypeFor[WaitFor]():  Strings("", ForPerson, ForAnswer, ForPlan, ForPermission, ForBudget, ForModel, ForMerge, ForJob),
 }
 
 // Strings returns values such as ids or statuses as strings.

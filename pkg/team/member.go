@@ -24,6 +24,7 @@ const (
 	WaitingUser     MemberState = "waiting_user"     // waits for a person, a seat or the user, as long as it takes
 	WaitingApproval MemberState = "waiting_approval" // has submitted a plan and waits for the decision, as long as it takes
 	WaitingModel    MemberState = "waiting_model"    // its model endpoint refuses or fails; it tries again
+	WaitingBudget   MemberState = "waiting_budget"   // a budget of its model calls is used up; it goes on once that is raised
 	WaitingRepair   MemberState = "waiting_repair"   // its journal cannot be read; it goes on once that is repaired
 	Lost            MemberState = "lost"             // no beat for the lease, or its process said goodbye
 	Stopped         MemberState = "stopped"          // left or was stopped; its name is kept
@@ -33,7 +34,7 @@ const (
 
 // Waits reports whether a member in this state waits for an answer or a decision.
 func (s MemberState) Waits() bool {
-	return s == WaitingAnswer || s == WaitingUser || s == WaitingApproval
+	return s == WaitingAnswer || s == WaitingUser || s == WaitingApproval || s == WaitingBudget
 }
 
 // Backend states what runs a member.
@@ -265,13 +266,13 @@ func (b Heartbeat) SameAs(o Heartbeat) bool {
 
 // Quiet reports whether the agent does nothing without news and no job of it holds the team, see [Job.Holds].
 func (b Heartbeat) Quiet() bool {
-	return !slices.ContainsFunc(b.Jobs, Job.Holds) && ((b.State == Idle || b.State.Waits()) && !b.Unseen || b.Parked() || b.heldUp())
+	return !slices.ContainsFunc(b.Jobs, Job.Holds) && ((b.State == Idle || b.State.Waits()) && !b.Unseen || b.State == WaitingBudget || b.Parked() || b.heldUp())
 }
 
-// WaitsForPerson reports whether the agent does nothing before a person answers it, or decides on its plan or
+// WaitsForPerson reports whether the agent does nothing before a person answers it, raises its budget, or decides on its plan or
 // on a request of a subagent that it waits for.
 func (b Heartbeat) WaitsForPerson() bool {
-	return b.State == WaitingUser || b.State == WaitingApproval && b.Awaits == UserAgent || b.heldUp()
+	return b.State == WaitingUser || b.State == WaitingBudget || b.State == WaitingApproval && b.Awaits == UserAgent || b.heldUp()
 }
 
 // heldUp reports whether the agent waits in a call for subagents that all wait for a person.

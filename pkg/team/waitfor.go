@@ -9,6 +9,7 @@ const (
 	ForAnswer     WaitFor = "answer"     // another member's answer
 	ForPlan       WaitFor = "plan"       // the decision on its plan
 	ForPermission WaitFor = "permission" // a person's leave for a call
+	ForBudget     WaitFor = "budget"     // a person to raise a budget that is used up
 	ForModel      WaitFor = "model"      // its model, which gives no turn; or the repair of its journal
 	ForMerge      WaitFor = "merge"      // the merge of its work into the integration branch
 	ForJob        WaitFor = "job"        // its subagents and commands in the background
@@ -20,6 +21,8 @@ func (b Heartbeat) WaitsFor() WaitFor {
 	switch {
 	case b.State == WaitingUser:
 		return ForPerson
+	case b.State == WaitingBudget:
+		return ForBudget
 	case b.State == WaitingApproval:
 		return ForPlan
 	case b.State == WaitingAnswer && b.Awaits == "":

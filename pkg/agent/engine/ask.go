@@ -58,6 +58,12 @@ func asRefusal(err error) *model.Refusal {
 	return &model.Refusal{Advice: model.GiveUp, Reason: model.InvalidRequest, Err: err}
 }
 
+// overBudget reports whether a call was not made, since it would exceed a budget.
+func overBudget(err error) bool {
+	r, ok := errors.AsType[*model.Refusal](err)
+	return ok && r.OverBudget
+}
+
 // complete asks the model to continue messages; speech, which may be nil, receives its text.
 func (e *Engine) complete(ctx context.Context, messages []*model.Message, maxTokens int, speech TextStream) (model.Reply, error) {
 	if e.o.Model == nil {

@@ -166,6 +166,8 @@ func (e *Engine) summary(ctx context.Context, messages []*model.Message, most in
 		return reply, nil
 	case ctx.Err() != nil:
 		return reply, ctx.Err()
+	case overBudget(err): // the summary is made once the budget is raised
+		return reply, err
 	}
 	e.log.WarnContext(ctx, "no summary; a plain account stands in for it", "err", err)
 	if r, ok := errors.AsType[*model.Refusal](err); ok && r.Used != (model.Usage{}) { // recorded because it has cost something

@@ -27,6 +27,9 @@ func (e *Engine) tryWindow(ctx context.Context) error {
 	if interrupted { // another turn tries it again
 		return ctx.Err()
 	}
+	if overBudget(err) {
+		return err
+	}
 	found := journal.Refusal{Advice: string(model.TryAgain), Reason: string(model.ContextLength), Alias: reply.Alias, Usage: usageJSON(reply.Usage)}
 	r, refused := errors.AsType[*model.Refusal](err)
 	if refused {

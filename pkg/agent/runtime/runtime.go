@@ -109,6 +109,7 @@ type member struct {
 	gate       *approval.Gate // of a teammate; nil of a leader, which submits no plans
 	asks       *approval.Permissions
 	newest     atomic.Pointer[team.Team] // the team's record, as last received
+	purse      *purse
 	workspaces *worktree.Workspaces
 	jobs       *job.Jobs
 	delegated  delegation            // the tools of its subagents
@@ -136,6 +137,7 @@ func (m *member) run() error {
 	m.board = board.New(o.Team.Bucket, board.Options{Logger: o.Logger, Metrics: o.Metrics, Withdraw: mergequeue.New(o.Team).Withdraw})
 	box := mailbox.New(o.Team, mailbox.Options{Members: m.roster, Logger: o.Logger, Metrics: o.Metrics})
 	m.hand = board.NewClaimSlot(ctx, m.board, o.Member.Holder())
+	m.purse = m.newPurse(box)
 	m.workspaces, m.current = m.place(box)
 	defer m.close()
 	m.plans = approval.New(o.Team.Bucket, approval.Options{Tasks: m.board, Members: m.roster, Post: box})
@@ -224,6 +226,7 @@ func (m *member) close() {
 // leave releases the member's task after its agent has ended with err.
 func (m *member) leave(err error) {
 	m.jobs.Close() // before the task is another's
+	m.settleBudgets(m.leaving)
 	switch {
 	case err == nil:
 		m.letGo(team.Freed{Reason: "its holder's process was stopped", Keep: true})
@@ -299,7 +302,7 @@ func (m *member) agent(log *journal.Journal, past *agent.Conversation, mode func
 	system, tools := mode()
 	return agent.New(agent.Options{
 		Member: o.Member, TeamID: o.Team.ID, System: system, Mode: mode,
-		Past: past, Journal: log, Model: o.Model, Tools: tools, Dialect: o.Record.Dialect(o.Role), Slot: m.hand, Post: box, Heart: m.heart,
+		Past: past, Journal: log, Model: m.purse.of(o.Model, false), Tools: tools, Dialect: o.Record.Dialect(o.Role), Slot: m.hand, Post: box, Heart: m.heart,
 		Input:  agent.Input{Mail: m.mail, Offers: m.offers, Given: m.given, Compacts: m.compacts},
 		Events: runlog.New(o.Team, o.Logger), Live: m.live.Publish, Jobs: m.jobs, Store: blob.In(o.Team.Files), Team: m.surroundings(box, begun),
 		Lease: o.Record.Lease(), MaxTurns: o.Role.MaxTurns, StillTurns: o.Role.StillTurns, Effort: o.Role.Effort, Idle: o.Role.IdleTimeout(), Folders: m.folders(whole), Changes: m.changes, Footprint: m.footprint, Logger: o.Logger, Metrics: o.Metrics,
@@ -382,7 +385,7 @@ func (m *member) work(a *agent.Agent, box *mailbox.Mailbox) error {
 		}
 		return err
 	}
-	return m.over(shutdown.Together(m.ctx, m.heart.Run, m.live.Run, m.workspaces.Run, receive, work, m.watchTeam, m.passOffers, m.checkHold, m.forget))
+	return m.over(shutdown.Together(m.ctx, m.heart.Run, m.live.Run, m.workspaces.Run, m.purse.meter.Run, receive, work, m.watchTeam, m.passOffers, m.checkHold, m.forget))
 }
 
 // over returns how the membership ended after a part has returned err.
@@ -406,6 +409,7 @@ func (m *member) watchTeam(ctx context.Context) error {
 			return nil
 		case t.Status == team.Active:
 			m.newest.Store(&t)
+			m.purse.raised()
 			return nil
 		}
 		if m.finishing.Load() {

@@ -92,7 +92,7 @@ func (m *member) openSubagent(ctx context.Context, s subagent.Spec) (engine.Opti
 		return engine.StreamTo(m.live.Publish, team.Delta{TeamID: m.Team.ID, AgentID: s.Name, Incarnation: m.Member.Incarnation, RunID: run, MessageID: id})
 	}
 	memory, records := agent.NewPart(d), subagentLog{log, m, run, writes}
-	return engine.Options{Name: string(s.Name), System: agent.Subagent(record, m.Member, s.Name, s.Role, at, changes), Alias: alias, Effort: string(s.Role.Effort), Model: m.Model, Tools: tools,
+	return engine.Options{Name: string(s.Name), System: agent.Subagent(record, m.Member, s.Name, s.Role, at, changes), Alias: alias, Effort: string(s.Role.Effort), Model: m.purse.of(m.Model, true), Tools: tools,
 		Journal: records, Conversation: &memory.Conversation.Conversation, Memory: memory, Owner: &lender{member: m, memory: memory, log: records, folders: m.folders(lend)},
 		Stream: speak, Store: blob.In(m.Team.Files), Logger: m.Logger}, end, nil
 }

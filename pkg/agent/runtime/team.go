@@ -136,6 +136,7 @@ func (s surroundings) LeaderHeard() time.Time {
 // Backoff closes the granted plans and permissions as the agent goes idle.
 func (s surroundings) Backoff(ctx context.Context) {
 	s.current.Settle()
+	s.settleBudgets(ctx)
 	if slices.ContainsFunc(s.jobs.List(), func(j team.Job) bool { return j.Kind == team.JobSubagent }) {
 		return // it may have requested permission
 	}
@@ -163,6 +164,13 @@ func (s surroundings) Parked(ctx context.Context, cause string) {
 }
 
 func (s surroundings) EndGoal(ctx context.Context, cause string) { s.member.EndGoal(ctx, cause) }
+
+// BudgetChanged returns the channel as it was before the last call that was not drawn.
+func (s surroundings) BudgetChanged() <-chan struct{} {
+	s.purse.mu.Lock()
+	defer s.purse.mu.Unlock()
+	return s.purse.refused
+}
 
 func (s surroundings) ModelChanged() <-chan struct{} { return s.member.ModelChanged() }
 

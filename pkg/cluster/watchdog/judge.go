@@ -50,7 +50,7 @@ func (l snapshot) Activity() string {
 		role := l.Team.Roles[m.Role]
 		hands = hands || !role.ReadsOnly() && role.Claims() && team.Able(m, b) && !slices.Contains(l.Deaf, m.AgentID)
 		switch {
-		case !ok || b.Incarnation != m.Incarnation || !b.Quiet(), b.Parked() && m.AgentID == team.Leader:
+		case !ok || b.Incarnation != m.Incarnation || !b.Quiet(), (b.Parked() || b.State == team.WaitingBudget) && m.AgentID == team.Leader:
 			return string(m.AgentID) + " is not idle"
 		case b.State.Waits(), b.WaitsForPerson():
 			waiting[m.AgentID] = true
@@ -152,7 +152,7 @@ func (l snapshot) deserted() bool {
 func (l snapshot) stands() bool {
 	return slices.ContainsFunc(l.Members, func(m team.Member) bool {
 		b := l.Beats[m.AgentID]
-		return m.HasProcess() && (b.State == team.WaitingUser && l.answers(b.Awaits) || b.State == team.WaitingApproval && b.WaitsForPerson() || b.JobAsks() || b.Parked() && l.open()) ||
+		return m.HasProcess() && (b.State == team.WaitingUser && l.answers(b.Awaits) || b.State == team.WaitingBudget || b.State == team.WaitingApproval && b.WaitsForPerson() || b.JobAsks() || b.Parked() && l.open()) ||
 			slices.ContainsFunc(l.Running, func(t team.Task) bool { return l.atPerson(m, t) }) ||
 			slices.ContainsFunc(l.Reserved, func(r index.Reserved) bool { return r.Claimable && l.forPerson(m, r.Task) })
 	})

@@ -33,7 +33,7 @@ func newMetrics(reg prometheus.Registerer) metrics {
 	}
 }
 
-var states = []team.MemberState{team.Created, team.Joined, team.Running, team.Stalled, team.Idle, team.WaitingAnswer, team.WaitingUser, team.WaitingApproval, team.WaitingModel, team.WaitingRepair, team.Lost, team.Stopped, team.Unreadable}
+var states = []team.MemberState{team.Created, team.Joined, team.Running, team.Stalled, team.Idle, team.WaitingAnswer, team.WaitingUser, team.WaitingApproval, team.WaitingModel, team.WaitingBudget, team.WaitingRepair, team.Lost, team.Stopped, team.Unreadable}
 
 func (m *metrics) show(l index.Snapshot, heard map[team.AgentID]roster.Heard, now time.Time) {
 	m.team = l.Team.ID

@@ -76,6 +76,8 @@ func notable(m team.Member, beat team.Heartbeat) string {
 		fmt.Fprintf(&b, "- %s waits for an answer%s\n", m.AgentID, question(beat))
 	case beat.State == team.WaitingUser:
 		fmt.Fprintf(&b, "- %s waits for the answer of %s%s\n", m.AgentID, cmp.Or(string(beat.Awaits), "a person"), asked(beat))
+	case beat.State == team.WaitingBudget:
+		fmt.Fprintf(&b, "- %s waits for a person to raise a budget: %s\n", m.AgentID, beat.About)
 	case beat.State == team.WaitingApproval && beat.WaitsForPerson():
 		fmt.Fprintf(&b, "- %s waits for a person to decide on its request %s (%q)\n", m.AgentID, beat.Asked, beat.About)
 	case beat.State == team.WaitingApproval:

@@ -171,6 +171,7 @@ func (r *Router) Complete(ctx context.Context, req model.Request, onDelta func(t
 		return model.Reply{}, &model.Refusal{Advice: model.Park, Reason: model.NoEndpoint, Err: team.Errorf(team.InvalidArgument, "no model is configured")}
 	}
 	req.Model = "" // to its client the model has no other name than its own
+	metered := req.Meter
 	var used model.Usage
 	var all refusals
 	order, awake := r.order(asked, req)
@@ -182,6 +183,7 @@ func (r *Router) Complete(ctx context.Context, req model.Request, onDelta func(t
 		if i > 0 {
 			r.switched(ctx, order[i-1], to, all)
 		}
+		req.Meter = to.metered(metered)
 		reply, err := r.client(to).Complete(ctx, req, onDelta)
 		if err == nil {
 			r.cooldown(to, 0)

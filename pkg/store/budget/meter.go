@@ -89,8 +89,16 @@ func (e *ExceededError) Error() string {
 // Unwrap returns the code of the error.
 func (e *ExceededError) Unwrap() error { return team.BudgetExceeded }
 
-// Limited reports whether a budget limits the member's calls now.
-func (m *Meter) Limited() bool { return len(m.limits(m.o.Record())) > 0 }
+// NeedsPrice returns an account that limits the cost of the member's calls and not those of unknown price; "" if there
+// is none.
+func (m *Meter) NeedsPrice() (account string) {
+	for name, l := range m.limits(m.o.Record()) {
+		if l.Cost > 0 && l.Unpriced == 0 {
+			account = name
+		}
+	}
+	return account
+}
 
 func (m *Meter) limits(t team.Team) map[string]team.Budget {
 	return t.Budgets.Limits(m.o.Role, m.o.Member.AgentID, m.o.Task())
@@ -158,6 +166,9 @@ func (m *Meter) draw(ctx context.Context, most team.Budget) (end func(team.Budge
 	record := m.o.Record()
 	limits := m.limits(record)
 	accounts := slices.Sorted(maps.Keys(limits))
+	if len(limits) == 0 && m.slice.ID == "" {
+		return nil, nil, free, nil
+	}
 	if m.unsure {
 		if err := m.sync(ctx); err != nil {
 			return nil, nil, held, err

@@ -210,6 +210,8 @@ func (m Standing) why() string {
 		return "waits for the approval of its plan"
 	case team.WaitingUser:
 		return "waits for a person"
+	case team.WaitingBudget:
+		return "waits for a budget to be raised"
 	case team.WaitingRepair:
 		return "parked, its journal cannot be read"
 	case team.Unreadable:

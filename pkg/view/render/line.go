@@ -44,7 +44,7 @@ func Paint(status, text string) string {
 		return cyan.Render(text)
 	case string(team.Completed), string(team.TeamFinished), "ok":
 		return green.Render(text)
-	case string(team.WaitingAnswer), string(team.WaitingUser), string(team.WaitingApproval), string(team.WaitingModel), string(team.Unknown), team.ShownBlocked, string(team.TeamDeleting), "warn":
+	case string(team.WaitingAnswer), string(team.WaitingUser), string(team.WaitingApproval), string(team.WaitingModel), string(team.WaitingBudget), string(team.Unknown), team.ShownBlocked, string(team.TeamDeleting), "warn":
 		return yellow.Render(text)
 	case string(team.Lost), string(team.Stalled), string(team.Failed), string(team.WaitingRepair), string(team.Unreadable), "fail":
 		return red.Render(text)

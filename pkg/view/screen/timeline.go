@@ -48,6 +48,7 @@ var marks = []struct {
 	{timeline.Wait, team.ForPermission, mark{"c", yellow, "for leave to call"}},
 	{timeline.Wait, team.ForPlan, mark{"d", yellow, "for a decision on its plan"}},
 	{timeline.Wait, team.ForAnswer, mark{"a", yellow, "for an answer"}},
+	{timeline.Wait, team.ForBudget, mark{"b", yellow, "for a budget"}},
 	{timeline.Wait, team.ForModel, mark{"m", red, "for its model"}},
 	{timeline.Wait, team.ForMerge, mark{"g", yellow, "for the line"}},
 	{timeline.Wait, team.ForJob, mark{"j", yellow, "for its work in the background"}},

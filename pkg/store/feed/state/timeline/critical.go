@@ -91,7 +91,7 @@ func busyUntil(bars []Bar, w work) (last *Bar) {
 // words are the reasons for waits, as parts of a sentence.
 var words = map[team.WaitFor]string{
 	team.ForPerson: "a person's answer", team.ForAnswer: "each other's answers", team.ForPlan: "decisions on plans", team.ForPermission: "leave for calls",
-	team.ForModel: "models that gave no answer", team.ForMerge: "the team's line", team.ForJob: "work in the background",
+	team.ForBudget: "a budget to be raised", team.ForModel: "models that gave no answer", team.ForMerge: "the team's line", team.ForJob: "work in the background",
 }
 
 // sentence returns the longest reason for waits in the run, and whether more members would have helped.
