@@ -477,6 +477,7 @@ func metrics(t *testing.T) map[string]bool {
 var unshown = map[string]string{
 	"agentteam_build_info":                "a version, for queries",
 	"agentteam_api_request_seconds":       "the requests are shown",
+	"agentteam_budget_warnings_total":     "the leader and the log are notified of each",
 	"agentteam_foreign_beats_total":       "the logs name each",
 	"agentteam_network_requests_total":    "the audit has each",
 	"agentteam_stream_kept_items":         "the readers are shown",

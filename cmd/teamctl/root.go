@@ -72,7 +72,7 @@ func (a *app) root() *cobra.Command {
 		title    string
 		commands []*cobra.Command
 	}{
-		{"Set a goal and follow it", []*cobra.Command{makesTeam(a.runCmd()), a.attachCmd(), readsStored(a, a.diffCmd()), readsStored(a, a.landCmd()), a.topCmd(), a.statusCmd(), readsStored(a, a.goalsCmd()), a.eventsCmd(), a.auditCmd(), readsStored(a, a.costCmd()), a.stopCmd()}},
+		{"Set a goal and follow it", []*cobra.Command{makesTeam(a.runCmd()), a.attachCmd(), readsStored(a, a.diffCmd()), readsStored(a, a.landCmd()), a.topCmd(), a.statusCmd(), readsStored(a, a.goalsCmd()), a.eventsCmd(), a.auditCmd(), readsStored(a, a.costCmd()), a.budgetCmd(), a.stopCmd()}},
 		{"Talk with the team", []*cobra.Command{a.answerCmd(), a.chatCmd(), a.sendCmd(), a.broadcastCmd(), readsStored(a, a.inboxCmd()), a.messagesCmd(), a.approvalsCmd()}},
 		{"Look after the team", []*cobra.Command{a.tasksCmd(), a.agentsCmd(), makesTeam(a.spawnCmd()), a.rolesCmd(), a.skillsCmd(), a.teamsCmd(), a.saveCmd(), a.loadCmd(), a.exportCmd(), a.trustCmd()}},
 		{"Run a cluster", []*cobra.Command{a.upCmd(), a.downCmd(), a.doctorCmd(), a.repairCmd(), a.webCmd()}},

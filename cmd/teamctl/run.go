@@ -57,10 +57,10 @@ func (a *app) runCmd() *cobra.Command {
 	teammateModeFlag(cmd)
 	f.String("workspace", "", "folder that the team works in (default: this one)")
 	f.StringArrayVar((*[]string)(&p.reads), "read", nil, "folder beside the workspace that the members may read; may be repeated")
-	completeFlags(cmd, map[string]cobra.CompletionFunc{"workspace": aFolder, "read": aFolder})
 	a.ownFlags(cmd)
+	f.StringArrayVar(&p.budgets, "budget", nil, "limit of the goal, such as 5 (US dollars) or 5usd,2Mtok,400turns,90m, or none; may be repeated")
 	f.StringVar(&p.isolation, "isolation", "", isolationUsage)
-	completeFlags(cmd, map[string]cobra.CompletionFunc{"isolation": fixed(team.Isolation("").Values()...)})
+	completeFlags(cmd, map[string]cobra.CompletionFunc{"workspace": aFolder, "read": aFolder, "isolation": fixed(team.Isolation("").Values()...)})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		err := p.check(keep, cancel)
 		if err == nil {
@@ -93,6 +93,8 @@ type runRequest struct {
 	changes, land       bool // begin with the uncommitted ones; end in the checkout
 	top                 bool // watch it on a screen
 	isolation           string
+	budgets             []string
+	budget              *team.Budget // of the goal; nil: none was named
 	old                 oldTasks
 	view                view
 	own                 bool           // the cluster ends with the command
@@ -106,7 +108,16 @@ type runRequest struct {
 
 // check returns an error for flags that conflict, and records what to do with old tasks.
 func (p *runRequest) check(keep, cancel bool) error {
+	if p.budgets != nil {
+		limit, _, err := team.ParseBudget(p.budgets...)
+		if err != nil {
+			return err
+		}
+		p.budget = &limit
+	}
 	switch {
+	case p.budget != nil && p.add:
+		return team.Errorf(team.InvalidArgument, "--budget is of a goal that is set or resumed: it goes not with --add")
 	case keep && cancel:
 		return team.Errorf(team.InvalidArgument, "--keep and --cancel exclude each other")
 	case p.top && (p.detach || p.view.quiet || p.view.Full):
@@ -191,8 +202,10 @@ func (a *app) pursue(ctx context.Context, cfg config.Config, p *runRequest) erro
 		}
 		ctx, done := p.whileLed(ctx, t)
 		defer done()
+		ctx, within := a.whileWithin(ctx, t, p)
+		defer within()
 		record, werr := a.followGoal(ctx, c, t, g, cfg, p)
-		if cause := context.Cause(ctx); team.CodeOf(cause) == team.InvalidState {
+		if cause := context.Cause(ctx); team.CodeOf(cause) == team.InvalidState || team.CodeOf(cause) == team.BudgetExceeded {
 			return cause // whatever else this has ended
 		}
 		if werr != nil {
@@ -235,7 +248,7 @@ func (a *app) begin(ctx context.Context, c *client.Client, cfg config.Config, p 
 	}
 	if p.resume {
 		if t, err = c.Open(ctx, cfg.Team); err == nil {
-			g, err = t.Goals().Resume(ctx, p.since)
+			g, err = p.resumed(ctx, t)
 		}
 		if err == nil && !p.own {
 			err = a.findFolder(ctx, t, g.Record(), cfg, p)
@@ -253,7 +266,7 @@ func (a *app) begin(ctx context.Context, c *client.Client, cfg config.Config, p 
 		a.notice(p.started)
 	}
 	if err == nil && !p.resume {
-		g, err = a.setGoal(ctx, t, cfg, p)
+		g, err = a.setGoal(ctx, t, cfg, p, procs.Model)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -278,9 +291,21 @@ func (a *app) begin(ctx context.Context, c *client.Client, cfg config.Config, p 
 	return t, g, nil
 }
 
+// resumed returns the goal to resume, with the budget that the command names.
+func (p *runRequest) resumed(ctx context.Context, t *client.Team) (*client.Goal, error) {
+	g, err := t.Goals().Resume(ctx, p.since)
+	if err == nil && p.budget != nil {
+		err = t.SetBudget(ctx, team.BudgetOf{}, *p.budget)
+	}
+	return g, err
+}
+
 // setGoal sets the goal. Error: Conflict if the team works on another goal, and the text is not to be sent to
 // its leader.
-func (a *app) setGoal(ctx context.Context, t *client.Team, cfg config.Config, p *runRequest) (*client.Goal, error) {
+func (a *app) setGoal(ctx context.Context, t *client.Team, cfg config.Config, p *runRequest, leads string) (*client.Goal, error) {
+	if err := a.chooseBudget(cfg, p, leads); err != nil {
+		return nil, err
+	}
 	record, err := t.Record(ctx)
 	if err != nil {
 		return nil, err
@@ -299,7 +324,7 @@ func (a *app) setGoal(ctx context.Context, t *client.Team, cfg config.Config, p 
 	if err != nil {
 		return nil, err
 	}
-	g, _, err := t.Goals().Set(ctx, client.NewGoal{Text: p.goal, Workspace: p.workspace, Add: true, WithChanges: p.changes})
+	g, _, err := t.Goals().Set(ctx, client.NewGoal{Text: p.goal, Workspace: p.workspace, Add: true, WithChanges: p.changes, Budgets: p.budgetsOf(cfg)})
 	if err != nil {
 		return nil, err
 	}
@@ -310,6 +335,33 @@ func (a *app) setGoal(ctx context.Context, t *client.Team, cfg config.Config, p 
 		}
 	}
 	return g, nil
+}
+
+// chooseBudget decides on the budget of the goal to set, and prints the default. Error: InvalidArgument for a limit of the
+// cost that cannot be kept.
+func (a *app) chooseBudget(cfg config.Config, p *runRequest, leads string) error {
+	if p.budget == nil && cfg.Budgets.Goal == (team.Budget{}) {
+		if p.budget = client.DefaultBudget(leads); p.budget != nil {
+			a.note("budget of the goal: 20 dollars, or 10 million tokens where prices are unknown; --budget sets another, or none")
+		}
+		return nil
+	}
+	if limit := p.budgetsOf(cfg).Goal; p.own && limit.Cost > 0 {
+		if names := cfg.Unpriced(); len(names) > 0 {
+			return team.Errorf(team.InvalidArgument, "the price of the model alias %s is not known, and the budget limits the cost", names[0]).
+				WithHint("set prices for %s under models in team.yaml, or assume_price; or limit the tokens: --budget 2Mtok", names[0])
+		}
+	}
+	return nil
+}
+
+// budgetsOf returns the budgets of the goal to set: those of the settings, with the one that the command names.
+func (p *runRequest) budgetsOf(cfg config.Config) team.Budgets {
+	b := cfg.Budgets
+	if p.budget != nil {
+		b = b.With(team.BudgetOf{}, *p.budget)
+	}
+	return b
 }
 
 // atWork returns the error for a second goal. who adds who set the first one, if known.

@@ -59,10 +59,12 @@ type NewGoal struct {
 	Add       bool   // mail the text to the leader of a team that is at work
 
 	WithChanges bool // the line begins with the uncommitted changes of the workspace
+
+	Budgets team.Budgets // over those of the team; see [team.Budgets.Over]
 }
 
 func (n NewGoal) stored() registry.NewGoal {
-	return registry.NewGoal{Text: n.Text, Workspace: n.Workspace, WithChanges: n.WithChanges}
+	return registry.NewGoal{Text: n.Text, Workspace: n.Workspace, WithChanges: n.WithChanges, Budgets: n.Budgets}
 }
 
 // Set is [Goals.Start], except that it returns Conflict if the team is already working, unless

@@ -247,7 +247,7 @@ func (c Config) Routes() router.Routes {
 			r.Names[a.Name] = to.Name
 			continue
 		}
-		route := router.Alias{Name: a.Name, Options: a.Options(), Prices: a.Prices}
+		route := router.Alias{Name: a.Name, Options: a.Options(), Prices: c.pricesOf(a)}
 		for _, f := range a.Fallbacks {
 			if f := meant(f); f.Name != "" && f.usable() && !slices.Contains(route.Fallbacks, f.Name) {
 				route.Fallbacks = append(route.Fallbacks, f.Name)

@@ -10,6 +10,7 @@ import (
 
 	"agentteam/pkg/execenv/sandbox"
 	"agentteam/pkg/execenv/trust"
+	"agentteam/pkg/model/router"
 	"agentteam/pkg/team"
 	"agentteam/pkg/team/strictyaml"
 )
@@ -58,9 +59,12 @@ type Config struct {
 	// Choices are those of the teams that it makes, but for policy and roles; see [Config.Over] and
 	// [Config.Roles].
 	Choices      team.Choices
+	Budgets      team.Budgets // of the goals that are set from here
 	TeammateMode TeammateMode
 	BranchHook   string // what bash runs, with the user's rights, once the branch of a line is there; empty: nothing
 
+	assumed    router.Prices // of an alias without prices, if assumes is set
+	assumes    bool
 	limits     commandLimits
 	form       trust.Form    // the policy as it was read
 	sections   sections      // of a team, the same

@@ -71,6 +71,7 @@ func processSettings(c *Config, dir string) []setting {
 		{name: "model_idle", env: []string{"AGENTTEAM_MODEL_IDLE"}, allowed: limitAllowed, parse: limit(&c.ModelLimits.Idle)},
 		{name: "model_total", env: []string{"AGENTTEAM_MODEL_TOTAL"}, allowed: limitAllowed, parse: limit(&c.ModelLimits.Total)},
 		{name: modelsKey, decides: true, section: new(models)},
+		{name: assumedKey, section: &c.assumed},
 		{name: defaultModelKey, decides: true, allowed: "an alias of models", parse: text(&c.DefaultModel)},
 		{name: "replicas", env: []string{"AGENTTEAM_REPLICAS"}, def: "1",
 			allowed: "1, 3 or 5", parse: replicas(&c.Replicas)},

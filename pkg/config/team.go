@@ -63,6 +63,7 @@ type sections struct {
 	roles    map[string]roleSection
 	policies policiesSection
 	limits   limitsSection
+	budgets  budgetsSection
 	node     strictyaml.Node // of roles
 }
 
@@ -82,6 +83,7 @@ func teamSettings(c *Config) []setting {
 		{name: rolesKey, section: &s.roles},
 		{name: "policies", section: &s.policies},
 		{name: "limits", section: &s.limits},
+		{name: "budgets", section: &s.budgets},
 	}
 }
 
@@ -94,9 +96,11 @@ const (
 func (c *Config) takeTeam(file map[string]entry) {
 	s := &c.sections
 	s.node = file[rolesKey].node
+	c.takeAssumed(file)
 	c.Choices.Delegate = s.leader.Delegate
 	c.Choices.Create, c.Choices.Respawn, c.Choices.Approver = s.policies.Create, s.policies.Respawn, s.policies.Approver
 	c.Choices.MaxTeammates = s.limits.MaxTeammates
+	c.Budgets = s.budgets.budgets()
 	c.Choices.PlanMode = cmp.Or(s.policies.PlanMode, c.Choices.PlanMode)
 }
 

@@ -227,6 +227,24 @@ func (b Budgets) With(of BudgetOf, limit Budget) Budgets {
 	return b
 }
 
+// Over returns old with the limits of b; the goal's is always that of b.
+func (b Budgets) Over(old Budgets) Budgets {
+	old.Goal = b.Goal
+	if b.Team != (Budget{}) {
+		old.Team = b.Team
+	}
+	for name, l := range b.Roles {
+		old = old.With(BudgetOf{Role: name}, l)
+	}
+	for name, l := range b.Members {
+		old = old.With(BudgetOf{Member: name}, l)
+	}
+	for id, l := range b.Tasks {
+		old = old.With(BudgetOf{Task: id}, l)
+	}
+	return old
+}
+
 func withLimit[K comparable](m map[K]Budget, key K, limit Budget) map[K]Budget {
 	if m = maps.Clone(m); m == nil {
 		m = map[K]Budget{}

@@ -11,6 +11,7 @@ import (
 
 	"agentteam/pkg/agent/engine"
 	"agentteam/pkg/model"
+	"agentteam/pkg/shutdown"
 	"agentteam/pkg/store/budget"
 	"agentteam/pkg/store/mailbox"
 	"agentteam/pkg/team"
@@ -138,7 +139,20 @@ func (p *purse) waitIn(ctx context.Context, changed <-chan struct{}, over error)
 	}
 }
 
+// goalWithin bounds the wait for the record of a goal.
+const goalWithin = 300 * time.Millisecond
+
+// awaitGoal has the leader's call between two goals wait for the record of the next one: the mail of a goal comes before its
+// record, and the first call of the goal is drawn from its budget.
+func (p *purse) awaitGoal(ctx context.Context) {
+	ctx, done := context.WithTimeout(ctx, goalWithin)
+	defer done()
+	for p.Member.AgentID == team.Leader && !p.record().AtWork() && shutdown.Sleep(ctx, 10*time.Millisecond) {
+	}
+}
+
 func (p *purse) begin(ctx context.Context, alias string, most model.Usage) (func(team.Budget), error) {
+	p.awaitGoal(ctx)
 	if account := p.meter.NeedsPrice(); account != "" && (most.Unpriced > 0 || !inDollars(most.Currency)) {
 		return nil, &model.Refusal{Advice: model.Park, Reason: model.InvalidRequest, Alias: alias,
 			Err: team.Errorf(team.InvalidArgument, "the price of the model alias %s in US dollars is not known, and the budget of %s limits the cost", alias, account).

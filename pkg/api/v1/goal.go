@@ -16,6 +16,7 @@ type setGoalIn struct {
 	Body struct {
 		Goal      string `json:"goal" doc:"What the team is to reach." example:"Port the parser"`
 		Workspace string `json:"workspace,omitempty" doc:"The folder in which its members work from now on, from the root on."`
+		Budget    string `json:"budget,omitempty" doc:"The limit of its model calls, such as 5 (US dollars) or 5usd,2Mtok,400turns,90m, or none. Default: 20 dollars, or 10 million tokens where prices are unknown." example:"5usd,2Mtok"`
 		Add       bool   `json:"add,omitempty" doc:"If the team is already working, mail the text to its leader instead of refusing it."`
 
 		_ struct{} `additionalProperties:"false"`
@@ -89,7 +90,11 @@ func setGoal(ctx context.Context, t *client.Team, in *setGoalIn) (*setGoalOut, e
 	if err := absolute(in.Body.Workspace); err != nil {
 		return nil, err
 	}
-	g, existed, err := t.Goals().Set(ctx, client.NewGoal{Text: in.Body.Goal, Workspace: in.Body.Workspace, Key: in.Key, Add: in.Body.Add})
+	budget, err := t.GoalBudget(ctx, in.Body.Budget)
+	if err != nil {
+		return nil, err
+	}
+	g, existed, err := t.Goals().Set(ctx, client.NewGoal{Text: in.Body.Goal, Workspace: in.Body.Workspace, Key: in.Key, Add: in.Body.Add, Budgets: team.Budgets{Goal: budget}})
 	if err != nil {
 		return nil, err
 	}

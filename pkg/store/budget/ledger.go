@@ -186,3 +186,18 @@ func States(ctx context.Context, t *broker.Storage, record team.Team) ([]team.Bu
 	}
 	return all, nil
 }
+
+// Seed counts a use that was before an account had a limit. It changes nothing if the account is in use already.
+// Errors: Unavailable.
+func Seed(ctx context.Context, t *broker.Storage, goal int, account string, used team.Budget) error {
+	_, err := update(ctx, t.Bucket, func(l *ledger) (bool, error) {
+		l.begins(goal)
+		_, in := l.Used[account]
+		if drawn, _ := l.drawn(account, ""); in || drawn != (team.Budget{}) {
+			return false, nil
+		}
+		l.Used[account] = used
+		return true, nil
+	})
+	return err
+}

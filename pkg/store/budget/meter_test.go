@@ -260,3 +260,26 @@ func TestWorkingTime(t *testing.T) {
 		t.Errorf("a second of three members took %v", took)
 	}
 }
+
+// Members that find another one dead give its slice back once.
+func TestGivenBackOnce(t *testing.T) {
+	bt := brokertest.Team(t, "t")
+	now := func() team.Team { return record(team.Budgets{}.With(team.BudgetOf{}, team.Budget{Tokens: 10_000})) }
+	if _, err := meter(t, bt, "coder-1", 1, now).Begin(t.Context(), team.Budget{Tokens: 5000}); err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for _, name := range []team.AgentID{"a-1", "a-2", "a-3", "a-4", "a-5", "a-6", "a-7", "a-8", "a-9", "b-1", "b-2", "b-3", "b-4", "b-5", "b-6", "b-7"} {
+		m := meter(t, bt, name, 1, now)
+		all.Go(func() {
+			_, err := m.Begin(t.Context(), team.Budget{Tokens: 6000})
+			if over := (*budget.ExceededError)(nil); !errors.As(err, &over) {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if s := used(t, bt, now(), "goal"); s.Used.Tokens != 5000 {
+		t.Errorf("used: %v", s.Used)
+	}
+}

@@ -254,8 +254,9 @@ func (r *Registry) List(ctx context.Context) ([]team.Small, error) {
 // NewGoal describes a goal to set.
 type NewGoal struct {
 	Text        string
-	Workspace   string // where the members work from now on; "" = as before
-	WithChanges bool   // the goal begins with the uncommitted changes of the workspace
+	Workspace   string       // where the members work from now on; "" = as before
+	WithChanges bool         // the goal begins with the uncommitted changes of the workspace
+	Budgets     team.Budgets // over those of the team; see [team.Budgets.Over]
 }
 
 // StartGoal makes g the team's present goal and the team active. A team at work keeps its goal: then started is false,
@@ -281,6 +282,7 @@ func (r *Registry) StartGoal(ctx context.Context, bt *broker.Storage, g NewGoal)
 		if t.WithChanges = 0; g.WithChanges {
 			t.WithChanges = t.GoalNumber
 		}
+		t.Budgets = g.Budgets.Over(t.Budgets)
 		if g.Workspace != "" {
 			t.Workspace = g.Workspace
 		}

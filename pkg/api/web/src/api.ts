@@ -539,6 +539,7 @@ export interface NewAnswer {
 
 export interface NewGoal {
   add?: boolean
+  budget?: string
   goal: string
   workspace?: string
 }
