@@ -29,7 +29,7 @@ func (a *Agent) awaitsBudget(ctx context.Context, err error) (over bool, _ error
 	}
 	a.engine.Trouble = ""
 	a.short = cause
-	a.beat(team.WaitingBudget)
+	a.heartbeat(team.WaitingBudget)
 	a.log.InfoContext(ctx, "waits for a budget", "err", cause)
 	err = a.pause(ctx, wants{budget: a.o.Team.BudgetChanged()}, budgetAgain)
 	a.short = ""

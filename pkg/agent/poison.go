@@ -19,7 +19,7 @@ func (a *Agent) probe(ctx context.Context) (next step, used model.Usage, err err
 	answers, used, err := a.engine.Probe(ctx)
 	if r, refused := errors.AsType[*model.Refusal](err); refused && r.OverBudget {
 		_, err := a.awaitsBudget(ctx, err)
-		return rest, r.Used, err
+		return wait, r.Used, err
 	} else if refused {
 		if r.Advice == model.TryAgain {
 			return wait, used, nil

@@ -44,7 +44,7 @@ export interface Agent {
   server?: string
   since?: string
   spawned_by?: string
-  state: "created" | "joined" | "running" | "stalled" | "idle" | "waiting_answer" | "waiting_user" | "waiting_approval" | "waiting_model" | "waiting_repair" | "lost" | "stopped" | "unknown" | "unreadable"
+  state: "created" | "joined" | "running" | "stalled" | "idle" | "waiting_answer" | "waiting_user" | "waiting_approval" | "waiting_model" | "waiting_budget" | "waiting_repair" | "lost" | "stopped" | "unknown" | "unreadable"
   storage?: string
   taken_back?: boolean
   task?: string
@@ -54,7 +54,7 @@ export interface Agent {
   turn: number
   updated_at: string
   v: number
-  waits_for?: "" | "person" | "answer" | "plan" | "permission" | "model" | "merge" | "job"
+  waits_for?: "" | "person" | "answer" | "plan" | "permission" | "budget" | "model" | "merge" | "job"
   window?: number
   workspace?: string
 }
@@ -208,6 +208,22 @@ export interface BranchCommit {
   task?: string
   time: string
   undoes?: string
+}
+
+export interface Budget {
+  cost?: number
+  tokens?: number
+  turns?: number
+  unpriced?: number
+  wall_time?: number
+}
+
+export interface Budgets {
+  goal?: Budget
+  members?: Record<string, Budget>
+  roles?: Record<string, Budget>
+  tasks?: Record<string, Budget>
+  team?: Budget
 }
 
 export interface Change {
@@ -489,7 +505,7 @@ export interface Member {
   role: string
   server?: string
   spawned_by?: string
-  state: "created" | "joined" | "running" | "stalled" | "idle" | "waiting_answer" | "waiting_user" | "waiting_approval" | "waiting_model" | "waiting_repair" | "lost" | "stopped" | "unknown" | "unreadable"
+  state: "created" | "joined" | "running" | "stalled" | "idle" | "waiting_answer" | "waiting_user" | "waiting_approval" | "waiting_model" | "waiting_budget" | "waiting_repair" | "lost" | "stopped" | "unknown" | "unreadable"
   taken_back?: boolean
   updated_at: string
   v: number
@@ -612,7 +628,7 @@ export interface Parked {
   agent_id: string
   cause: string
   retry_at?: string
-  state: "created" | "joined" | "running" | "stalled" | "idle" | "waiting_answer" | "waiting_user" | "waiting_approval" | "waiting_model" | "waiting_repair" | "lost" | "stopped" | "unknown" | "unreadable"
+  state: "created" | "joined" | "running" | "stalled" | "idle" | "waiting_answer" | "waiting_user" | "waiting_approval" | "waiting_model" | "waiting_budget" | "waiting_repair" | "lost" | "stopped" | "unknown" | "unreadable"
 }
 
 export interface PastGoal {
@@ -783,7 +799,7 @@ export interface Session {
 }
 
 export interface Span {
-  for?: "" | "person" | "answer" | "plan" | "permission" | "model" | "merge" | "job"
+  for?: "" | "person" | "answer" | "plan" | "permission" | "budget" | "model" | "merge" | "job"
   from: string
   kind: "model" | "tool" | "wait" | "idle" | "unknown"
   task?: string
@@ -949,6 +965,7 @@ export interface TaskView {
 
 export interface Team {
   branch?: GoalBranch
+  budgets?: Budgets
   created_at: string
   created_by: string
   description: string
@@ -985,6 +1002,7 @@ export interface Team {
 export interface TeamShown {
   branch?: GoalBranch
   branch_head?: string
+  budgets?: Budgets
   created_at: string
   created_by: string
   description: string
@@ -1132,7 +1150,7 @@ export interface Work {
   person?: boolean
   progress_at?: string
   since?: string
-  state: "created" | "joined" | "running" | "stalled" | "idle" | "waiting_answer" | "waiting_user" | "waiting_approval" | "waiting_model" | "waiting_repair" | "lost" | "stopped" | "unknown" | "unreadable"
+  state: "created" | "joined" | "running" | "stalled" | "idle" | "waiting_answer" | "waiting_user" | "waiting_approval" | "waiting_model" | "waiting_budget" | "waiting_repair" | "lost" | "stopped" | "unknown" | "unreadable"
   task?: string
   tool?: string
   trouble?: string
