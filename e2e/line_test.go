@@ -14,6 +14,7 @@ import (
 	"agentteam/pkg/client"
 	"agentteam/pkg/store/broker/brokertest"
 	"agentteam/pkg/team"
+	"agentteam/pkg/teamtest/testenv"
 )
 
 // lineTasks is how many tasks edit one file at the same time; of two whose lines are next to each
@@ -118,6 +119,7 @@ func lineOf(t *testing.T, dir string) string {
 // whatever step: each completed task is in the line once, all checks pass there, and the user's
 // checkout is as it was.
 func TestLine(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	cache := t.TempDir()
 	c := folder(t, rehearse(t, lineScript(6, lineTasks, "")), "AGENTTEAM_LEASE=3s", "XDG_CACHE_HOME="+cache)

@@ -104,8 +104,9 @@ func (a *app) whileWithin(ctx context.Context, t *client.Team, p *runRequest) (w
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
+		shown := map[string]team.Budget{}
 		for within.Err() == nil {
-			s, err := t.BudgetReached(within)
+			s, err := t.BudgetReached(within, shown)
 			if err != nil {
 				pauseFor(within, time.Second)
 				continue
@@ -115,7 +116,11 @@ func (a *app) whileWithin(ctx context.Context, t *client.Team, p *runRequest) (w
 			if !term.IsTerminal(int(os.Stdin.Fd())) {
 				err := team.Errorf(team.BudgetExceeded, "%s", text)
 				if p.epilogue == "" { // else the cluster is thrown away
-					err = err.WithHint("the goal is kept; raise the budget and continue: %s, then %s", raise, a.command("run --resume", t.ID()))
+					first := ""
+					if p.own { // the cluster ends with the command
+						first = "teamctl up -d, "
+					}
+					err = err.WithHint("the goal is kept; raise the budget and continue: %s%s, then %s", first, raise, a.command("run --resume", t.ID()))
 				}
 				if p.own && s.Account == (team.BudgetOf{}).Account() && p.epilogue == "" {
 					err = err.WithHint("the goal is kept; raise the budget and continue: %s --budget AMOUNT", a.command("run --resume", t.ID()))
@@ -125,12 +130,7 @@ func (a *app) whileWithin(ctx context.Context, t *client.Team, p *runRequest) (w
 			}
 			a.note(text + "; its members wait. Raise it: " + raise + "; or have the leader finish with what is there: " +
 				a.command("send leader", t.ID()) + ` "finish"; or stop: ` + a.command("stop", t.ID()))
-			for within.Err() == nil {
-				if now, err := t.Budgets(within); err == nil && !stillReached(now, s) {
-					break
-				}
-				pauseFor(within, time.Second)
-			}
+			shown[s.Account] = s.Limit
 		}
 	}()
 	return within, func() { end(nil); <-ended }
@@ -154,14 +154,4 @@ func pauseFor(ctx context.Context, d time.Duration) {
 	case <-ctx.Done():
 	case <-time.After(d):
 	}
-}
-
-// stillReached reports whether a member still waits at the same limit.
-func stillReached(now []team.BudgetState, at team.BudgetState) bool {
-	for _, s := range now {
-		if s.Account == at.Account {
-			return s.Reached && s.Limit == at.Limit
-		}
-	}
-	return false
 }

@@ -2,11 +2,11 @@ package client
 
 import (
 	"context"
-	"errors"
+	"slices"
+	"time"
 
-	"agentteam/pkg/store/broker"
+	"agentteam/pkg/shutdown"
 	"agentteam/pkg/store/budget"
-	"agentteam/pkg/store/subject"
 	"agentteam/pkg/store/usage"
 	"agentteam/pkg/team"
 )
@@ -49,7 +49,13 @@ func (t *Team) SetBudget(ctx context.Context, of team.BudgetOf, limit team.Budge
 			return err
 		}
 	}
-	_, err = t.client.registry.Edit(ctx, t.team, func(record *team.Team) { record.Budgets = record.Budgets.With(of, limit) })
+	_, err = t.client.registry.Edit(ctx, t.team, func(record *team.Team) {
+		limit := limit
+		if had := record.Budgets.All()[of.Account()]; limit.Cost > 0 && limit.Tokens == 0 { // else calls of unknown price would be refused
+			limit.Unpriced = had.Unpriced
+		}
+		record.Budgets = record.Budgets.With(of, limit)
+	})
 	return err
 }
 
@@ -88,40 +94,27 @@ func (t *Team) usedBefore(ctx context.Context, record team.Team, of team.BudgetO
 	return used, nil
 }
 
-// BudgetReached blocks until a member waits at the limit of a budget, and returns that; until ctx ends.
-func (t *Team) BudgetReached(ctx context.Context) (reached team.BudgetState, err error) {
-	err = t.team.Bucket.Watch(ctx, func(broker.Entry) error {
+// budgetPoll is the time between two looks at the budgets.
+const budgetPoll = time.Second
+
+// BudgetReached blocks until a member waits at the limit of a budget, and returns that; until ctx ends. It leaves out the limits in
+// but, by account.
+func (t *Team) BudgetReached(ctx context.Context, but map[string]team.Budget) (team.BudgetState, error) {
+	for {
 		all, err := t.Budgets(ctx)
-		if err != nil {
-			return err
-		}
-		for _, s := range all {
-			if s.Reached {
-				reached = s
-				return broker.ErrEnough
+		all = slices.DeleteFunc(all, func(s team.BudgetState) bool { return !s.Reached || but[s.Account] == s.Limit })
+		if err == nil && len(all) > 0 { // a member came to the limit; it may be gone since
+			var members []Agent
+			members, err = t.Members().List(ctx, false)
+			if slices.ContainsFunc(members, func(a Agent) bool { return a.State == team.WaitingBudget }) {
+				return all[0], nil
 			}
 		}
-		return nil
-	}, nil, subject.KeyBudget, subject.KeyTeam)
-	if errors.Is(err, broker.ErrEnough) || reached.Account != "" {
-		err = nil
+		if err == nil && !shutdown.Sleep(ctx, budgetPoll) {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return team.BudgetState{}, err
+		}
 	}
-	if err == nil && reached.Account == "" {
-		err = ctx.Err()
-	}
-	return reached, err
-}
-
-// GoalBudget returns the budget of a goal to be set, as [team.ParseBudget] reads it; "" is [DefaultBudget]. Errors:
-// InvalidArgument.
-func (t *Team) GoalBudget(ctx context.Context, text string) (limit team.Budget, err error) {
-	if text != "" {
-		limit, _, err = team.ParseBudget(text)
-		return limit, err
-	}
-	procs, _ := t.client.Processes(ctx) // without an answer the budget holds
-	if l := DefaultBudget(procs.Model); l != nil {
-		limit = *l
-	}
-	return limit, nil
 }

@@ -6,14 +6,14 @@ import (
 	"agentteam/pkg/team/strictyaml"
 )
 
-// budgetsSection is `budgets:` of the settings file. Only the goal's budget takes the place of a larger one; the others
-// are further limits.
+// budgetsSection is `budgets:` of the settings file. Each takes the place of the limit that the team has, so it counts once
+// the file is trusted: a repository could raise the limits of a person.
 type budgetsSection struct {
-	Team    budgetLimit                  `yaml:"team,omitempty" harmless:"any"`
+	Team    budgetLimit                  `yaml:"team,omitempty"`
 	Goal    budgetLimit                  `yaml:"goal,omitempty"`
-	Roles   map[string]budgetLimit       `yaml:"roles,omitempty" harmless:"any"`
-	Members map[team.AgentID]budgetLimit `yaml:"members,omitempty" harmless:"any"`
-	Tasks   map[team.TaskID]budgetLimit  `yaml:"tasks,omitempty" harmless:"any"`
+	Roles   map[string]budgetLimit       `yaml:"roles,omitempty"`
+	Members map[team.AgentID]budgetLimit `yaml:"members,omitempty"`
+	Tasks   map[team.TaskID]budgetLimit  `yaml:"tasks,omitempty"`
 }
 
 // budgetLimit is one budget, by kinds or as [team.ParseBudget] reads it.

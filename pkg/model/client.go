@@ -202,6 +202,9 @@ func (c *Client) metered(ctx context.Context, req Request, bytes int, wasted Usa
 		return func(Usage) {}, nil
 	}
 	most := Usage{PromptTokens: c.known.mostTokens(bytes), CompletionTokens: cmp.Or(req.MaxTokens, c.Limits().MaxOutput)}
+	if window := c.Limits().Window; window > 0 { // a longer prompt is refused; images have many bytes and few tokens
+		most.PromptTokens = min(most.PromptTokens, window)
+	}
 	used, err = req.Meter(ctx, "", most)
 	if r, ok := errors.AsType[*Refusal](err); ok {
 		refused := *r

@@ -342,3 +342,13 @@ func (b Budget) Holds(need Budget, limits map[string]Budget) bool {
 	}
 	return true
 }
+
+// GoalBudget returns the budget of a goal to be set, as [ParseBudget] reads it; "" is [DefaultBudget]. Errors:
+// InvalidArgument.
+func GoalBudget(text string) (limit Budget, err error) {
+	if text == "" {
+		return DefaultBudget, nil
+	}
+	limit, _, err = ParseBudget(text)
+	return limit, err
+}

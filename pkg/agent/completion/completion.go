@@ -14,6 +14,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 
 	"agentteam/pkg/team"
 )
@@ -122,7 +123,12 @@ func Keep(ctx context.Context, t team.Task, ws Workspace, files Files, names []s
 	}
 	bytes := int64(0)
 	for _, name := range names {
-		name = path.Clean(name)
+		if name = path.Clean(name); path.IsAbs(name) {
+			return nil, team.Errorf(team.InvalidArgument, "the artifact %s is not named from the workspace's folder", name).WithHint("leave out the folder before it")
+		}
+		if slices.ContainsFunc(all, func(a team.Artifact) bool { return a.Path == name }) {
+			continue
+		}
 		f, info, err := ws.Regular(name)
 		if err != nil {
 			return nil, fmt.Errorf("the artifact %s: %w", name, err)

@@ -59,8 +59,10 @@ func (p *purse) now() chan struct{} {
 func (p *purse) warn(ctx context.Context, box *mailbox.Mailbox, s team.BudgetState) {
 	p.Logger.WarnContext(ctx, "four fifths of a budget are used", "account", s.Account, "limit", s.Limit.String())
 	telemetry.Counters(p.Metrics, "agentteam_budget_warnings_total", "Budgets of which four fifths were used.").WithLabelValues().Inc()
-	text := fmt.Sprintf("Four fifths of the budget of %s are used or drawn: %s of %s. Bring the work to an end within it. At the limit every member but you waits; you may still use the last twentieth, to end in words.",
-		s.Account, s.Used.Of(s.Limit), s.Limit)
+	text := fmt.Sprintf("Four fifths of the budget of %s are used or drawn: %s of %s. Bring the work to an end within it.", s.Account, s.Used.Of(s.Limit), s.Limit)
+	if s.Account == (team.BudgetOf{}).Account() || s.Account == (team.BudgetOf{Team: true}).Account() {
+		text += " At the limit every member but you waits; you may still use the last twentieth, to end in words."
+	}
 	id := fmt.Sprintf("budget-%s-%d-%s", s.Account, p.record().GoalNumber, s.Limit)
 	if _, _, err := box.Send(ctx, team.Message{ID: id, Type: team.MsgWatchdog, From: team.Watchdog, To: team.Leader, Content: text}); err != nil && ctx.Err() == nil {
 		p.Logger.WarnContext(ctx, "notice not sent", "to", team.Leader, "err", err)

@@ -171,7 +171,7 @@ func (s *server) start(ctx context.Context, id team.TeamID, goal string) (*clien
 	if err != nil {
 		return nil, nil, nil, nil, err
 	}
-	g, err := t.Goals().Start(ctx, goal, "")
+	g, _, err := t.Goals().Set(ctx, client.NewGoal{Text: goal, Add: true, Budgets: team.Budgets{Goal: team.DefaultBudget}})
 	if err != nil {
 		return nil, nil, nil, nil, err
 	}

@@ -58,7 +58,7 @@ func TestOf(t *testing.T) {
 // Every command of teamctl that a hint of ours names has a request, or is for whoever runs the
 // cluster.
 func TestHintsHaveRequests(t *testing.T) {
-	operators := map[string]bool{"repair": true, "up": true, "down": true, "demo": true, "web": true, "doctor": true, "into": true, "trust": true, "land": true}
+	operators := map[string]bool{"repair": true, "up": true, "down": true, "demo": true, "web": true, "doctor": true, "into": true, "trust": true, "land": true, "budget": true}
 	hint := regexp.MustCompile(`(?:WithHint\(|Hint:? *=? *|hint = ).*`)
 	named := 0
 	err := filepath.WalkDir("../..", func(path string, e fs.DirEntry, err error) error {

@@ -122,7 +122,7 @@ func (s *server) start(ctx context.Context, m run) (t *client.Team, g *client.Go
 	if members, err = t.Members().Records(ctx); err != nil {
 		return nil, nil, nil, err
 	}
-	g, err = t.Goals().Start(ctx, m.text, s.Workspace)
+	g, _, err = t.Goals().Set(ctx, client.NewGoal{Text: m.text, Workspace: s.Workspace, Add: true, Budgets: team.Budgets{Goal: team.DefaultBudget}})
 	return t, g, members, err
 }
 

@@ -90,7 +90,7 @@ func setGoal(ctx context.Context, t *client.Team, in *setGoalIn) (*setGoalOut, e
 	if err := absolute(in.Body.Workspace); err != nil {
 		return nil, err
 	}
-	budget, err := t.GoalBudget(ctx, in.Body.Budget)
+	budget, err := team.GoalBudget(in.Body.Budget)
 	if err != nil {
 		return nil, err
 	}

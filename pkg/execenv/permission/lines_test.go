@@ -16,6 +16,7 @@ import (
 
 	"agentteam/pkg/execenv/permission"
 	"agentteam/pkg/team"
+	"agentteam/pkg/teamtest/testenv"
 	"agentteam/pkg/tool/command"
 )
 
@@ -102,6 +103,7 @@ func (c canaries) run(t testing.TB, line string) (effects []string) {
 
 // Lines of all forms that bash has: whatever is allowed has no effect that a rule is there to stop.
 func TestLines(t *testing.T) {
+	testenv.Long(t)
 	r := rules(t, team.Permissions{Deny: []string{"Bash(git push:*)", "Read(.env)", "Edit(src/secret/**)"}})
 	text, err := os.ReadFile("testdata/lines.txt")
 	if err != nil {
@@ -210,6 +212,7 @@ func TestForbiddenEverywhere(t *testing.T) {
 
 // Nor is a simple command behind two programs that run others, known or not.
 func TestForbiddenBehindPrograms(t *testing.T) {
+	testenv.Long(t)
 	r := rules(t, team.Permissions{Deny: []string{"Bash(git push:*)", "Read(.env)", "Edit(src/secret/**)"}})
 	c := newCanaries(t)
 	before := []string{"", "sudo", "sudo -u me", "doas", "npx", "uv run", "npm exec --", "poetry run", "docker exec c", "env A=1", "env -i", "timeout 5", "timeout -k 1 5", "nice -n 3", "nohup", "time -p", "command", "exec", "strace -f", "xargs -n1", "stdbuf -oL",

@@ -63,7 +63,12 @@ func (q *Queue) settle(ctx context.Context, h *hold, batch []Entry) error {
 	if err := q.move(ctx, h, head.Commit, work); errors.Is(err, errGone) {
 		return nil // one was withdrawn, which the next turn finds
 	} else if err != nil {
-		return q.endured(ctx, last.Entry, err)
+		for _, w := range work {
+			if err := q.endured(ctx, w.Entry, err); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	for _, w := range work {
 		q.m.took(w.At, began)
@@ -267,6 +272,9 @@ func (q *Queue) check(ctx context.Context, head Head, work []merged) (*failure, 
 	for i, why := range leftOut { // now that the work is to be merged
 		if why == nil {
 			continue
+		}
+		if len(work) > 1 {
+			return nil, errors.New("the work is merged alone, so that the leader is notified whose a check was left out for")
 		}
 		if err := q.o.Checker.LeftOut(ctx, last.Entry, all[i], why); err != nil {
 			return nil, fmt.Errorf("%s: %w", all[i], err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -76,11 +77,14 @@ func (l *Workspaces) Complete(ctx context.Context, t team.Task, d team.Done) (te
 	return l.answer(ctx, t)
 }
 
+// sizes are those of files in a list of names.
+var sizes = regexp.MustCompile(` \([^()]*\)`)
+
 // without returns a summary that names the files which the branch does not get. If nothing else has changed it is an error the
 // first time: the work may be in these files.
 func (p *place) without(id team.TaskID, summary, names string, only bool) (string, error) {
-	if only && p.leftOut != names {
-		p.leftOut = names
+	if seen := sizes.ReplaceAllString(names, ""); only && p.leftOut != seen { // a file that grows is the same
+		p.leftOut = seen
 		return summary, team.Errorf(team.InvalidState, "%s is not completed: nothing that git would merge has changed, and the branch does not get %s (ignored, or of a submodule)", id, names).
 			WithModelHint("`git add -f` such a file, write it to another path, or name it in artifacts, which stores it; if it is not needed, complete %s again", id)
 	}

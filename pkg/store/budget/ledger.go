@@ -48,7 +48,7 @@ type hold struct {
 // reserve is the share of the budgets of team and goal that only the leader may draw, so that it can end in words.
 const reserve = 20
 
-// slices is the number of slices that a budget is cut into at least.
+// shares is the number of slices that a budget is cut into at least.
 const shares = 200
 
 func readLedger(ctx context.Context, b *broker.Bucket) (l ledger, err error) {
@@ -187,16 +187,12 @@ func States(ctx context.Context, t *broker.Storage, record team.Team) ([]team.Bu
 	return all, nil
 }
 
-// Seed counts a use that was before an account had a limit. It changes nothing if the account is in use already.
-// Errors: Unavailable.
+// Seed counts a use that was before an account had a limit. Of that and the use in the ledger the larger counts: calls
+// that no limit held are in the journals only. Errors: Unavailable.
 func Seed(ctx context.Context, t *broker.Storage, goal int, account string, used team.Budget) error {
 	_, err := update(ctx, t.Bucket, func(l *ledger) (bool, error) {
 		l.begins(goal)
-		_, in := l.Used[account]
-		if drawn, _ := l.drawn(account, ""); in || drawn != (team.Budget{}) {
-			return false, nil
-		}
-		l.Used[account] = used
+		l.Used[account] = l.Used[account].AtLeast(used)
 		return true, nil
 	})
 	return err

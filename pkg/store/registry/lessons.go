@@ -80,6 +80,9 @@ func (l *Lessons) hear(e broker.Entry) error {
 	return nil
 }
 
+// lessonPause is the time between tries to store a lesson while NATS is away.
+const lessonPause = 10 * time.Second
+
 // send stores what is learned here, until ctx ends.
 func (l *Lessons) send(ctx context.Context, b *broker.Bucket) error {
 	for {
@@ -92,8 +95,7 @@ func (l *Lessons) send(ctx context.Context, b *broker.Bucket) error {
 		unsent := maps.Clone(l.unsent)
 		l.mu.Unlock()
 		for key, text := range unsent {
-			if err := b.Set(ctx, lessonKeys+key, []byte(text)); err != nil {
-				return err
+			for b.Set(ctx, lessonKeys+key, []byte(text)) != nil && shutdown.Sleep(ctx, lessonPause) {
 			}
 			l.mu.Lock()
 			if l.unsent[key] == text {

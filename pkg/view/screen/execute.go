@@ -30,7 +30,7 @@ func perform(ctx context.Context, t *client.Team, d action) (text string, err er
 		}
 		return "sent to " + string(d.agent), err
 	case sets:
-		_, _, err := t.Goals().Set(ctx, client.NewGoal{Text: d.text})
+		_, _, err := t.Goals().Set(ctx, client.NewGoal{Text: d.text, Budgets: team.Budgets{Goal: team.DefaultBudget}})
 		return "the goal is set", err
 	case ends:
 		return "the goal has ended", t.StopTeam(ctx, stopWait)
