@@ -274,7 +274,7 @@ func (q *Queue) check(ctx context.Context, head Head, work []merged) (*failure, 
 			continue
 		}
 		if len(work) > 1 {
-			return nil, errors.New("the work is merged alone, so that the leader is notified whose a check was left out for")
+			return nil, errors.New("a check is left out: each entry is merged alone, and the leader notified of it")
 		}
 		if err := q.o.Checker.LeftOut(ctx, last.Entry, all[i], why); err != nil {
 			return nil, fmt.Errorf("%s: %w", all[i], err)
