@@ -29,6 +29,13 @@ func (r *rig) together(last int, check string, script func(n int) string) {
 	}
 }
 
+// ran returns whose checks have run.
+func (r *rig) ran() []team.TaskID {
+	r.checks.mu.Lock()
+	defer r.checks.mu.Unlock()
+	return slices.Clone(r.checks.ran)
+}
+
 func nothing(int) string { return ":" }
 
 // Work that waits together is checked once, and one move of the head brings all of it, in order.
@@ -41,7 +48,7 @@ func TestBatch(t *testing.T) {
 	r.run(q)
 	r.settled()
 	r.once()
-	if ran := r.checks.ran; len(ran) != 1 {
+	if ran := r.ran(); len(ran) != 1 {
 		t.Errorf("the checks of %v ran, want one", ran)
 	}
 	h, err := r.records.Head(r.ctx)
@@ -85,7 +92,7 @@ func TestBatchWithACulprit(t *testing.T) {
 				t.Errorf("outcomes %+v", o)
 			}
 			// All, three halvings with at most two checks each, and the culprit's own work.
-			if ran := len(r.checks.ran); ran > 8 {
+			if ran := len(r.ran()); ran > 8 {
 				t.Errorf("%d checks ran", ran)
 			}
 		})
@@ -104,7 +111,7 @@ func TestCheckOfTheTeam(t *testing.T) {
 	if r.board.of(id(1)).commit == "" || len(o) != 1 || o[0].Kind != mergequeue.CheckFailed || o[0].Failed != "" || !strings.HasPrefix(o[0].Reason, "the team's check fails on this work") {
 		t.Errorf("T-001: %+v, T-002: %+v", r.board.of(id(1)), o)
 	}
-	if ran := r.checks.ran; len(ran) != 4 { // both, each alone, and the own work of the second
+	if ran := r.ran(); len(ran) != 4 { // both, each alone, and the own work of the second
 		t.Errorf("the checks of %q ran", ran)
 	}
 }

@@ -113,6 +113,7 @@ type Queue struct {
 	wake chan struct{}
 
 	mu      sync.Mutex
+	live    bool                          // all stored records were seen: what waits is merged together
 	head    Head                          // as last seen
 	damage  error                         // why the head cannot be read
 	changed time.Time                     // when it was seen to change, by the monotonic clock
@@ -170,12 +171,22 @@ func (q *Queue) Run(ctx context.Context) error {
 func (q *Queue) watch(ctx context.Context) error {
 	return q.o.Site.Records.bucket.Watch(ctx, func(e broker.Entry) error {
 		q.observe(e)
-		select {
-		case q.wake <- struct{}{}:
-		default:
-		}
+		q.news()
 		return nil
-	}, nil, subject.KeyBranch, subject.AllMerges)
+	}, func() { // all that is stored was shown
+		q.mu.Lock()
+		q.live = true
+		q.mu.Unlock()
+		q.news()
+	}, subject.KeyBranch, subject.AllMerges)
+}
+
+// news wakes the queue.
+func (q *Queue) news() {
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
 }
 
 func (q *Queue) observe(stored broker.Entry) {
@@ -253,7 +264,7 @@ func (q *Queue) turn(ctx context.Context, now time.Time) (seen Head, ready bool,
 	defer q.mu.Unlock()
 	open := q.open()
 	switch {
-	case q.head.Revision == 0 || !any && !open:
+	case !q.live || q.head.Revision == 0 || !any && !open:
 		return q.head, false, idle
 	case now.Before(q.failed.until):
 		return q.head, false, q.failed.until.Sub(now)
